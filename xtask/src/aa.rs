@@ -1,11 +1,11 @@
-//! `cargo xtask aa [-n N]`: live comparisons of equals, through the whole of `tare run`.
+//! `cargo xtask aa [-n N]`: counts false alarms of `tare run` when equal environments are compared.
 //!
-//! Five arms: the host, its copy A′, a third equal arm, and two clones of the built-in container. The copy is held against
-//! the host, the third arm against both, and one clone against the other; loops, system calls, files, a disk and a
-//! network, each over ten fresh blocks. An alarm is an interval of 95 % that leaves out "no difference", whatever its
-//! size: on each side 2.5 in a hundred are chance. The last line is `alarms (slower + faster) K + L of N host, …`.
-//! `TARE` names a program that is built already.
-//! What it cannot see: what is different between machines; it is about the one that it runs on.
+//! Five arms: the host, its A/A control A′, a third equal arm, and two clones of the built-in container. A′ is
+//! compared with the host, the third arm with both, and one clone with the other: loops, syscalls, files, a disk and
+//! a network, each over ten fresh blocks. An alarm is a 95 % interval that excludes "no difference", whatever its
+//! size; chance alone gives 2.5 in a hundred on each side. The last line is `alarms (slower + faster) K + L of N
+//! host, …`. `TARE` names a program that is already built.
+//! Limits: says nothing about differences between machines.
 
 use std::fs;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::dist;
 use crate::shell::{flags, number, program, step};
 use crate::workspace::work_folder;
 
-/// Seeds begin here, so that they are not those of anybody's studies.
+/// First seed; keeps these seeds apart from those of real studies.
 const FIRST_SEED: u64 = 7_001;
 
 const STUDY: &str = r#"id = "aa"
@@ -69,7 +69,7 @@ id = "random-access"
 id = "tcp-round-trip"
 "#;
 
-/// Alarms among comparisons.
+/// Number of alarms among comparisons.
 #[derive(Default)]
 struct Count {
     slower: u64,
@@ -78,7 +78,7 @@ struct Count {
 }
 
 impl Count {
-    /// Counts each cell that has an interval, up to `wanted`, and prints those that alarm.
+    /// Counts the cells that have an interval, up to `wanted`, and prints those with an alarm.
     fn add<'v>(&mut self, seed: u64, cells: impl Iterator<Item = &'v Value>, wanted: u64) {
         for cell in cells {
             let ratio = |name: &str| cell["ratio"][name].as_f64();
@@ -156,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_alarm_is_an_interval_beside_one_and_what_has_none_is_not_counted() {
+    fn aa_alarm_is_interval_excluding_one() {
         let cell = |low: f64, high: f64| json!({"ratio": {"point": 1.0, "low": low, "high": high}});
         let all = [
             cell(0.99, 1.01),

@@ -1,10 +1,11 @@
-//! `cargo xtask agree [-n N] [--budget T] [--env X] [--other Y] [--workload W,…]`: whether an environment's ratio depends
-//! on which other arms take part.
+//! `cargo xtask agree [-n N] [--budget T] [--env X] [--other Y] [--workload W,…]`: checks whether an environment's
+//! ratio depends on which other arms take part.
 //!
-//! The same workloads in four compositions: host, A/A and X; with Y added; with a second copy of X; and by whole
-//! trials. Each composition runs `N` times, one after the other. A ratio agrees with that of the first composition where
-//! two one-sided tests at 5 % show it to be within 0.5 % (loops, calls) or 2 % (anything else), and differs where its
-//! difference is beyond two standard errors and not within that. `TARE` names a program that is built already.
+//! Measures the same workloads in four compositions: host, A/A and X; with Y added; with a second copy of X; and by
+//! whole trials. Each composition runs `N` times, one after the other. A ratio agrees with that of the first
+//! composition if two one-sided tests at 5 % show it to be within 0.5 % (loops, calls) or 2 % (anything else). It
+//! differs if its difference exceeds two standard errors and it does not agree. `TARE` names a program that is
+//! already built.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,14 +18,14 @@ use crate::dist;
 use crate::shell::{flags, number, program, step};
 use crate::workspace::work_folder;
 
-/// The probes of `quick` whose work can be cut into slices, without those of devices.
+/// The probes of `quick` that can be sliced, except those that need devices.
 const WORKLOADS: &str = "integer,float,chase,matrix,triad,random-access,touch,getppid,clock,stat,pipe,spawn,files,tcp-round-trip";
-/// Quantiles of the normal distribution: of an interval of 95 %, and of a one-sided test at 5 %.
+/// Normal quantiles: for a 95 % interval, and for a one-sided test at 5 %.
 const Z95: f64 = 1.96;
 const Z_ONE_SIDED: f64 = 1.645;
 const NAMES: [&str; 4] = ["host, X", "+ Y", "+ X′", "whole trials"];
 
-/// A ratio on the ln scale with its standard error.
+/// A ratio on the log scale with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Estimate {
     ln: f64,
@@ -41,7 +42,7 @@ impl Estimate {
         })
     }
 
-    /// The mean of several runs. Its error is the larger one of what each run says and of what they scatter by.
+    /// Returns the mean of several runs. Its error is the larger of the error within the runs and their scatter.
     fn mean(all: &[Self]) -> Option<Self> {
         let n = all.len() as f64;
         let ln = all.iter().map(|one| one.ln).sum::<f64>() / n;
@@ -58,7 +59,7 @@ impl Estimate {
         format!("{:.4} [{low:.4}, {high:.4}]", self.ln.exp())
     }
 
-    /// Whether it agrees with another one, in a word.
+    /// Returns `agrees`, `DIFFERS` or `open` for the comparison with `first`.
     fn against(self, first: Self, tolerance: f64) -> &'static str {
         let apart = (self.ln - first.ln).abs();
         let error = f64::hypot(self.error, first.error);
@@ -79,7 +80,7 @@ fn tolerance(metric: &str) -> f64 {
     if is_fine { 0.005 } else { 0.02 }
 }
 
-/// The study of these arms besides the host.
+/// Returns the study of the host and these arms.
 fn study(arms: &[(&str, &str)], workloads: &str, slices: bool) -> String {
     let mut text = format!(
         "id = \"agree\"\ntitle = \"Does a ratio depend on the other arms?\"\nbaseline = \"host\"\n\n[design]\ntrial = \"60ms\"\nblocks_min = 8\nalternate = {slices}\n\n[[arm]]\nid = \"host\"\n"
@@ -102,7 +103,7 @@ fn study(arms: &[(&str, &str)], workloads: &str, slices: bool) -> String {
     text
 }
 
-/// Of each metric the estimates of every composition.
+/// For each metric, the estimates of every composition.
 type Table = Vec<(String, [Vec<Estimate>; 4])>;
 
 fn add(table: &mut Table, composition: usize, dossier: &Value) -> Result<()> {
@@ -124,7 +125,7 @@ fn add(table: &mut Table, composition: usize, dossier: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The rows of the table, and how many estimates agree, differ and are open.
+/// Returns the rows of the table, and how many estimates agree, differ and are inconclusive.
 fn rows(table: &Table) -> (Vec<String>, [usize; 3]) {
     let mut counts = [0; 3];
     let row = |(metric, by_composition): &(String, [Vec<Estimate>; 4])| {

@@ -1,14 +1,13 @@
-//! Which kinds of environment kept the contract in a run of the tests, which could not be tried, and why.
+//! Tabulates which drivers passed the contract test in a run, which skipped it, and why.
 //!
-//! The contract is one test for every driver, and a driver whose engine is not here skips it. A green run says
-//! nothing about those, so the run ends with a table of them. The tests write lines into a file, because the
-//! standard output of tests that pass is not passed on.
-//! What it cannot see: drivers that no test names.
+//! Every driver has the same contract test and skips it if its engine is missing, so a green run says nothing about
+//! those. The tests write lines into a file, because the stdout of passing tests is not shown.
+//! Limits: does not list drivers that no test names.
 
 /// The variable that names the file.
 pub(crate) const VARIABLE: &str = "TARE_CONTRACT_TABLE";
 
-/// `contract: host ran · runsc skipped: it is not built`, in the order in which they came.
+/// Summarises the lines in their order: `contract: host ran · runsc skipped: it is not built`.
 pub(crate) fn told(lines: &str) -> String {
     let mut drivers: Vec<Driver> = Vec::new();
     for (name, what) in lines.lines().filter_map(|line| line.split_once('\t')) {

@@ -1,9 +1,7 @@
-//! Whether the dependencies are what `deny.toml` allows: licences, sources, forbidden crates, and crates in
-//! several versions.
+//! Checks the dependencies against `deny.toml`: licences, sources, forbidden crates, and crates in several versions.
 //!
-//! The file is that of `cargo deny`, which can be asked for the rest (advisories); it is a program of hundreds of
-//! crates, while what is looked at here cargo itself knows. Every package of the lock file counts, whatever
-//! platform needs it.
+//! The file is that of `cargo deny`, which can check the rest (advisories). That program has hundreds of crates; for
+//! these checks cargo's own data is enough. Every package of the lock file counts, whatever platform needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +12,7 @@ use serde_json::Value;
 use crate::shell::cargo;
 use crate::workspace::root;
 
-/// What of `deny.toml` is heeded.
+/// The part of `deny.toml` that is checked.
 #[derive(Debug, Deserialize)]
 struct Rules {
     licenses: Licenses,
@@ -29,7 +27,7 @@ struct Licenses {
 #[derive(Debug, Deserialize)]
 struct Bans {
     deny: Vec<Named>,
-    /// Crates that may be there in several versions.
+    /// Crates that may occur in several versions.
     skip: Vec<Named>,
 }
 
@@ -38,7 +36,7 @@ struct Named {
     name: String,
 }
 
-/// Refuses dependencies that are not allowed.
+/// Fails if a dependency is not allowed.
 pub(crate) fn check() -> Result<()> {
     let text = std::fs::read_to_string(root().join("deny.toml")).context("no deny.toml")?;
     let rules: Rules = toml::from_str(&text).context("deny.toml")?;
@@ -52,7 +50,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// What is not allowed, one line each.
+/// Returns what is not allowed, one line each.
 fn refused(packages: &[Value], rules: &Rules) -> Vec<String> {
     let mut refused = Vec::new();
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -91,8 +89,8 @@ fn refused(packages: &[Value], rules: &Rules) -> Vec<String> {
     refused
 }
 
-/// Whether a licence expression can be kept with these licences alone: `AND` binds more than `OR`, and an old `/`
-/// means `OR`.
+/// Whether a licence expression can be satisfied with these licences alone. `AND` binds tighter than `OR`, and an old
+/// `/` means `OR`.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression
         .replace('/', " OR ")
@@ -149,9 +147,9 @@ mod tests {
         .unwrap()
     }
 
-    /// Known faults of what is depended on, which only the advisories know.
+    /// Checks the advisories for known vulnerabilities of the dependencies.
     #[test]
-    fn nothing_that_is_depended_on_has_a_known_fault() {
+    fn dependencies_have_no_known_advisories() {
         let asked = std::process::Command::new("cargo-deny")
             .args(["check", "advisories"])
             .current_dir(root())
@@ -189,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_named() {
+    fn disallowed_dependency_is_named() {
         let index = "registry+https://github.com/rust-lang/crates.io-index";
         let package = |name: &str, version: &str, license: &str, source: &str| {
             json!({"name": name, "version": version, "license": license, "source": source,

@@ -1,11 +1,11 @@
-//! `dist [--target TRIPLE]`: the agents, static, and `tare` with the agents inside: `<target folder>/dist/tare`, or for
-//! another system than this one `<target folder>/dist/<triple>/tare`.
+//! `dist [--target TRIPLE]`: builds static agents, and `tare` with the agents embedded, as `<target
+//! folder>/dist/tare`, or for another system as `<target folder>/dist/<triple>/tare`.
 //!
-//! The agent gets a target folder of its own, so that its profile and flags never disturb other builds,
-//! and so that a `tare` built without this command finds it there. On Linux it is linked with musl; where
-//! that target cannot be had, statically with the C library of the machine. For Windows there are two: the
-//! host's own, and the Linux one for containers where its target is installed.
-//! What it cannot see: whether a linker for another system is there; cargo says so when it is not.
+//! The agent has a separate target folder, so that its profile and flags never disturb other builds, and so that a
+//! `tare` built without this command finds it there. On Linux it is linked with musl; if that target is not
+//! available, statically with the C library of the machine. For Windows there are two agents: one for the host, and,
+//! if its target is installed, the Linux one for containers.
+//! Limits: does not check for a linker for another system; cargo reports a missing one.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,8 +15,8 @@ use anyhow::{Context, bail, ensure};
 use crate::shell::{Program, cargo, program, step};
 use crate::workspace::{root, target_folder};
 
-/// The agent may not be larger: it is copied into every arm. The tests hold it to this; a build that is larger, on a
-/// machine with another compiler, measures all the same.
+/// Largest size of the agent, because it is copied into every arm. The tests enforce it; a larger build, from another
+/// compiler, still measures.
 const AGENT_LIMIT_BYTES: u64 = 2 << 20;
 
 /// Builds everything.
@@ -30,26 +30,26 @@ pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
             arguments.join(" ")
         ),
     };
-    let program = build_for(&Place::own(), target, Forms::All)?;
+    let program = build_for(&BuildPaths::own(), target, Forms::All)?;
     println!("{}", program.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// The `tare` that `TARE` names, which is built already; else everything is built.
+/// Returns the built `tare` that `TARE` names; builds everything if it is not set.
 pub(crate) fn named_or_built() -> anyhow::Result<PathBuf> {
     std::env::var_os("TARE").map_or_else(dist, |path| Ok(PathBuf::from(path)))
 }
 
-/// Where is built: the sources, and the target folder for what comes of them.
+/// A build location: the sources and the target folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct BuildPaths {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
-    /// Whether the builds yield to whatever else runs.
+    /// Whether builds run with low priority.
     pub(crate) is_polite: bool,
 }
 
-impl Place {
+impl BuildPaths {
     /// This workspace.
     pub(crate) fn own() -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Place {
         }
     }
 
-    /// The cargo that runs this, with the versions of the lock file.
+    /// Returns the running cargo's `build`, with the versions of the lock file.
     fn build(&self, arguments: &[&str]) -> Program {
         let cargo = cargo(&["build", "--locked"]);
         let cargo = if self.is_polite {
@@ -75,12 +75,12 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forms {
     All,
-    /// Without those whose libraries take a third of the build: for a first answer.
+    /// Without those whose libraries take a third of the build, for a fast first answer.
     Quick,
 }
 
 impl Forms {
-    /// Those of cargo's arguments, and the folder for the program.
+    /// Returns cargo's arguments for these forms, and the folder for the program.
     fn built(self) -> (&'static [&'static str], &'static str) {
         match self {
             Self::All => (&["--all-features"], "dist"),
@@ -89,19 +89,19 @@ impl Forms {
     }
 }
 
-/// Builds everything here; returns where `tare` lies.
+/// Builds everything in this workspace and returns the path of `tare`.
 pub(crate) fn dist() -> anyhow::Result<PathBuf> {
-    build(&Place::own())
+    build(&BuildPaths::own())
 }
 
-/// Builds everything; returns where `tare` lies.
-pub(crate) fn build(place: &Place) -> anyhow::Result<PathBuf> {
+/// Builds everything and returns the path of `tare`.
+pub(crate) fn build(place: &BuildPaths) -> anyhow::Result<PathBuf> {
     build_for(place, None, Forms::All)
 }
 
-/// The same for a target, where that is not this machine's own, and with some forms of reports.
+/// Like `build`, for another target if given, and with these forms of reports.
 pub(crate) fn build_for(
-    place: &Place,
+    place: &BuildPaths,
     target: Option<&str>,
     forms: Forms,
 ) -> anyhow::Result<PathBuf> {
@@ -145,7 +145,7 @@ pub(crate) fn build_for(
     let folder = place.target.join(folder).join(below);
     std::fs::create_dir_all(&folder)?;
     let program = folder.join(&name);
-    // Not written over: a `tare` that is running keeps its file.
+    // Removed rather than overwritten: a running `tare` keeps its file.
     let _ = std::fs::remove_file(&program);
     std::fs::copy(&built, &program)
         .with_context(|| format!("cannot copy {} to {}", built.display(), program.display()))?;
@@ -158,8 +158,8 @@ fn size(path: &Path) -> anyhow::Result<u64> {
     Ok(metadata.len())
 }
 
-/// Builds the agent that this machine's `tare` puts into its own arms; returns where it lies.
-pub(crate) fn own_agent(place: &Place) -> anyhow::Result<PathBuf> {
+/// Builds the agent that this machine's `tare` puts into its own arms and returns its path.
+pub(crate) fn own_agent(place: &BuildPaths) -> anyhow::Result<PathBuf> {
     let (_, path) = agents(place)?
         .into_iter()
         .next()
@@ -167,10 +167,10 @@ pub(crate) fn own_agent(place: &Place) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Whether the agent is as small as it is promised to be.
+/// Checks the size of the agent.
 ///
 /// # Errors
-/// It is larger.
+/// If it is larger than the limit.
 pub(crate) fn is_small_enough(agent: &Path) -> anyhow::Result<()> {
     let bytes = size(agent)?;
     ensure!(
@@ -180,8 +180,8 @@ pub(crate) fn is_small_enough(agent: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the agents that this machine's `tare` carries, its own first.
-fn agents(place: &Place) -> anyhow::Result<Vec<(String, PathBuf)>> {
+/// Builds the agents that this machine's `tare` embeds, its own first.
+fn agents(place: &BuildPaths) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let arch = std::env::consts::ARCH;
     let musl = format!("{arch}-unknown-linux-musl");
     if cfg!(target_os = "linux") {
@@ -197,9 +197,9 @@ fn agents(place: &Place) -> anyhow::Result<Vec<(String, PathBuf)>> {
     agents_for(place, &host_target()?)
 }
 
-/// Builds the agents that the `tare` of this target carries: its own, and where it is not for Linux the one for
-/// containers that run it.
-fn agents_for(place: &Place, target: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
+/// Builds the agents that the `tare` of this target embeds: its own, and for a target other than Linux the one for
+/// the containers that it runs.
+fn agents_for(place: &BuildPaths, target: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let mut agents = vec![agent(place, target, "")?];
     if target.contains("linux") {
         return Ok(agents);
@@ -215,7 +215,7 @@ fn agents_for(place: &Place, target: &str) -> anyhow::Result<Vec<(String, PathBu
     Ok(agents)
 }
 
-/// What a program is called on the system of a target.
+/// Returns a program's file name on a target's system.
 fn named(program: &str, target: &str) -> String {
     let ending = if target.contains("windows") {
         ".exe"
@@ -226,7 +226,7 @@ fn named(program: &str, target: &str) -> String {
 }
 
 /// Builds the agent for one target.
-fn agent(place: &Place, target: &str, flags: &str) -> anyhow::Result<(String, PathBuf)> {
+fn agent(place: &BuildPaths, target: &str, flags: &str) -> anyhow::Result<(String, PathBuf)> {
     let folder = place.target.join("agent");
     let mut build = place
         .build(&["--package", "tare-agent", "--bin", "tare-agent"])
@@ -240,14 +240,14 @@ fn agent(place: &Place, target: &str, flags: &str) -> anyhow::Result<(String, Pa
     Ok((target.to_owned(), built.join(named("tare-agent", target))))
 }
 
-/// Whether the standard library for this target is there.
+/// Whether the standard library for this target is installed.
 pub(crate) fn is_installed(target: &str) -> bool {
     program("rustc", &["--print", "target-libdir", "--target", target])
         .output()
         .is_ok_and(|folder| Path::new(folder.trim()).is_dir())
 }
 
-/// Asks rustup for the target; `false` where there is no rustup or no network.
+/// Asks rustup for the target; `false` without rustup or network.
 pub(crate) fn add(target: &str) -> bool {
     step(&format!("adding Rust's target {target}"));
     program("rustup", &["target", "add", target])
@@ -255,7 +255,7 @@ pub(crate) fn add(target: &str) -> bool {
         .is_ok()
 }
 
-/// The target that this machine's compiler builds for by itself.
+/// Returns this machine's default compilation target.
 fn host_target() -> anyhow::Result<String> {
     let text = program("rustc", &["-vV"]).output()?;
     text.lines()

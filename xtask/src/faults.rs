@@ -1,11 +1,11 @@
-//! `cargo xtask faults`: runs that are killed at random moments, in every environment that works here, and what
-//! `tare clean` then leaves.
+//! `cargo xtask faults`: kills runs at random moments, in every environment that works here, and checks what `tare
+//! clean` leaves.
 //!
-//! Each kill is SIGKILL to Tare alone, between its start and some seconds of measuring. What was stored must still be
-//! stored, nothing of the run may stay, and things of others, planted under similar names, must be there afterwards. The
-//! moments come from a seed, which is printed; the machine's speed decides what each of them meets. Two cases run at a
-//! time, because a kill mostly waits.
-//! Not covered: a power cut, other machines than this one, and what only a longer run would do.
+//! Each kill is SIGKILL to Tare alone, between its start and some seconds of measuring. Afterwards stored trials must
+//! still be stored, nothing of the run may remain, and foreign objects, planted under similar names, must still
+//! exist. The moments come from a seed, which is printed; what each kill hits depends on the machine's speed. Two
+//! cases run at a time, because a kill mostly waits.
+//! Limits: no power cuts, no other machines, and nothing that only a longer run would do.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,18 +27,18 @@ mod place;
 use tare_testkit::{account, ssh_server as server};
 
 use foreign::{FOREIGN, Foreign};
-use place::Place;
+use place::PreparedCase;
 
 /// How many cases run at a time.
 const LANES: usize = 2;
 
-/// How long what was killed, or is removed, may take to be gone.
+/// How long killed or removed objects may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a command that only looks or removes may take.
+/// Time limit of a command that only reads or removes.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What became of the kills of one case.
+/// The result of the kills of one case.
 #[derive(Debug, Default)]
 struct Outcome {
     n_kills: u32,
@@ -69,16 +69,16 @@ struct Killed {
     folder: PathBuf,
 }
 
-/// What the command line asks for.
-struct Asked {
+/// The arguments of the command line.
+struct FaultOptions {
     n_kills: u32,
     only: Option<String>,
     seed: u64,
 }
 
-fn asked(arguments: &[String]) -> Result<Asked> {
+fn asked(arguments: &[String]) -> Result<FaultOptions> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let mut asked = Asked {
+    let mut asked = FaultOptions {
         n_kills: 200,
         only: None,
         seed: since.as_secs(),
@@ -100,9 +100,9 @@ fn asked(arguments: &[String]) -> Result<Asked> {
     Ok(asked)
 }
 
-/// Kills so many runs, spread over the cases, and prints a table.
+/// Kills this many runs, spread over the cases, and prints a table.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let Asked {
+    let FaultOptions {
         n_kills,
         only,
         seed,
@@ -167,7 +167,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     Ok(table(done, &absent))
 }
 
-/// Prints what came of it; the status of the command.
+/// Prints the results and returns the exit status of the command.
 fn table(done: Vec<(u64, &str, Outcome)>, absent: &[(&str, String)]) -> ExitCode {
     println!(
         "{:<10} {:>5} {:>11} {:>11} {:>15}",
@@ -189,7 +189,7 @@ fn table(done: Vec<(u64, &str, Outcome)>, absent: &[(&str, String)]) -> ExitCode
     }
 }
 
-/// Moments of a xorshift generator (Marsaglia 2003).
+/// Kill times from a xorshift generator (Marsaglia 2003).
 struct Moments(u64);
 
 impl Moments {
@@ -206,14 +206,19 @@ impl Moments {
     }
 }
 
-/// What `tare doctor` says of this machine.
+/// Returns the output of `tare doctor` on this machine.
 fn doctor(program: &Path) -> Result<Value> {
     let tare = Killed::new(program)?;
     Ok(serde_json::from_str(&tare.said(&["doctor", "--json"])?)?)
 }
 
-/// Kills one run, cleans, and looks.
-fn killed(program: &Path, place: &Place, foreign: &Foreign, after: Duration) -> Result<Outcome> {
+/// Kills one run, cleans up and checks for leftovers.
+fn killed(
+    program: &Path,
+    place: &PreparedCase,
+    foreign: &Foreign,
+    after: Duration,
+) -> Result<Outcome> {
     let tare = Killed::new(program)?;
     let file = Foreign::file(&tare.home())?;
     if let Some(study) = &place.study {
@@ -276,7 +281,7 @@ impl Killed {
     fn new(program: &Path) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        // On a disk, which an overlay takes as its upper layer.
+        // On a disk, because an overlay uses it as its upper layer.
         let name = format!("tare-faults-{}-{number}", std::process::id());
         let folder = Path::new("/var/tmp").join(name);
         std::fs::create_dir(&folder)?;
@@ -294,7 +299,7 @@ impl Killed {
         self.folder.join("home")
     }
 
-    /// Where it is started.
+    /// The working directory of Tare.
     fn work(&self) -> PathBuf {
         self.folder.join("work")
     }
@@ -311,7 +316,7 @@ impl Killed {
         command
     }
 
-    /// What a command that must end well prints.
+    /// Returns the output of a command that must succeed.
     fn said(&self, line: &[&str]) -> Result<String> {
         let mut command = Command::new("timeout");
         let inner = self.command(line);
@@ -332,14 +337,14 @@ impl Killed {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// How many trials are stored.
+    /// Returns the number of stored trials.
     fn stored(&self) -> Result<u64> {
         let runs: Value = serde_json::from_str(&self.said(&["runs", "--json"])?)?;
         let rows = runs.as_array().context("runs are no list")?;
         Ok(rows.iter().filter_map(|row| row["trials"].as_u64()).sum())
     }
 
-    /// The runs that have a folder here.
+    /// Returns the runs that have a folder here.
     fn runs(&self) -> BTreeSet<String> {
         let entries = std::fs::read_dir(self.home().join("runs"))
             .into_iter()

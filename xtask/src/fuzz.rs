@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz [--seconds N] [WORKLOAD]`: a long search for output that a decoder cannot take.
+//! `cargo xtask fuzz [--seconds N] [WORKLOAD]`: searches at length for output that crashes a decoder.
 //!
-//! The search itself is a test of `tare` (`tests/tools/fuzz.rs`), short there; here every decoder, or the one
-//! that is named, is searched for as long as it is told. The test prints a line for each decoder, which are added
-//! up here. It needs no other toolchain.
+//! The search is a test of `tare` (`tests/tools/fuzz.rs`), which is short there. Here every decoder, or the named
+//! one, is searched for `--seconds`. The test prints a line for each decoder, and this command adds them up. It needs
+//! no other toolchain.
 
 use std::process::ExitCode;
 
@@ -10,10 +10,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{cargo, step};
 
-/// How long each decoder is searched unless told, seconds.
+/// Default search time of each decoder, seconds.
 const SECONDS: f64 = 5.0;
 
-/// Searches.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let mut seconds = SECONDS;
     let mut workload = None;
@@ -48,7 +47,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         "tools",
         "--",
         "--exact",
-        "fuzz::whatever_a_tool_prints_gives_an_error_or_finite_positive_numbers",
+        "fuzz::tool_output_gives_error_or_finite_positive_numbers",
         "--nocapture",
     ])
     .variable("TARE_FUZZ_SECONDS", seconds.to_string());
@@ -65,7 +64,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the lines of all decoders come to.
+/// The sum over all decoders.
 #[derive(Debug, Default)]
 struct Total {
     decoders: u64,
@@ -74,7 +73,7 @@ struct Total {
 }
 
 impl Total {
-    /// Takes a line: name, seconds, inputs, how many were read, panics. Any other is none of a decoder.
+    /// Adds a decoder's line: name, seconds, inputs, how many were read, panics. Ignores any other line.
     fn add(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, seconds, inputs, read, panics] = words[..] else {
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_of_decoders_are_added_up_and_others_are_not() {
+    fn only_decoder_lines_are_summed() {
         let mut total = Total::default();
         for line in [
             "decoder             seconds     inputs       read  panics",

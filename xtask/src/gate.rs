@@ -1,12 +1,12 @@
-//! `cargo xtask gate`: how often `tare gate` is red for nothing, and which planted slowdowns it finds.
+//! `cargo xtask gate`: counts how often `tare gate` fails without cause, and which planted slowdowns it finds.
 //!
-//! Each pair is two shell scripts of the same loop; the head's takes `--planted` per cent more turns. The pair is gated by
-//! Tare (`--ask compare`: compared), and then measured by hyperfine, base first, whose times are judged in three usual ways.
-//! `--hyperfine 0` leaves hyperfine out. A slowdown is proven beyond `--margin`, which therefore has to be below what is to be
-//! found. `--load 1` keeps a processor busy during the first half of the budget. Every pair is a line of `pairs.csv` in the
-//! work folder, and the table is made of all its lines, so that few pairs at a time add up. `TARE` names a program that is
-//! built already.
-//! Limits: one kind of work, on the machine that it runs on.
+//! Each pair is two shell scripts of the same loop; the head's does `--planted` per cent more iterations. The pair is
+//! gated by Tare (`--ask compare`: compared), and then measured by hyperfine, base first, whose times are judged in
+//! three usual ways. `--hyperfine 0` skips hyperfine. A slowdown is proven beyond `--margin`, so the margin has to be
+//! smaller than the slowdown to be found. `--load 1` keeps a processor busy during the first half of the budget.
+//! Every pair is a line of `pairs.csv` in the work folder, and the table includes all its lines, so a few pairs at a
+//! time add up. `TARE` names a program that is already built.
+//! Limits: one kind of work, on this machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,19 +23,19 @@ use crate::dist;
 use crate::shell::{flags, number, step};
 use crate::workspace::work_folder;
 
-/// Seeds begin here, so that they are not those of anybody's comparisons.
+/// First seed; keeps these seeds apart from those of real comparisons.
 const FIRST_SEED: u64 = 11_001;
-/// Turns of the base's loop: some tens of milliseconds.
+/// Iterations of the base's loop: some tens of milliseconds.
 const TURNS: u64 = 100_000;
-/// From so much more on, as a fraction, the usual script is red.
+/// Relative slowdown from which the usual script is red.
 const THRESHOLD: f64 = 0.05;
-/// Less than this is noise to the script with a t-test.
+/// Relative difference that the script with a t-test regards as noise.
 const NOISE: f64 = 0.01;
 /// One-sided level of the usual tests.
 const LEVEL: f64 = 0.025;
 const HEADS: &str = "| asked | planted | pairs | red | inconclusive | hyperfine: mean +5 % | Mann–Whitney 5 % | t-test 5 %, +1 % |";
 
-/// Whether the answer was red, or inconclusive.
+/// Returns whether the answer was red, and whether it was inconclusive.
 fn said(status: Option<i32>, comparison: &Value) -> Result<[bool; 2]> {
     let decision = &comparison["decision"];
     let (is_red, is_gate) = (decision == "slower", comparison["gate"] == true);
@@ -69,7 +69,7 @@ fn asked(
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Whether the usual scripts are red: by the mean, by ranks, by a t-test.
+/// Returns whether the usual scripts are red: by the mean, by ranks, by a t-test.
 fn usual(base: &[f64], head: &[f64]) -> [bool; 3] {
     let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
     let error = |of: &[f64]| {
@@ -90,7 +90,7 @@ fn usual(base: &[f64], head: &[f64]) -> [bool; 3] {
     ]
 }
 
-/// The times that hyperfine measures, base and then head; `None` without hyperfine.
+/// Returns the times that hyperfine measures, base then head; `None` without hyperfine.
 fn hyperfine(folder: &Path) -> Result<Option<[Vec<f64>; 2]>> {
     let mut all = [Vec::new(), Vec::new()];
     for (times, script) in all.iter_mut().zip(["sh base.sh", "sh head.sh"]) {
@@ -121,7 +121,7 @@ fn plant(folder: &Path, percent: u64) -> Result<()> {
     Ok(())
 }
 
-/// The table of all pairs that a file has: what was asked, and 0, 1 or – for each way to be red.
+/// Returns the table of all pairs in a file: the question, and 0, 1 or – for each method.
 fn table(lines: &str) -> String {
     let mut groups: BTreeMap<(&str, &str), Vec<Vec<&str>>> = BTreeMap::new();
     for line in lines.lines() {
@@ -159,7 +159,7 @@ fn table(lines: &str) -> String {
     format!("{HEADS}\n|---|---|---|---|---|---|---|---|\n{rows}")
 }
 
-/// A processor that is busy for half of the budget.
+/// Keeps a processor busy for half of the budget.
 fn loaded(budget: &str) -> Result<std::process::Child> {
     let seconds: f64 = number(budget.trim_end_matches('s'))?;
     let half = (seconds / 2.0).to_string();

@@ -1,10 +1,10 @@
-//! `cargo xtask ladder [--env NAME]…`: whether the steps of the ladder add up to what is measured directly.
+//! `cargo xtask ladder [--env NAME]…`: checks whether the steps of the ladder add up to the directly measured total.
 //!
-//! Five different programs go through `tare why --ladder`, in the built-in container and, where an engine
-//! answers, in Docker. Each line has the sum of the steps and the total, both with their intervals; the last line
-//! is `agrees N of M`.
-//! `TARE` names a program that is built already.
-//! What it cannot see: a step that is too small or too large by as much as another is too large or too small.
+//! Five different programs go through `tare why --ladder`, in the built-in container and, if an engine answers, in
+//! Docker. Each line has the sum of the steps and the total, both with their intervals; the last line is `agrees N of
+//! M`.
+//! `TARE` names a program that is already built.
+//! Limits: errors of two steps that cancel are not seen.
 
 use std::fs;
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::provision::docker::Engine;
 use crate::shell::{step, why};
 use crate::workspace::target_folder;
 
-/// Time for each.
+/// Time budget for each.
 const BUDGET: &str = "150s";
 
-/// Programs that use different parts of a system, as scripts of the shell.
+/// Shell scripts that use different parts of a system.
 const PROGRAMS: [(&str, &str); 5] = [
     (
         "compute",
@@ -92,7 +92,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     })
 }
 
-/// What came of one program.
+/// The result of one program.
 struct Line {
     agrees: bool,
     told: String,

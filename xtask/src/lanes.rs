@@ -1,7 +1,7 @@
-//! The tests as jobs, and lanes that carry them out: a lane takes the next job when it is done with one.
+//! Splits the tests into jobs and runs them in parallel lanes; a free lane takes the next job.
 //!
-//! A job is a test program, or a module of the largest program. The tests of one job run one after another. Those of
-//! several jobs run at the same time and look only at what their own runs have on the machine.
+//! A job is a test program, or a module of the largest program. The tests of one job run one after another. Tests of
+//! different jobs run in parallel, so each checks only the objects of its own runs on the machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,26 +13,26 @@ use serde_json::Value;
 use crate::locked;
 use crate::shell::Program;
 
-/// The test program whose modules are jobs of their own.
+/// The test program whose modules are separate jobs.
 const SPLIT: &str = "it";
-/// Its jobs that take longest: they begin first, so that no lane is left with one at the end.
+/// Its slowest jobs. They start first, so that none is left over at the end.
 const FIRST: [&str; 5] = ["own", "podman", "gate", "vm", "engine"];
-/// Modules that are one job, named after the first: they need much of the machine, or make the same user.
+/// Modules that form one job, named after the first: they load the machine heavily, or create the same user.
 const TOGETHER: [&[&str]; 2] = [
     &["own", "cluster", "own_baseline", "own_mounts", "own_ways"],
     &["podman", "attack"],
 ];
-/// Parts of the names of its tests whose answer needs a machine that does nothing else.
+/// Name prefixes of its tests that need an otherwise idle machine.
 const ALONE: [&str; 3] = ["docker_variants::copy_up::", "shapes::", "why::"];
-/// How many jobs run at once. Most wait for engines and guests, so they are more than the processors.
+/// How many jobs run at once. More than the processors, because most wait for engines and guests.
 const LANES: usize = 3;
 
-/// Every test of the workspace, but for the module `elsewhere`.
+/// Every test of the workspace except those of the module `elsewhere`.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    /// Run at the same time.
+    /// Jobs that run in parallel.
     pub(crate) beside: Vec<Program>,
-    /// Runs after all others.
+    /// Jobs that run after all others.
     pub(crate) alone: Vec<Program>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn build(tests: &Program, elsewhere: &str) -> Result<Jobs> {
     Ok(jobs)
 }
 
-/// Adds the modules of a program, the longest first.
+/// Adds the modules of a program, the slowest first.
 fn divide(jobs: &mut Jobs, whole: &Program, elsewhere: &str) -> Result<()> {
     let listing = whole.clone().arguments(&["--list", "--format", "terse"]);
     let listing = listing.output()?;
@@ -82,7 +82,7 @@ fn divide(jobs: &mut Jobs, whole: &Program, elsewhere: &str) -> Result<()> {
     Ok(())
 }
 
-/// The names in a listing: those that run alone, and the others by module.
+/// Splits the names in a listing: those that run alone, and the others by module.
 fn modules<'a>(
     listing: &'a str,
     elsewhere: &str,
@@ -103,7 +103,7 @@ fn modules<'a>(
     (alone, jobs)
 }
 
-/// Carries out the jobs; the first error of each lane that no failed test accounts for is passed on.
+/// Runs the jobs and returns the first error that no failed test accounts for.
 pub(crate) fn run(jobs: Vec<Program>, each: impl Fn(&Program) -> Result<()> + Sync) -> Result<()> {
     let queue = Mutex::new(jobs.into_iter());
     let lane = || {

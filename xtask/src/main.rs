@@ -1,6 +1,6 @@
 //! Development commands: `cargo xtask COMMAND`. One file each.
 //!
-//! They are programs rather than scripts, so that they run wherever the rest does.
+//! They are programs, not scripts, so that they run wherever the rest does.
 
 #![allow(
     clippy::print_stdout,
@@ -44,14 +44,13 @@ mod workspace;
 use tare_testkit::skip;
 use tare_testkit::traces;
 
-/// A command: its name, what it does, and how.
+/// A command: name, description, function.
 type Command = (
     &'static str,
     &'static str,
     fn(&[String]) -> anyhow::Result<ExitCode>,
 );
 
-/// Every command.
 const COMMANDS: &[Command] = &tare_model::rows! {
     ("dist", "build the agent, and `tare` with the agent in it", dist::main),
     ("run", "`dist` without two forms of reports, then `tare run` with the further arguments", run::main),
@@ -82,7 +81,7 @@ const COMMANDS: &[Command] = &tare_model::rows! {
     ("why-matrix", "`tare why` in every environment that works here, of four kinds of commands: always an answer; `--env NAME`", why_matrix::main),
 };
 
-/// A lock's content, whatever became of another that held it.
+/// Locks a mutex, even if another thread panicked while holding it.
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
-//! `cargo xtask peers [-n N] [--seconds S] [--dose P,…]`: the same question put to Tare and to what people do instead.
+//! `cargo xtask peers [-n N] [--seconds S] [--dose P,…]`: asks Tare and its usual alternatives the same question.
 //!
-//! Two commands do the same loop, or one of them so many percent more of it. For the same time each: `tare compare`;
-//! hyperfine, by the difference of its means against their standard deviations; all of one and then all of the other,
-//! by Welch's test on their times; and whole runs of both in random order, paired, by the signed rank. At no difference
-//! every alarm is false; otherwise an alarm in the right direction is a find. `TARE` names a program that is built already.
-//! What it cannot see: how quiet the machine was, which hits all ways alike.
+//! Two commands run the same loop, or one of them runs P percent more iterations. Each method gets the same time:
+//! `tare compare`; hyperfine, by the difference of its means against their standard deviations; all of one and then
+//! all of the other, by Welch's test on their times; and whole runs of both in random order, paired, by the signed
+//! rank. Without a difference every alarm is false; otherwise an alarm in the right direction is a find. `TARE` names
+//! a program that is already built.
+//! Limits: does not measure the machine's noise, which affects all methods alike.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,11 +24,11 @@ use crate::dist;
 use crate::shell::{flags, number, program, step};
 use crate::workspace::work_folder;
 
-/// Rounds of the loop: some 60 ms.
+/// Iterations of the loop: some 60 ms.
 const ROUNDS: f64 = 400_000.0;
 const SEED: u64 = 0x7065_6572;
 
-/// What a way says: the relative difference, and whether it excludes none.
+/// A method's answer: the relative difference with its bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Answer {
     ratio: f64,
@@ -45,8 +46,8 @@ impl Answer {
     }
 }
 
-/// A way to ask.
-type Ask = fn(&Asked<'_>) -> Result<Answer>;
+/// A method.
+type Ask = fn(&Question<'_>) -> Result<Answer>;
 const WAYS: [(&str, Ask); 4] = [
     ("`tare compare`", compared),
     ("hyperfine", hyperfine),
@@ -54,8 +55,8 @@ const WAYS: [(&str, Ask); 4] = [
     ("whole runs in blocks, signed rank", blocked),
 ];
 
-/// What is asked.
-struct Asked<'a> {
+/// The question.
+struct Question<'a> {
     tare: &'a Path,
     folder: &'a Path,
     limit: Duration,
@@ -64,8 +65,8 @@ struct Asked<'a> {
     seed: u64,
 }
 
-impl Asked<'_> {
-    /// The words of a command. Its tag makes both another command, and does nothing.
+impl Question<'_> {
+    /// Returns a command's words. The tag makes the two commands different and has no other effect.
     fn words(&self, is_second: bool) -> Vec<String> {
         let rounds = if is_second {
             ROUNDS * (1.0 + self.dose)
@@ -83,7 +84,7 @@ impl Asked<'_> {
         words.join(" ")
     }
 
-    /// Runs one of both and takes its time, seconds.
+    /// Runs one of the commands once and returns its time, seconds.
     fn timed(&self, is_second: bool) -> Result<f64> {
         let words = self.words(is_second);
         let begin = Instant::now();
@@ -97,7 +98,7 @@ impl Asked<'_> {
     }
 }
 
-fn compared(asked: &Asked<'_>) -> Result<Answer> {
+fn compared(asked: &Question<'_>) -> Result<Answer> {
     let json = program(
         asked.tare,
         &["compare", &asked.quoted(false), &asked.quoted(true)],
@@ -109,7 +110,7 @@ fn compared(asked: &Asked<'_>) -> Result<Answer> {
     wall_of(&json)
 }
 
-/// The row of wall time of a comparison.
+/// Returns the wall time row of a comparison.
 fn wall_of(json: &Value) -> Result<Answer> {
     let mut rows = json["rows"].as_array().into_iter().flatten();
     let row = rows.find(|row| row["name"] == "wall");
@@ -122,8 +123,8 @@ fn wall_of(json: &Value) -> Result<Answer> {
     })
 }
 
-/// The difference of its means, as far as its standard deviations let it be known: what it prints as `1.05 ± 0.02`.
-fn hyperfine(asked: &Asked<'_>) -> Result<Answer> {
+/// Returns the ratio of hyperfine's means, ± by its standard deviations, which it prints as `1.05 ± 0.02`.
+fn hyperfine(asked: &Question<'_>) -> Result<Answer> {
     let one = asked.timed(false)? + asked.timed(true)?;
     let runs = whole_part((asked.limit.as_secs_f64() / one).max(10.0));
     let file = asked.folder.join("hyperfine.json");
@@ -150,8 +151,8 @@ fn hyperfine(asked: &Asked<'_>) -> Result<Answer> {
     })
 }
 
-/// All of one command in half of the time, then all of the other.
-fn sequential(asked: &Asked<'_>) -> Result<Answer> {
+/// Runs one command for half of the time, then the other.
+fn sequential(asked: &Question<'_>) -> Result<Answer> {
     let all_of = |is_second| -> Result<Vec<f64>> {
         let begin = Instant::now();
         let mut times = Vec::new();
@@ -164,7 +165,7 @@ fn sequential(asked: &Asked<'_>) -> Result<Answer> {
     welch(&first, &second)
 }
 
-/// Welch's interval of the difference of two means of logarithms.
+/// Returns Welch's interval of the difference of two means of logarithms.
 fn welch(first: &[f64], second: &[f64]) -> Result<Answer> {
     let part = |x: &[f64]| {
         let n = x.len() as f64;
@@ -186,8 +187,8 @@ fn welch(first: &[f64], second: &[f64]) -> Result<Answer> {
     })
 }
 
-/// Pairs of runs, the first one of each by chance.
-fn blocked(asked: &Asked<'_>) -> Result<Answer> {
+/// Runs pairs in random order.
+fn blocked(asked: &Question<'_>) -> Result<Answer> {
     let mut stream = Stream::new(SEED, asked.seed, 0);
     let begin = Instant::now();
     let mut d = Vec::new();
@@ -211,7 +212,7 @@ fn blocked(asked: &Asked<'_>) -> Result<Answer> {
     })
 }
 
-/// Asks in every way and prints one table.
+/// Asks with every method and prints one table.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let known = [("-n", "4"), ("--seconds", "10"), ("--dose", "0,1,2,5,10")];
     let [times, seconds, doses] = flags("peers", arguments, known)?;
@@ -227,7 +228,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     for seed in 0..times {
         for (column, dose) in doses.iter().enumerate() {
             for (row, (name, ask)) in WAYS.iter().enumerate() {
-                let asked = Asked {
+                let asked = Question {
                     tare: &tare,
                     folder: &folder,
                     limit: Duration::from_secs(seconds),
@@ -245,7 +246,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
                         ));
                         answers[row][column].push(answer);
                     }
-                    // A way that is not installed has a row that says so.
+                    // A method that is not installed has a row that says so.
                     Err(error) => step(&format!("{name}: {error:#}")),
                 }
             }
@@ -327,7 +328,7 @@ mod tests {
 
     #[test]
     fn second_command_does_more_and_is_another_one() {
-        let asked = Asked {
+        let asked = Question {
             tare: Path::new("tare"),
             folder: Path::new("/"),
             limit: Duration::from_secs(1),

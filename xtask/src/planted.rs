@@ -1,18 +1,17 @@
-//! `cargo xtask planted [--own|--service] [--only NAME] [--small]`: environments that are made worse in one known way, and some that
-//! are not.
+//! `cargo xtask planted [--own|--service] [--only NAME] [--small]`: checks `tare why` on environments with one
+//! planted fault, and on clean ones.
 //!
-//! Each file in `fixtures/planted` is one. Of one with a cause, `tare why` must name that cause first and confirm
-//! it by switching it off; of a clean one it must find nothing. What a plant needs and this machine has not is
-//! told, and counts as not found. The last line is `planted P of N, clean C of M`; it succeeds if at least 22 of
-//! every 24 causes were found and no clean one was accused.
-//! With `--own` it is those of `fixtures/planted/own`: containers as people make them, with one thing wrong each that
-//! no cause of the catalogue is about; `tare why` must name and prove the one difference, and no other. At least 26 of
-//! 28. An answer whose first two lines name a cause that was not tested is wrong, and so is one that is undecided with a
-//! third of its time left.
-//! With `--service` it is those of `fixtures/planted/service`: servers in such containers, asked from outside. At least
-//! eight of ten.
-//! `TARE` names a program that is built already, `TARE_TEST_AGENT` its agent if it carries none.
-//! What it cannot see: why a cause was missed; the dossier of each is kept beside the table if it was.
+//! Each file in `fixtures/planted` is one environment. If it has a cause, `tare why` must name that cause first and
+//! confirm it by switching it off; in a clean one it must find nothing. A plant whose requirements this machine lacks
+//! is reported and counts as not found. The last line is `planted P of N, clean C of M`. The command succeeds if at
+//! least 22 of every 24 causes were found and no clean one was accused.
+//! `--own` takes `fixtures/planted/own` instead: user containers with one fault each that no cause of the catalogue
+//! covers; `tare why` must name and prove that difference, and no other. At least 26 of 28. An answer whose first two
+//! lines name an untested cause is wrong, and so is one that is undecided with a third of its time left.
+//! `--service` takes `fixtures/planted/service`: servers in such containers, asked from outside. At least eight of
+//! ten.
+//! `TARE` names a program that is already built, `TARE_TEST_AGENT` its agent if none is embedded.
+//! Limits: does not say why a cause was missed; the dossier of each missed one is kept next to the table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,57 +31,54 @@ mod verdict;
 
 use verdict::{Verdict, careless, judged, seconds_of};
 
-/// Where the script is that packs images for containers of the user's own, for scripts.
+/// The variable with the path of the script that packs images for user containers.
 const OWN_IMAGE: &str = "OWN_IMAGE";
 
-/// Stands for the folder above the one in which the command is started.
+/// Placeholder for the parent of the folder in which the command starts.
 const FOLDER: &str = "{folder}";
 
 /// One environment.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plant {
-    /// What is wrong with it, or that nothing is.
+    /// What is wrong with it, or that it is clean.
     what: String,
     /// The cause that must be found; none for a clean one.
     cause: Option<String>,
     /// How far it can be proved: `confirmed`, or `likely` where the command fails without it.
     #[serde(default = "confirmed")]
     status: String,
-    /// The environment.
     env: String,
-    /// A container that is asked about by its name, instead of an environment.
+    /// Name of a container to ask about instead of an environment, if any.
     like: Option<String>,
-    /// Its settings; [`FOLDER`] stands for the folder above the working directory, here and in the command.
+    /// Its settings. Here and in the command, [`FOLDER`] stands for the parent of the working directory.
     #[serde(default)]
     set: Vec<String>,
-    /// What is compared.
+    /// The metric to compare, if not the default.
     metric: Option<String>,
-    /// A protection that is removed to measure it.
+    /// A protection that is removed to measure it, if any.
     loosen: Option<String>,
-    /// Time for it.
+    /// Time budget.
     budget: String,
-    /// Words before `tare`, for what it inherits from the shell that it is started from.
+    /// Words before `tare`, for what it inherits from the shell that starts it.
     #[serde(default)]
     under: Vec<String>,
     /// Further options of `tare why`.
     #[serde(default)]
     options: Vec<String>,
-    /// The command.
     command: Vec<String>,
     /// Files in its folder, by name.
     #[serde(default)]
     files: std::collections::BTreeMap<String, String>,
-    /// A script of the shell that prepares the folder.
+    /// A shell script that prepares the folder.
     before: Option<String>,
-    /// A script of the shell that runs meanwhile.
+    /// A shell script that runs at the same time.
     beside: Option<String>,
-    /// A script of the shell that takes back what the other two did, however it ends.
+    /// A shell script that undoes the other two, however the run ends.
     after: Option<String>,
-    /// A script of the shell that succeeds where the machine can have this cause at all; what it prints says why
-    /// not.
+    /// A shell script that succeeds if the machine can have this cause at all; it prints the reason if not.
     possible: Option<String>,
-    /// Programs that must be here.
+    /// Required programs.
     #[serde(default)]
     needs: Vec<String>,
     /// Whether it belongs to the small part that every change must pass.
@@ -96,9 +92,9 @@ fn confirmed() -> String {
 
 /// A `tare` to ask.
 #[derive(Debug)]
-struct Asked {
+struct Tool {
     program: PathBuf,
-    /// Its agent, if it carries none.
+    /// Its agent, if none is embedded.
     agent: Option<PathBuf>,
 }
 
@@ -123,7 +119,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         bail!("there is no such plant; see fixtures/planted");
     }
     let program = dist::named_or_built()?;
-    let asked = Asked {
+    let asked = Tool {
         program,
         agent: std::env::var_os("TARE_TEST_AGENT").map(PathBuf::from),
     };
@@ -140,15 +136,15 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     })
 }
 
-/// The small part, for the tests: a `tare` that was built with them, its agent and their engine. One that is not
-/// right is asked twice more, and that is told: other work on the machine can hide an effect, but not always.
+/// Runs the small part, with the `tare`, agent and engine of the tests. A wrong answer is retried twice, and each
+/// retry is reported: other work on the machine can hide an effect, but not always.
 ///
 /// # Errors
-/// What is wrong in the end.
+/// If an answer is still wrong.
 pub(crate) fn small(program: PathBuf, agent: PathBuf, host: &str) -> Result<()> {
     let mut plants = plants(Kind::Ours)?;
     plants.retain(|(_, plant)| plant.small);
-    let asked = Asked {
+    let asked = Tool {
         program,
         agent: Some(agent),
     };
@@ -158,9 +154,9 @@ pub(crate) fn small(program: PathBuf, agent: PathBuf, host: &str) -> Result<()> 
     Ok(())
 }
 
-/// Tries each at most so often and prints the table; whether it is good enough.
+/// Tries each at most `attempts` times, prints the table and returns whether enough are right.
 fn table(
-    asked: &Asked,
+    asked: &Tool,
     host: Option<&str>,
     plants: &[(String, Plant)],
     attempts: u32,
@@ -205,18 +201,18 @@ fn table(
     Ok(found.0 * of >= found.1 * least && clean.0 == clean.1)
 }
 
-/// Whose environments they are.
+/// The kinds of environments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Tare's own kinds, with settings.
     Ours,
-    /// Containers as users have them.
+    /// Users' containers.
     Own,
-    /// Servers in such containers, asked from outside.
+    /// Servers in users' containers, asked from outside.
     Service,
 }
 
-/// Every plant by name, planted ones first.
+/// Returns every plant by name, planted ones first.
 fn plants(kind: Kind) -> Result<Vec<(String, Plant)>> {
     let folder = root().join(match kind {
         Kind::Ours => "fixtures/planted",
@@ -238,10 +234,10 @@ fn plants(kind: Kind) -> Result<Vec<(String, Plant)>> {
     Ok(plants)
 }
 
-/// A script that runs meanwhile; ended with its group when dropped.
-struct Beside(Child);
+/// A script that runs at the same time; killed with its process group on drop.
+struct Background(Child);
 
-impl Drop for Beside {
+impl Drop for Background {
     fn drop(&mut self) {
         let group = format!("-{}", self.0.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
@@ -249,15 +245,15 @@ impl Drop for Beside {
     }
 }
 
-/// A script that takes back what was done; run when dropped.
+/// A cleanup script; runs on drop.
 struct After<'a> {
     script: &'a str,
-    place: Place<'a>,
+    place: ScriptScope<'a>,
 }
 
-/// Where scripts run, and the engine that they may use.
+/// The folder of the scripts, and the engine that they may use.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ScriptScope<'a> {
     folder: &'a Path,
     host: Option<&'a str>,
 }
@@ -273,14 +269,14 @@ impl Drop for After<'_> {
     }
 }
 
-/// A script of the shell in a session of its own, which finds the engine where `tare` does.
-fn shell(script: &str, place: Place<'_>) -> Command {
+/// Returns a shell script in a separate session that finds the same engine as `tare`.
+fn shell(script: &str, place: ScriptScope<'_>) -> Command {
     let mut command = Command::new("setsid");
     command
         .args(["sh", "-euc", script])
         .current_dir(place.folder)
         .stdin(Stdio::null())
-        // The table is all that is printed; what goes wrong is told on the other stream.
+        // Only the table goes to stdout; errors go to stderr.
         .stdout(Stdio::null())
         .env(OWN_IMAGE, root().join("fixtures/planted/own/image.sh"));
     if let Some(host) = place.host {
@@ -289,8 +285,8 @@ fn shell(script: &str, place: Place<'_>) -> Command {
     command
 }
 
-/// The question, with the folder above the working directory filled in.
-fn command(asked: &Asked, plant: &Plant, folder: &Path) -> Command {
+/// Returns the `tare why` command, with `FOLDER` filled in.
+fn command(asked: &Tool, plant: &Plant, folder: &Path) -> Command {
     let mut command = if plant.under.is_empty() {
         Command::new(&asked.program)
     } else {
@@ -302,7 +298,7 @@ fn command(asked: &Asked, plant: &Plant, folder: &Path) -> Command {
         command.arg("--agent").arg(agent);
     }
     command.args(["why", "--budget", &plant.budget, "--json", "-"]);
-    // A container of the user's is named by itself, or by the line that is the command.
+    // A user container is named by `--like`, or by the command line itself.
     match &plant.like {
         Some(name) => command.args(["--like", name]),
         None => command.args(["--env", &plant.env]),
@@ -320,7 +316,7 @@ fn command(asked: &Asked, plant: &Plant, folder: &Path) -> Command {
     command
 }
 
-fn tried(asked: &Asked, host: Option<&str>, name: &str, plant: &Plant) -> Result<Verdict> {
+fn tried(asked: &Tool, host: Option<&str>, name: &str, plant: &Plant) -> Result<Verdict> {
     if let Some(missing) = plant.needs.iter().find(|program| !packages::has(program)) {
         return Ok(Verdict::wrong(format!(
             "not tried: `{missing}` is not here"
@@ -333,7 +329,7 @@ fn tried(asked: &Asked, host: Option<&str>, name: &str, plant: &Plant) -> Result
     for (file, text) in &plant.files {
         fs::write(work.join(file), text)?;
     }
-    let place = Place {
+    let place = ScriptScope {
         folder: &work,
         host,
     };
@@ -357,7 +353,7 @@ fn tried(asked: &Asked, host: Option<&str>, name: &str, plant: &Plant) -> Result
         .as_ref()
         .map(|script| shell(script, place).spawn())
         .transpose()?
-        .map(Beside);
+        .map(Background);
     let command = command(asked, plant, &folder);
     let begin = Instant::now();
     let output = why(command, &folder, host)?;
@@ -391,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_plant_can_be_read_and_names_what_it_needs() {
+    fn every_plant_parses_and_is_complete() {
         let [own, service, plants] =
             [Kind::Own, Kind::Service, Kind::Ours].map(|kind| plants(kind).unwrap());
         assert!(service.iter().all(|(_, plant)| !plant.options.is_empty()));

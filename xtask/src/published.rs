@@ -1,14 +1,14 @@
-//! `cargo xtask published FOLDER`: whether every published number of every study stands in its publication, and whether
+//! `cargo xtask published FOLDER`: checks that every published number in a study occurs in its publication, and that
 //! every number and note reaches the reader.
 //!
-//! A number is shown beside the value of this study where it has a place in a table or figure, and otherwise listed
-//! with the reason. Notes are the sentences of ours on quantities and numbers; those on quantities are shown below the
-//! tables, those on numbers beside or below them. That reports draw all of it is a test of theirs.
-//! A study's `printed` is compared character by character with the publication's text in `FOLDER`; only
-//! non-breaking spaces are taken for spaces, because they look alike. A number counts as found where no
-//! further digit touches it, so that `44` is not found in `1,445`. What it cannot see: whether the number is
-//! said of the right thing; `value`, `unit` and `at` are for people to check.
-//! The other way round, every number of a publication's text is in a study or in a line of a kind that is set aside.
+//! A number is shown next to this study's value if it has a place in a table or figure; otherwise it is listed with
+//! the reason. Notes are our sentences on quantities and numbers; those on quantities are shown below the tables,
+//! those on numbers next to or below them. The reports' tests check that all of it is drawn.
+//! A study's `printed` is compared character by character with the publication's text in `FOLDER`; only non-breaking
+//! spaces count as spaces, because they look alike. A number counts as found if no further digit touches it, so `44`
+//! is not found in `1,445`.
+//! Conversely, every number of a publication's text is in a study or on a line of a kind that is set aside.
+//! Limits: does not check that the number is about the right thing; `value`, `unit` and `at` are for people to check.
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::workspace::root;
 
 mod rest;
 
-/// Studies that repeat a publication, and the names of the files that hold the publications' texts.
+/// Studies that repeat a publication, and the files with the publications' texts.
 const SOURCES: &[(&str, &str)] = &[
     ("ram-disk", "000.txt"),
     ("os-micro", "001.txt"),
@@ -32,7 +32,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("storage", "004.txt"),
 ];
 
-/// Studies whose publication's text is not at hand; their numbers come from its raw runs and from notes on it.
+/// Studies without the publication's text; their numbers come from its raw runs and from notes on it.
 const WITHOUT_TEXT: &[&str] = &["classic"];
 
 /// The part of a study file that is read here.
@@ -58,21 +58,21 @@ struct Number {
     printed: Spanned<String>,
 }
 
-/// What was looked for, and what was not found: one line each, with file and line.
+/// The number of values looked for, and those not found: one line each, with file and line.
 #[derive(Debug, Default)]
 struct Tally {
     wanted: usize,
     missing: Vec<String>,
     reach: Reach,
-    rest: rest::Rest,
+    rest: rest::CarriedNumbers,
 }
 
-/// What of the publications reaches the reader.
+/// Counts of what reaches the reader.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Reach {
-    /// Numbers beside a value of the study.
+    /// Numbers next to a value of the study.
     shown: usize,
-    /// Numbers listed with a reason why nothing stands beside them.
+    /// Numbers listed with the reason why they have no counterpart.
     listed: usize,
     /// Notes, and those that are shown.
     notes: usize,
@@ -84,7 +84,7 @@ struct Reach {
 impl Reach {
     fn add(&mut self, study: &str, publication: &Publication) {
         for number in &publication.numbers {
-            // A note on a number stands where the number does.
+            // A note on a number is shown where the number is.
             let notes =
                 usize::from(number.what.is_some()) + usize::from(number.corrected.is_some());
             self.notes += notes;
@@ -113,7 +113,7 @@ impl Reach {
             .filter(|it| it.remark.is_some());
         let n_remarks = remarks.count();
         self.notes += n_remarks;
-        // All of them stand below the tables, also those of quantities that are in none.
+        // All of them are below the tables, even for quantities that are in no table.
         self.notes_shown += n_remarks;
     }
 
@@ -162,7 +162,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     })
 }
 
-/// Reads every study of `studies` and its publication in `sources`.
+/// Reads every study in `studies` and its publication in `sources`.
 fn tally(studies: &Path, sources: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut seen = 0;
@@ -226,7 +226,7 @@ fn tally(studies: &Path, sources: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Counts what of a study's publication reaches the reader.
+/// Counts what reaches the reader of a study's publication.
 fn add_reach(tally: &mut Tally, id: &str, path: &Path, text: &str) -> Result<()> {
     let whole: WholeFile =
         toml::from_str(text).with_context(|| format!("{} is no study", path.display()))?;
@@ -236,7 +236,7 @@ fn add_reach(tally: &mut Tally, id: &str, path: &Path, text: &str) -> Result<()>
     Ok(())
 }
 
-/// No-break space, narrow no-break space and figure space as spaces.
+/// Replaces no-break space, narrow no-break space and figure space by spaces.
 fn with_plain_spaces(text: &str) -> String {
     text.replace(['\u{a0}', '\u{202f}', '\u{2007}'], " ")
 }
@@ -245,7 +245,7 @@ fn line_of(text: &str, span: &Range<usize>) -> usize {
     text[..span.start].matches('\n').count() + 1
 }
 
-/// Where `printed` is in `text` with no further digit at its ends.
+/// Returns where `printed` occurs in `text` with no further digit at its ends.
 fn places<'a>(text: &'a str, printed: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
     let is_digit = |letter: Option<char>| letter.is_some_and(|it| it.is_ascii_digit());
     let is_mark = |letter: Option<char>| matches!(letter, Some('.' | ','));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_non_breaking_spaces_are_taken_for_spaces() {
+    fn only_non_breaking_spaces_count_as_spaces() {
         assert!(stands_in(
             &with_plain_spaces("8\u{a0}000\u{202f}s"),
             "8 000 s"
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_not_published_is_named_with_its_line() {
+    fn unpublished_number_is_named_with_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let rest = "value = 7.2, unit = \"s\", at = \"page 1\", what = \"a time\"";
         for (id, file) in SOURCES {
@@ -318,7 +318,7 @@ mod tests {
             "{:?}",
             tally.missing
         );
-        // The first has a reason, the second neither that nor a place.
+        // The first has a reason, the second has neither reason nor place.
         let n = SOURCES.len();
         let reach = &tally.reach;
         assert_eq!((reach.shown, reach.listed, reach.lost.len()), (0, n, n));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn every_published_number_and_note_of_the_studies_reaches_the_reader() {
+    fn every_published_number_and_note_is_rendered() {
         let mut reach = Reach::default();
         let mut n_lines = 0;
         for entry in std::fs::read_dir(root().join("studies")).unwrap() {
@@ -342,15 +342,15 @@ mod tests {
             }
         }
         assert!(reach.lost.is_empty(), "{}", reach.lost.join("\n"));
-        // As many as the files hold, counted by their own lines.
+        // Equals the number of lines in the files.
         assert_eq!(reach.shown + reach.listed, n_lines, "{}", reach.line());
         assert!(n_lines > 0);
         assert_eq!(reach.notes, reach.notes_shown);
     }
 
-    /// Needs the publications' texts, which are not part of this repository.
+    /// Needs the publications' texts, which are not in this repository.
     #[test]
-    fn every_published_number_stands_in_its_publication() {
+    fn every_published_number_is_in_its_publication() {
         let Some(folder) = std::env::var_os("TARE_SOURCES") else {
             return skip(
                 "sources",

@@ -1,19 +1,19 @@
-//! `reproduce [--agent]`: builds everything, or the agent alone, once more from a copy of the sources in another
-//! folder; the bytes must be the same.
+//! `reproduce [--agent]`: builds everything, or only the agent, again from a copy of the sources in another folder,
+//! and checks that the bytes are the same.
 //!
-//! Somebody who builds the same sources with the same compiler can then tell whether a `tare` is made of them.
-//! What it cannot see: what another machine puts in, such as another place of cargo's registry.
+//! With the same compiler, a user can then verify that a `tare` was built from these sources.
+//! Limits: does not see differences between machines, such as another path of cargo's registry.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::dist::{self, Place};
+use crate::dist::{self, BuildPaths};
 use crate::shell::{program, step};
 use crate::workspace::{root, target_folder};
 
-/// Builds all twice.
+/// Builds everything twice.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     match arguments {
         [] => same(dist::build)?,
@@ -28,11 +28,11 @@ pub(crate) fn agent() -> Result<()> {
     same(dist::own_agent)
 }
 
-/// Builds here and in the copy and compares what comes of it.
-fn same(build: fn(&Place) -> Result<PathBuf>) -> Result<()> {
-    let here = build(&Place::own())?;
+/// Builds here and in the copy and compares the results.
+fn same(build: fn(&BuildPaths) -> Result<PathBuf>) -> Result<()> {
+    let here = build(&BuildPaths::own())?;
     let copy = Copy::new(target_folder().join("again"))?;
-    let there = build(&Place {
+    let there = build(&BuildPaths {
         root: copy.0.clone(),
         target: copy.0.join("target"),
         is_polite: true,
@@ -51,7 +51,7 @@ fn same(build: fn(&Place) -> Result<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Where two files differ first; `None` if they do not.
+/// Returns the offset of the first difference of two files, if any.
 fn first_difference(one: &Path, other: &Path) -> Result<Option<usize>> {
     let read = |path: &Path| {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
@@ -62,12 +62,12 @@ fn first_difference(one: &Path, other: &Path) -> Result<Option<usize>> {
     Ok(pairs.into_iter().position(|(a, b)| a != b).or(shorter))
 }
 
-/// A copy of the sources; removed when it is dropped.
+/// A copy of the sources; removed on drop.
 struct Copy(PathBuf);
 
 impl Copy {
     fn new(folder: PathBuf) -> Result<Self> {
-        // What an interrupted one left.
+        // Left over from an interrupted run.
         let _ = std::fs::remove_dir_all(&folder);
         let copy = Self(folder);
         let listing = [
@@ -79,7 +79,7 @@ impl Copy {
         ];
         for name in program("git", &listing).output()?.split_terminator('\0') {
             let (from, to) = (root().join(name), copy.0.join(name));
-            // A file that was deleted is still listed until that is committed.
+            // A deleted file is still listed until the deletion is committed.
             if !from.is_file() {
                 continue;
             }
@@ -95,7 +95,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // It lies in the target folder.
+        // It is in the target folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_byte_that_differs_is_found_and_so_is_a_missing_end() {
+    fn first_differing_byte_or_missing_end_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, bytes: &str| {
             let path = folder.path().join(name);

@@ -1,12 +1,13 @@
-//! `cargo xtask resolution [--seconds N]`: how narrow an answer gets for the time that it takes.
+//! `cargo xtask resolution [--seconds N]`: measures how narrow an answer gets for its time.
 //!
-//! The study `quick` twice for the same time, by whole trials and slice by slice; for each metric the half-width of
-//! the 95 % interval of the ratio, scaled to a minute of wall time (a width falls with the root of time). Then one
-//! question asked in the ways that people ask it, for as long each: what does a loop cost in a container of the
-//! engine, by hyperfine, by pyperf, by `docker exec` in turn with the host, and by Tare. Two rounds of each: answers that
-//! leave each other out are worth less than their widths say. What is not installed has a row that says so.
-//! `TARE` names a program that is built already.
-//! What it cannot see: how quiet the machine was. It belongs on one where nothing else runs.
+//! Runs the study `quick` twice for the same time, by whole trials and by slices. For each metric it prints the
+//! half-width of the 95 % interval of the ratio, scaled to a minute of wall time (a width falls with the square root
+//! of time). Then it asks one question in the usual ways, for the same time each: the overhead of a loop in a
+//! container of the engine, by hyperfine, by pyperf, by `docker exec` alternating with the host, and by Tare. Two
+//! rounds of each: intervals that exclude each other are too narrow. The row of a missing tool says that it is not
+//! installed.
+//! `TARE` names a program that is already built.
+//! Limits: does not measure the machine's noise; run it on an otherwise idle machine.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -29,7 +30,7 @@ use crate::workspace::{root, work_folder};
 
 /// A loop of about 60 ms.
 const LOOP: &str = "BEGIN { while (i++ < 400000) x += i * i; print x }";
-/// The image and the container that the peers are measured in.
+/// The image and the container in which the peers are measured.
 const NAME: &str = "tare-xtask-resolution";
 
 /// Runs everything and prints two tables.
@@ -79,12 +80,12 @@ struct Tare<'a> {
     program: &'a Path,
     folder: &'a Path,
     seconds: u64,
-    /// Where the engine listens, if there is one.
+    /// The engine's address, if there is one.
     engine: Option<&'a str>,
 }
 
 impl Tare<'_> {
-    /// A program that finds the engine.
+    /// Returns a program that finds the engine.
     fn program(&self, name: impl AsRef<OsStr>, arguments: &[&str]) -> Program {
         let program = program(name, arguments);
         match self.engine {
@@ -93,7 +94,7 @@ impl Tare<'_> {
         }
     }
 
-    /// The dossier of a study.
+    /// Runs a study and returns its dossier.
     fn run(&self, study: &str) -> Result<Value> {
         let file = self.folder.join("study.toml");
         fs::write(&file, study)?;
@@ -108,7 +109,7 @@ impl Tare<'_> {
 /// An arm and a metric.
 type Cell = (String, String);
 
-/// The half-widths of every cell that both dossiers have, per cent, scaled to a minute.
+/// Returns the half-widths of every cell that both dossiers have, per cent, scaled to a minute.
 fn pairs(before: &Value, after: &Value) -> Result<Vec<(Cell, (f64, f64))>> {
     let (before, after) = (widths(before)?, widths(after)?);
     let both = before.into_iter().filter_map(|(cell, width)| {
@@ -131,7 +132,7 @@ fn widths(dossier: &Value) -> Result<Vec<(Cell, f64)>> {
     Ok(cells.iter().filter_map(of_cell).collect())
 }
 
-/// The loop in a container of the engine against the host, in several ways; what each answered.
+/// Measures the loop in a container of the engine against the host with each method; returns the answers.
 fn peers(tare: &Tare<'_>) -> Result<Vec<(&'static str, String)>> {
     let mut rows = Vec::new();
     let study = format!(
@@ -192,7 +193,7 @@ fn twice(mut ask: impl FnMut() -> Result<String>) -> Result<String> {
     Ok(format!("{} · {}", ask()?, ask()?))
 }
 
-/// A container that waits, of an image that holds busybox alone; gone when dropped.
+/// A waiting container from an image with only busybox; removed on drop.
 struct Container<'a>(&'a Tare<'a>);
 
 impl<'a> Container<'a> {
@@ -214,7 +215,7 @@ impl Drop for Container<'_> {
     }
 }
 
-/// The loop on the host, or in the container.
+/// Returns the command of the loop on the host, or in the container.
 fn command(is_inside: bool) -> Vec<&'static str> {
     let enter: &[&str] = if is_inside {
         &["docker", "exec", NAME]
@@ -224,7 +225,7 @@ fn command(is_inside: bool) -> Vec<&'static str> {
     [enter, &["/bin/busybox", "awk", LOOP]].concat()
 }
 
-/// What hyperfine says of the two commands: the ratio of the means, ± what it makes of their standard deviations.
+/// Returns hyperfine's ratio of the means, ± from the standard deviations.
 fn hyperfine(tare: &Tare<'_>, limit: Duration) -> Result<String> {
     let file = tare.folder.join("hyperfine.json");
     let quoted = |words: Vec<&str>| {
@@ -232,7 +233,7 @@ fn hyperfine(tare: &Tare<'_>, limit: Duration) -> Result<String> {
         words.join(" ")
     };
     let (outside, inside) = (quoted(command(false)), quoted(command(true)));
-    // As many runs as fill the time, from what one of each takes.
+    // As many runs as fill the time, estimated from one of each.
     let one = Instant::now();
     for is_inside in [false, true] {
         let words = command(is_inside);
@@ -258,9 +259,9 @@ fn hyperfine(tare: &Tare<'_>, limit: Duration) -> Result<String> {
     Ok(format!("{ratio:.3} ± {:.3}", ratio * spread))
 }
 
-/// What pyperf says of the two commands, one after the other: the ratio of the means, ± by their standard deviations.
+/// Returns pyperf's ratio of the means, ± from the standard deviations; the commands run one after the other.
 fn pyperf_command(tare: &Tare<'_>, python: &Path, limit: Duration) -> Result<String> {
-    /// Each process warms up once.
+    /// Values of each process; each also warms up once.
     const VALUES: u32 = 3;
     let of = |is_inside: bool| -> Result<(f64, f64)> {
         let words = command(is_inside);
@@ -269,7 +270,7 @@ fn pyperf_command(tare: &Tare<'_>, python: &Path, limit: Duration) -> Result<Str
         let runs = limit.as_secs_f64() / 2.0 / one.elapsed().as_secs_f64();
         let processes = whole_part((runs / f64::from(VALUES + 1)).max(2.0));
         let file = tare.folder.join("pyperf.json");
-        // It writes over no file.
+        // pyperf does not overwrite a file.
         let _ = fs::remove_file(&file);
         tare.program(
             python,
@@ -277,7 +278,7 @@ fn pyperf_command(tare: &Tare<'_>, python: &Path, limit: Duration) -> Result<Str
         )
         .arguments(&["--processes", &processes.to_string()])
         .arguments(&["--values", &VALUES.to_string(), "--warmups", "1"])
-        // Its workers get few variables, and the command is to find the engine.
+        // pyperf's workers inherit few variables, and the command has to find the engine.
         .arguments(&["--inherit-environ", "DOCKER_HOST"])
         .arguments(&["--output", &file.to_string_lossy(), "--"])
         .arguments(&words)
@@ -301,7 +302,7 @@ fn pyperf_command(tare: &Tare<'_>, python: &Path, limit: Duration) -> Result<Str
     Ok(format!("{ratio:.3} ± {:.3}", ratio * f64::hypot(a, b)))
 }
 
-/// Host and container in turn, as a careful person does it by hand.
+/// Alternates host and container, as a careful user would by hand.
 fn in_turn(tare: &Tare<'_>, limit: Duration) -> Result<String> {
     let timed = |is_inside: bool| -> Result<f64> {
         let words = command(is_inside);
@@ -330,7 +331,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn widths_are_scaled_to_a_minute_and_told_for_what_both_have() {
+    fn widths_are_per_minute_and_only_for_common_cells() {
         let dossier = |wall_s: f64, high: f64| {
             json!({"cost": {"wall_s": wall_s}, "cells": [
                 {"arm": "docker", "metric": "m", "ratio": {"low": 1.0, "high": high}},

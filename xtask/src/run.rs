@@ -1,16 +1,15 @@
-//! `run`: builds as `dist` does, but for two forms of reports, then measures: `tare run` with the further arguments. Its
+//! `run`: builds as `dist` does, except two forms of reports, then runs `tare run` with the further arguments. Its
 //! exit status is that of `tare`.
 
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
-use crate::dist::{Forms, Place, build_for};
+use crate::dist::{BuildPaths, Forms, build_for};
 use crate::shell::step;
 
-/// Builds and measures.
 pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
-    let program = build_for(&Place::own(), None, Forms::Quick)?;
+    let program = build_for(&BuildPaths::own(), None, Forms::Quick)?;
     step("measuring");
     let status = Command::new(&program)
         .arg("run")

@@ -1,4 +1,4 @@
-//! Running programs, with what is being done on standard error.
+//! Runs programs and prints progress on stderr.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::root;
 
-/// Says what comes next, and after the first such line how long after it.
+/// Prints the next step, with the time since the first one.
 pub(crate) fn step(what: &str) {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     let seconds = FIRST.get_or_init(Instant::now).elapsed().as_secs();
@@ -22,7 +22,7 @@ pub(crate) fn step(what: &str) {
     }
 }
 
-/// The values of a command's flags, each of which takes one: what is given, else its default.
+/// Returns the values of a command's flags, each of which takes one: the given value, else the default.
 pub(crate) fn flags<const N: usize>(
     command: &str,
     arguments: &[String],
@@ -40,13 +40,13 @@ pub(crate) fn flags<const N: usize>(
     Ok(values)
 }
 
-/// A flag's value as a number.
+/// Parses a flag's value as a number.
 pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Result<T> {
     text.parse()
         .map_err(|_| anyhow::anyhow!("`{text}` is no number"))
 }
 
-/// What `tare why` answers in `folder`, where it has its home beside `work`; `engine` is where Docker's listens.
+/// Runs `tare why` in `folder`, with its home next to `work`; `engine` is the address of Docker.
 pub(crate) fn why(mut command: Command, folder: &Path, engine: Option<&str>) -> Result<Output> {
     if let Some(engine) = engine {
         command.env("DOCKER_HOST", engine);
@@ -60,7 +60,7 @@ pub(crate) fn why(mut command: Command, folder: &Path, engine: Option<&str>) -> 
         .context("cannot run `tare why`")
 }
 
-/// A program to be run, in the repository's root if no other folder is named.
+/// A program to run, by default in the repository's root.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     name: OsString,
@@ -69,7 +69,7 @@ pub(crate) struct Program {
     folder: PathBuf,
 }
 
-/// `name` with `arguments`.
+/// Returns the program `name` with `arguments`.
 pub(crate) fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Program {
     Program {
         name: name.as_ref().to_owned(),
@@ -80,7 +80,7 @@ pub(crate) fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Program {
     .arguments(arguments)
 }
 
-/// The cargo that runs this.
+/// Returns the cargo that runs this.
 pub(crate) fn cargo(arguments: &[&str]) -> Program {
     program(
         std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
@@ -89,20 +89,20 @@ pub(crate) fn cargo(arguments: &[&str]) -> Program {
 }
 
 impl Program {
-    /// The same with more arguments.
+    /// Adds arguments.
     pub(crate) fn arguments(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(OsString::from));
         self
     }
 
-    /// The same with one more variable.
+    /// Sets an environment variable.
     pub(crate) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.variables
             .push((name.into(), value.as_ref().to_owned()));
         self
     }
 
-    /// Another program without arguments, with the same variables.
+    /// Returns another program without arguments, with the same variables.
     pub(crate) fn instead(&self, name: impl AsRef<OsStr>) -> Self {
         Self {
             name: name.as_ref().to_owned(),
@@ -111,13 +111,13 @@ impl Program {
         }
     }
 
-    /// The same in another folder.
+    /// Sets the working directory.
     pub(crate) fn folder(mut self, folder: &Path) -> Self {
         folder.clone_into(&mut self.folder);
         self
     }
 
-    /// The same with the lowest priority: it yields to whatever else runs.
+    /// Gives the program the lowest priority.
     pub(crate) fn politely(mut self) -> Self {
         let program = std::mem::replace(&mut self.name, "nice".into());
         self.arguments
@@ -147,7 +147,7 @@ impl Program {
         }
     }
 
-    /// Runs it to its end and passes on what it prints, line by line; an error if it fails.
+    /// Runs it to its end and passes on its output line by line; an error if it fails.
     pub(crate) fn pass_on(&self, mut each: impl FnMut(&str)) -> Result<()> {
         let mut child = self
             .command()

@@ -1,10 +1,11 @@
-//! `cargo xtask size`: words of code, lines and the share of comments, by package and room, and whether each room is within
-//! its budget.
+//! `cargo xtask size`: counts words of code, lines and the share of comments, by package and room, and checks each
+//! room against its budget.
 //!
-//! A word is an identifier, a keyword, a number or a whole string literal: formatting cannot change their number, and
-//! comments have none. The rooms are product, unit tests (files named `tests.rs` and what stands behind `#[cfg(test)]` at
-//! the end of a file) and integration tests. The budgets stand in `xtask/size.toml`; a room that is far below its own lowers it.
-//! What it cannot see: code that macros make, and what is not Rust.
+//! A word is an identifier, a keyword, a number or a whole string literal: formatting does not change their number,
+//! and comments have none. The rooms are product, unit tests (files named `tests.rs` and what follows `#[cfg(test)]`
+//! at the end of a file) and integration tests. The budgets are in `xtask/size.toml`; a room far below its budget
+//! lowers it.
+//! Limits: ignores code that macros generate, and languages other than Rust.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,13 +19,13 @@ use serde::Deserialize;
 
 use crate::workspace::root;
 
-/// A budget that is this part above its room is to be lowered.
+/// Fraction by which a budget may exceed its room before it is to be lowered.
 const SLACK: f64 = 0.02;
 
-/// The package that is there for the tests of others.
+/// The package that exists for the tests of others.
 const TESTKIT: &str = "tare-testkit";
 
-/// Where a piece of code belongs.
+/// The category of a piece of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Room {
@@ -43,12 +44,12 @@ impl fmt::Display for Room {
     }
 }
 
-/// How much there is of something.
+/// The size of a piece of code.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Size {
     words: u64,
     lines: u64,
-    /// Lines that hold a comment alone.
+    /// Lines with only a comment.
     comments: u64,
 }
 
@@ -62,10 +63,10 @@ impl AddAssign for Size {
 
 /// Sizes by package and room.
 type Sizes = BTreeMap<(String, Room), Size>;
-/// The most words that each may have.
+/// The most words of each package and room.
 type Budgets = BTreeMap<String, BTreeMap<Room, u64>>;
 
-/// Prints them.
+/// Prints the sizes.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     ensure!(arguments.is_empty(), "usage: cargo xtask size");
     let (sizes, budgets) = (sizes()?, budgets()?);
@@ -108,7 +109,7 @@ fn budget(budgets: &Budgets, package: &str, room: Room) -> Option<u64> {
     budgets.get(package)?.get(&room).copied()
 }
 
-/// What is above its budget, or so far below that the budget is to fall; a line each.
+/// Returns a line for each room above its budget, or so far below that the budget is to be lowered.
 fn outside(sizes: &Sizes, budgets: &Budgets) -> Vec<String> {
     let judged = sizes.iter().filter_map(|((package, room), size)| {
         let words = size.words;
@@ -160,7 +161,7 @@ fn sizes() -> Result<Sizes> {
     Ok(sizes)
 }
 
-/// The folders of the workspace's packages.
+/// Returns the folders of the workspace's packages.
 fn packages() -> Result<Vec<PathBuf>> {
     let mut found = vec![root().join("xtask")];
     for entry in fs::read_dir(root().join("crates"))? {
@@ -181,7 +182,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The parts of a file with their rooms; `path` is below its package.
+/// Splits a file into parts by room; `path` is relative to its package.
 fn rooms<'a>(path: &Path, text: &'a str) -> Vec<(Room, &'a str)> {
     if path.starts_with("tests") {
         return vec![(Room::Integration, text)];
@@ -199,7 +200,7 @@ fn rooms<'a>(path: &Path, text: &'a str) -> Vec<(Room, &'a str)> {
     parts
 }
 
-/// Where the module of the tests begins, which a line with its mark stands before; else the end.
+/// Returns where the test module begins, at the line of its mark; else the end.
 fn tests_begin(text: &str) -> usize {
     const MARK: &str = "#[cfg(test)]\n";
     let mut places = text.match_indices(MARK).map(|(place, _)| place);
@@ -220,7 +221,7 @@ fn size(text: &str) -> Size {
     }
 }
 
-/// Words outside of comments.
+/// Counts words outside comments.
 fn words(text: &str) -> u64 {
     let mut rest = text;
     let mut n_words = 0;
@@ -250,7 +251,7 @@ fn words(text: &str) -> u64 {
     n_words
 }
 
-/// The length of a raw string at the beginning.
+/// Returns the length of a raw string at the beginning.
 fn raw_string(text: &str) -> Option<usize> {
     let marks = text.strip_prefix("br").or_else(|| text.strip_prefix('r'))?;
     let body = marks.trim_start_matches('#');
@@ -261,7 +262,7 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(text.len() - inside.len() + length)
 }
 
-/// The length of what stands between two quotes at the beginning.
+/// Returns the length of a quoted literal at the beginning.
 fn quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = true;
     for (place, it) in text.char_indices() {
@@ -275,7 +276,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of a character, or of the quote before a lifetime.
+/// Returns the length of a character, or of the quote before a lifetime.
 fn character(text: &str) -> usize {
     let mut inside = text[1..].chars();
     let (first, second) = (inside.next(), inside.next());
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_identifiers_numbers_and_strings_outside_of_comments() {
+    fn words_are_identifiers_numbers_strings_not_comments() {
         for (text, n_words) in [
             ("let a = b + 12.5;", 5),
             ("// no\nf(\"two words // in one\") /* no */", 2),

@@ -1,6 +1,6 @@
-//! Which tests could not be tried, for want of what, and why.
+//! Lists which tests were skipped, what was missing, and why.
 //!
-//! Libtest counts a test that returns early as passed, so the tests leave a line each in a file; see
+//! Libtest counts a test that returns early as passed, so each skipped test writes a line to a file; see
 //! `crates/tare-testkit/src/skip.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The variable that names the file.
 pub(crate) const VARIABLE: &str = "TARE_SKIPS";
 
-/// What the tests may rely on once it was provisioned: they fail rather than skip where it is missing.
+/// What provisioning guarantees: tests fail rather than skip if it is missing.
 pub(crate) const PROVISIONED: &[&str] = &tare_model::rows! {
     "block-device", "chromium", "container", "cpio", "crun", "docker", "docker-socket", "docker-tls", "fio", "font",
     "git", "hpcc", "io_uring", "iperf3", "latex", "nc", "oci", "openblas", "packed", "perl", "ping", "podman", "probe", "proc",
@@ -16,17 +16,17 @@ pub(crate) const PROVISIONED: &[&str] = &tare_model::rows! {
     "wine",
 };
 
-/// What provisioning may fail to bring, each with the reason; a test that misses it stands among those skipped.
+/// What provisioning may fail to install, each with the reason; a test that needs it is listed as skipped.
 #[cfg(test)]
 const OPTIONAL: &[(&str, &str)] = &tare_model::rows! {
     ("axe", "another's work that is not kept here, for a browser that may not be there"),
     ("bindfs", "an engine with mounts of its own does not see a folder that is served beside it"),
     ("cargo-deny", "a program of hundreds of crates; it is asked where it is installed"),
-    ("cgroup1", "a machine has one version of control groups or the other"),
+    ("cgroup1", "a machine has one version of cgroups or the other"),
     ("device-rules", "the machine's own rules for devices, or its rights, may let nobody set any"),
     ("dotnet", "Debian has no .NET, and its benchmarks are built from packages of another index"),
     ("iozone", "Debian has it among its programs that are not free"),
-    ("group", "the machine may give no control group without controllers"),
+    ("group", "the machine may give no cgroup without controllers"),
     ("kernel", "the kernel is the machine's"),
     ("pandas", "the package index may not answer; it is taken where an interpreter has it"),
     ("polars", "the package index may not answer; it is taken where an interpreter has it"),
@@ -42,12 +42,12 @@ const OPTIONAL: &[(&str, &str)] = &tare_model::rows! {
 /// How many names of tests a line shows.
 const SHOWN: usize = 3;
 
-/// The tests that were skipped: by program and name, what was missing.
+/// The skipped tests: by program and name, what was missing.
 #[derive(Debug, Default)]
 pub(crate) struct Skips(BTreeMap<(String, String), BTreeSet<(String, String)>>);
 
 impl Skips {
-    /// Adds those of the lines `PROGRAM<tab>TEST<tab>NEED<tab>REASON`.
+    /// Adds the lines `PROGRAM<tab>TEST<tab>NEED<tab>REASON`.
     pub(crate) fn read(&mut self, lines: &str) {
         for line in lines.lines() {
             if let [program, test, need, reason] = line.split('\t').collect::<Vec<_>>()[..] {
@@ -63,13 +63,13 @@ impl Skips {
             .insert((need.to_owned(), reason.to_owned()));
     }
 
-    /// How many tests were skipped and did not fail.
+    /// Counts the tests that were skipped and did not fail.
     pub(crate) fn count(&self, failed: &BTreeSet<&str>) -> u32 {
         let counts = |test: &str| u32::from(!failed.contains(test));
         self.0.keys().map(|(_, test)| counts(test)).sum()
     }
 
-    /// A line for each reason.
+    /// Returns a line for each reason.
     pub(crate) fn told(&self) -> Vec<String> {
         let mut reasons: BTreeMap<&(String, String), Vec<&str>> = BTreeMap::new();
         for ((_, test), missing) in &self.0 {
@@ -95,7 +95,7 @@ mod tests {
     use crate::workspace::root;
 
     #[test]
-    fn a_test_counts_once_whatever_it_misses_and_not_if_it_failed() {
+    fn skipped_test_counts_once_and_not_if_it_failed() {
         let mut skips = Skips::default();
         skips.read(
             "it\tvm::a\tvm\tno emulator\nit\tvm::a\troot\tnot root\nit\tvm::a\tvm\tno emulator\n\
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_misses_something_says_so_in_the_file_or_fails_where_it_is_required() {
+    fn skip_is_noted_in_file_or_fails_if_required() {
         let notes = crate::notes::Notes::new("skips-test").unwrap();
         let again = |required: &str| {
             std::process::Command::new(std::env::current_exe().unwrap())
@@ -142,7 +142,7 @@ mod tests {
         crate::skip::skip("something", "there is\nnone");
     }
 
-    /// Needs that a test computes are not seen: those are names of tools, drivers and runtimes.
+    /// Does not see needs that a test computes; those are names of tools, drivers and runtimes.
     #[test]
     fn every_need_is_provisioned_or_known_to_be_optional() {
         let known = |need: &str| {

@@ -1,12 +1,12 @@
-//! `cargo xtask slower [--percent P] [--budget T] [-n N] [--replay B]`: how often work that is a little longer in one arm is found
-//! out.
+//! `cargo xtask slower [--percent P] [--budget T] [-n N] [--replay B]`: counts how often a small slowdown of one arm
+//! is detected.
 //!
-//! Both arms are the host, with an agent of which the loop and the system call do so many percent more where a variable
-//! says so: the slowdown is exactly as large as planted, and everything else is `tare run` as users have it. It is
-//! found where the interval of the ratio lies above 1. The last line is `found K of N, interval above the truth L, below M`:
-//! of an interval of 95 % either is 2.5 in a hundred.
-//! With `--replay` one run of `B` blocks is recorded instead, and each ten of its blocks are judged by themselves.
-//! `TARE` names a program that is built already.
+//! Both arms are the host, with an agent whose loop and syscall do P percent more work if a variable is set: the
+//! slowdown is exactly as large as planted, and everything else is `tare run` as users have it. It is found if the
+//! interval of the ratio is above 1. The last line is `found K of N, interval above the truth L, below M`: for a 95 %
+//! interval either is 2.5 in a hundred.
+//! With `--replay` one run of `B` blocks is recorded instead, and each ten of its blocks are judged separately.
+//! `TARE` names a program that is already built.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,12 +21,12 @@ use crate::dist;
 use crate::shell::{cargo, flags, number, program, step};
 use crate::workspace::{target_folder, work_folder};
 
-/// Seeds begin here, so that they are not those of anybody's studies.
+/// First seed; keeps these seeds apart from those of real studies.
 const FIRST_SEED: u64 = 9_001;
-/// What is compared: a loop and a system call.
+/// The compared metrics: a loop and a syscall.
 const METRICS: [&str; 2] = ["cpu.integer.time", "syscall.getppid.time"];
 
-/// The study for so many thousandths.
+/// Returns the study for a slowdown in thousandths.
 fn study(per_mille: u64) -> String {
     format!(
         r#"id = "slower"
@@ -52,7 +52,7 @@ id = "getppid"
     )
 }
 
-/// The agent whose loops can be made longer.
+/// Builds the agent whose loops can be made longer.
 fn agent() -> Result<PathBuf> {
     let target = "x86_64-unknown-linux-musl";
     let folder = target_folder().join("agent");
@@ -70,7 +70,7 @@ fn agent() -> Result<PathBuf> {
     Ok(folder.join(target).join("agent/examples/slower_agent"))
 }
 
-/// Runs `N` comparisons and counts those in which the slowdown was found, and those whose interval holds it.
+/// Runs `N` comparisons and counts those that found the slowdown, and those whose interval contains it.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let known = [
         ("--percent", "1"),
@@ -107,7 +107,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         fs::remove_dir_all(&folder)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut told: Vec<Told> = Vec::new();
+    let mut told: Vec<Outcome> = Vec::new();
     for seed in FIRST_SEED.. {
         if told.len() >= wanted {
             break;
@@ -119,7 +119,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             .variable("TARE_HOME", folder.join("home"))
             .json()?;
         for metric in METRICS.iter().take(wanted - told.len()) {
-            let one = Told::of(&dossier, metric, planted)?;
+            let one = Outcome::of(&dossier, metric, planted)?;
             println!("seed {seed}: {metric} {}", one.line);
             told.push(one);
         }
@@ -130,25 +130,25 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn summary(told: &[Told]) -> String {
-    let count = |what: fn(&Told) -> bool| told.iter().filter(|one| what(one)).count();
+fn summary(told: &[Outcome]) -> String {
+    let count = |what: fn(&Outcome) -> bool| told.iter().filter(|one| what(one)).count();
     let all = told.len();
     let found = count(|one| one.is_found);
     let (above, below) = (count(|one| one.is_above), count(|one| one.is_below));
     format!("found {found} of {all}, interval above the truth {above}, below {below}")
 }
 
-/// What came of one comparison.
-struct Told {
+/// The result of one comparison.
+struct Outcome {
     is_found: bool,
-    /// Whether the interval says more than was planted.
+    /// Whether the interval is above the planted slowdown.
     is_above: bool,
-    /// Whether it says less.
+    /// Whether it is below.
     is_below: bool,
     line: String,
 }
 
-impl Told {
+impl Outcome {
     fn of(dossier: &Value, metric: &str, planted: f64) -> Result<Self> {
         let cells = dossier["cells"].as_array();
         let cell = cells
@@ -184,11 +184,11 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_an_interval_above_one_is_a_find_and_only_one_around_the_truth_holds_it() {
+    fn interval_above_one_is_found_around_truth_holds() {
         let told = |low: f64, high: f64| {
             let cell = json!({"arm": "slower", "metric": METRICS[0], "verdict": "v", "n_blocks": 20,
                               "ratio": {"point": 1.04, "low": low, "high": high}});
-            let told = Told::of(&json!({"cells": [cell]}), METRICS[0], 1.05).unwrap();
+            let told = Outcome::of(&json!({"cells": [cell]}), METRICS[0], 1.05).unwrap();
             (told.is_found, told.is_above, told.is_below)
         };
         assert_eq!(told(1.01, 1.07), (true, false, false));
@@ -196,13 +196,13 @@ mod tests {
         assert_eq!(told(1.01, 1.04), (true, false, true));
         assert_eq!(told(1.06, 1.09), (true, true, false));
         let none = json!({"cells": [{"arm": "slower", "metric": METRICS[1], "ratio": null}]});
-        let none = Told::of(&none, METRICS[1], 1.05).unwrap();
+        let none = Outcome::of(&none, METRICS[1], 1.05).unwrap();
         assert!(!none.is_found && !none.is_below);
-        assert!(Told::of(&json!({"cells": []}), METRICS[0], 1.05).is_err());
+        assert!(Outcome::of(&json!({"cells": []}), METRICS[0], 1.05).is_err());
     }
 
     #[test]
-    fn the_study_says_how_much_is_planted() {
+    fn study_contains_the_planted_amount() {
         assert!(study(5).contains("PLANTED_PER_MILLE=5"));
     }
 }

@@ -1,8 +1,8 @@
-//! What the test programs say, read line by line: how many tests passed and failed, which, and how long they took.
+//! Parses the output of the test programs line by line: counts, names and durations of passed and failed tests.
 //!
-//! A test that fails is run once more by itself when all others are done. If it passes then, it is flaky: it is
-//! told with its first failure, and the run succeeds as long as there are few of them.
-//! What it cannot see: the time of a test when several run at once.
+//! A failed test is retried once alone after all others. If it passes then, it is flaky: it is reported with its
+//! first failure, and the run succeeds if there are few of them.
+//! Limits: durations are wrong if several tests run at once.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,24 +11,25 @@ use anyhow::{Result, bail};
 
 use crate::skips::Skips;
 
-/// More flaky tests than this fail the run; so do more failures, whatever became of them afterwards.
+/// More flaky tests than this fail the run; so do more failures, whether or not a retry passes.
 const FLAKY_LIMIT: usize = 3;
 
-/// How many of the slowest tests are told.
+/// How many of the slowest tests are listed.
 const SLOWEST: usize = 40;
 
 /// A test that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Failure {
     test: String,
-    /// Where and what it said first.
+    /// Location and first message of the panic.
     why: String,
 }
 
-/// How the reason begins why a body is ignored that another test starts in a process of its own: nothing is skipped.
+/// Prefixes of the ignore reason of a body that another test starts as a separate process; these count as not
+/// skipped.
 const WITHIN: [&str; 2] = ["runs in a child process of another test", "started "];
 
-/// The output of one call of `cargo test`.
+/// The parsed output of one `cargo test`.
 #[derive(Debug)]
 pub(crate) struct Output {
     n_begun: u32,
@@ -39,17 +40,17 @@ pub(crate) struct Output {
     failures: Vec<Failure>,
     times: Vec<(Duration, String)>,
     last: Instant,
-    place: Place,
+    place: Section,
 }
 
-/// Where in the output of one test program the next line stands.
+/// The section of a test program's output that the next line is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum Section {
     /// Results, one test a line.
     Results,
-    /// What a failed test printed; whether the next line is what it said when it panicked.
+    /// Output of a failed test; whether the next line is its panic message.
     Words { said_next: bool },
-    /// The names of those that failed.
+    /// The names of the failed tests.
     Names,
 }
 
@@ -64,13 +65,12 @@ impl Default for Output {
             failures: Vec::new(),
             times: Vec::new(),
             last: Instant::now(),
-            place: Place::Results,
+            place: Section::Results,
         }
     }
 }
 
 impl Output {
-    /// Reads the next line.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(counts) = line.strip_prefix("test result: ") {
             return self.end(counts);
@@ -79,7 +79,7 @@ impl Output {
             .strip_prefix("---- ")
             .and_then(|rest| rest.strip_suffix(" stdout ----"))
         {
-            self.place = Place::Words { said_next: false };
+            self.place = Section::Words { said_next: false };
             self.failures.push(Failure {
                 test: test.to_owned(),
                 why: String::new(),
@@ -87,14 +87,14 @@ impl Output {
             return;
         }
         if line == "failures:" {
-            self.place = Place::Names;
+            self.place = Section::Names;
             return;
         }
         match self.place {
-            Place::Results => self.result(line),
-            Place::Words { said_next } => self.words(line, said_next),
-            Place::Names => {
-                // A test that printed nothing has no words of its own.
+            Section::Results => self.result(line),
+            Section::Words { said_next } => self.words(line, said_next),
+            Section::Names => {
+                // A test that printed nothing has no section of its own.
                 if let Some(test) = line.strip_prefix("    ")
                     && !self.failures.iter().any(|failure| failure.test == test)
                 {
@@ -107,7 +107,7 @@ impl Output {
         }
     }
 
-    /// `running 5 tests`, `test NAME ... ok`, `test NAME ... ignored, REASON`.
+    /// Parses `running 5 tests`, `test NAME ... ok`, `test NAME ... ignored, REASON`.
     fn result(&mut self, line: &str) {
         if line.starts_with("running ") {
             self.n_begun += 1;
@@ -136,19 +136,19 @@ impl Output {
         };
         if said_next {
             failure.why = format!("{} {}", failure.why, line.trim());
-            self.place = Place::Words { said_next: false };
+            self.place = Section::Words { said_next: false };
         } else if failure.why.is_empty()
             && let Some((_, place)) = line.split_once(" panicked at ")
         {
             place.clone_into(&mut failure.why);
-            self.place = Place::Words { said_next: true };
+            self.place = Section::Words { said_next: true };
         }
     }
 
-    /// `FAILED. 5 passed; 1 failed; 1 ignored; …`
+    /// Parses `FAILED. 5 passed; 1 failed; 1 ignored; …`.
     fn end(&mut self, counts: &str) {
         self.n_ended += 1;
-        self.place = Place::Results;
+        self.place = Section::Results;
         for part in counts.split([';', '.']) {
             let number = |what| part.trim().strip_suffix(what)?.parse::<u32>().ok();
             self.n_passed += number(" passed").unwrap_or(0);
@@ -156,13 +156,13 @@ impl Output {
         }
     }
 
-    /// Whether every program came to its end, and every failure has a name: else something failed that is no test.
+    /// Whether every program ended and every failure has a name; otherwise something other than a test failed.
     fn is_complete(&self) -> bool {
         self.n_begun == self.n_ended && self.failures.len() == self.n_failed as usize
     }
 }
 
-/// All of them together.
+/// The sum over all calls.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     n_passed: u32,
@@ -174,7 +174,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds the output of a call and how it ended; an error that failed tests do not account for is passed on.
+    /// Adds the output of a call and its result; returns an error that failed tests do not account for.
     pub(crate) fn add(&mut self, output: Output, ended: Result<()>) -> Result<()> {
         let is_accounted_for = output.is_complete() && !output.failures.is_empty();
         self.n_passed += output.n_passed;
@@ -184,7 +184,7 @@ impl Tally {
         if is_accounted_for { Ok(()) } else { ended }
     }
 
-    /// Gives what failed one more chance each, if so few did that the run can still succeed.
+    /// Retries each failed test once, unless there are too many for the run to succeed.
     pub(crate) fn try_again(&mut self, mut again: impl FnMut(&str) -> (Output, Result<()>)) {
         if self.failures.len() > FLAKY_LIMIT {
             return;
@@ -210,7 +210,7 @@ impl Tally {
         }
     }
 
-    /// What a reader has to know beside the numbers, one line each.
+    /// Returns what to report in addition to the counts, one line each.
     pub(crate) fn told(&self) -> Vec<String> {
         let mut times = self.times.clone();
         times.sort_by(|one, other| other.cmp(one));
@@ -235,18 +235,18 @@ impl Tally {
         lines
     }
 
-    /// How many tests left something out and did not fail.
+    /// Counts the tests that were skipped, wholly or in part, and did not fail.
     fn n_left_out(&self) -> u32 {
         let failed = self.failures.iter().map(|failure| failure.test.as_str());
         self.skips.count(&failed.collect())
     }
 
-    /// How many tests passed and left nothing out.
+    /// Counts the tests that passed and skipped nothing.
     fn n_shown(&self) -> u32 {
         self.n_passed.saturating_sub(self.n_left_out())
     }
 
-    /// `N passed, N failed, N skipped`; what failed and is no test counts as one.
+    /// `N passed, N failed, N skipped`; a failure other than a test counts as one.
     pub(crate) fn count(&self, has_failed: bool) -> String {
         let n_passed = self.n_shown();
         let n_failed = self.failures.len().max(usize::from(has_failed));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_flaky_and_what_fails_twice_has_failed() {
+    fn test_passing_on_retry_is_flaky_twice_failing_fails() {
         let mut tally = Tally::default();
         tally.add(output(FAILED), error()).unwrap();
         assert_eq!(tally.count(true), "2 passed, 2 failed, 1 skipped");
@@ -305,7 +305,7 @@ mod tests {
             tried.push(test.to_owned());
             match test {
                 "a::two" => (output(PASSED), Ok(())),
-                // Nothing ran: that shows nothing.
+                // No test ran, which proves nothing.
                 _ => (output("running 0 tests\n"), Ok(())),
             }
         });
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_few_flaky_tests_succeeds_and_one_with_many_fails() {
+    fn few_flaky_tests_succeed_and_many_fail() {
         for (n_failed, succeeds) in [(1, true), (3, true), (4, false)] {
             let mut text = "running 9 tests\nfailures:\n".to_owned();
             text.extend((0..n_failed).map(|number| format!("    a::test{number}\n")));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_crashed_or_did_not_build_is_no_failed_test() {
+    fn crash_or_build_failure_is_not_a_failed_test() {
         let crashed = "running 2 tests\ntest a ... ok\n";
         for text in [
             crashed.to_owned(),
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn no_test_at_all_is_not_green_and_what_was_left_out_has_not_passed() {
+    fn empty_test_run_is_not_green_skipped_has_not_passed() {
         let mut tally = Tally::default();
         let nothing = "running 0 tests\ntest result: ok. 0 passed; 0 failed; 0 ignored\n";
         tally.add(output(nothing), Ok(())).unwrap();

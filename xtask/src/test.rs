@@ -1,8 +1,8 @@
-//! `cargo xtask test [--provision] [-- ARGS]`: everything that a change must pass.
+//! `cargo xtask test [--provision] [-- ARGS]`: runs every check that a change must pass.
 //!
-//! With `--provision` it first installs from the distribution what the tests need, starts an own Docker
-//! engine if none answers, makes the tests fail rather than skip where they need something that was
-//! provisioned, and stops what it started, whatever happens in between.
+//! With `--provision` it first installs from the distribution what the tests need and starts a separate Docker engine
+//! if none answers. Tests then fail rather than skip if something provisioned is missing. It always stops what it
+//! started.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
-use crate::dist::{self, Place};
+use crate::dist::{self, BuildPaths};
 use crate::notes::Notes;
 use crate::provision::python::{self, Libraries};
 use crate::provision::{axe, docker::Engine, packages};
@@ -19,13 +19,13 @@ use crate::tally::{Output, Tally};
 use crate::workspace::target_folder;
 use crate::{contracts, deny, lanes, locked, planted, reproduce, skips};
 
-/// Part of the names of tests that run the program for Windows.
+/// Prefix of the tests that run the Windows program.
 const WINDOWS: &str = "wine::";
-/// The variable that names the program for Windows.
+/// The variable that names the Windows program.
 const WINDOWS_PROGRAM: &str = "TARE_TEST_WINDOWS";
-/// The target that it is built for.
+/// Its compilation target.
 const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
-/// Runs every check and every test. Whatever happens, the last line is `N passed, N failed, N skipped`.
+/// Runs every check and every test. The last line is always `N passed, N failed, N skipped`.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let (own, passed): (Vec<&str>, Vec<&str>) =
         match arguments.iter().position(|argument| argument == "--") {
@@ -62,10 +62,10 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     })
 }
 
-/// What is provisioned beside the packages; the engine ends with it.
+/// What is provisioned in addition to the packages; stops the engine on drop.
 struct Needs {
     engine: Engine,
-    /// The interpreters that could be had, each with the libraries that it finds.
+    /// The available interpreters, each with the libraries that it finds.
     interpreters: Vec<(&'static Libraries, PathBuf)>,
     axe: Option<PathBuf>,
 }
@@ -97,12 +97,12 @@ fn all(
     step("licences and sources of dependencies");
     deny::check()?;
     step("building the tests, and meanwhile what they need and one file for every arm");
-    // Packages come over the network, and the agent is linked by one processor for a minute in a folder of its own, so
-    // neither waits.
+    // In parallel: packages come over the network, and linking the agent takes one processor a minute, in a separate
+    // folder.
     let (needs, agent) = std::thread::scope(|scope| {
         let meanwhile = scope.spawn(|| -> Result<_> {
             let needs = is_provisioned.then(Needs::ensure).transpose()?;
-            Ok((needs, dist::own_agent(&Place::own())?))
+            Ok((needs, dist::own_agent(&BuildPaths::own())?))
         });
         let built = cargo(&["test", "--no-run", "--workspace", "--all-features"]).run();
         let meanwhile = meanwhile.join().expect("provisioning does not panic");
@@ -113,7 +113,7 @@ fn all(
     let (contracts, skipped) = (Notes::new("contracts")?, Notes::new("skips")?);
     let mut tests = cargo(&["test", "--no-fail-fast", "--all-features"])
         .variable("TARE_TEST_AGENT", agent.as_os_str())
-        // Many of them compare what the machine holds before and after: links, mounts, processes.
+        // Many of them compare the machine's state before and after: links, mounts, processes.
         .variable("RUST_TEST_THREADS", "1")
         .variable(contracts::VARIABLE, contracts.path().as_os_str())
         .variable(skips::VARIABLE, skipped.path().as_os_str());
@@ -161,7 +161,7 @@ fn all(
             let after = skipped.read()?;
             let is_new = |line: &&str| before.lines().all(|known| known != *line);
             match after.lines().find(is_new) {
-                // It failed where it was tried, so that leaving it out shows nothing.
+                // It failed at first, so skipping it now proves nothing.
                 Some(line) => bail!("`{test}` was skipped at its second try: {line}"),
                 None => Ok(()),
             }
@@ -181,7 +181,7 @@ fn all(
     Ok(())
 }
 
-/// All tests, and at the same time what needs no quiet; what compares times runs after them, alone.
+/// Runs all tests, with the other builds in parallel; tests that compare times run afterwards, alone.
 fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     let lanes::Jobs { beside, alone } = lanes::build(tests, WINDOWS)?;
     let (tested, checked) = std::thread::scope(|scope| {
@@ -194,13 +194,13 @@ fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Re
     tested.and(checked).and(alone.collect())
 }
 
-/// Runs one part of the tests and adds what came of it; an error that no failed test accounts for is passed on.
+/// Runs one part of the tests and adds the results; returns an error that no failed test accounts for.
 fn part(tests: &Program, tally: &Mutex<Tally>) -> Result<()> {
     let (output, ended) = carry_out(tests);
     locked(tally).add(output, ended)
 }
 
-/// Runs tests and shows what they printed when they ended, because others run at the same time.
+/// Runs tests and prints their output at the end, because others run in parallel.
 fn carry_out(tests: &Program) -> (Output, Result<()>) {
     let (mut output, mut lines) = (Output::default(), String::new());
     let ended = tests.pass_on(|line| {
@@ -211,8 +211,8 @@ fn carry_out(tests: &Program) -> (Output, Result<()>) {
     (output, ended)
 }
 
-/// What needs no quiet: lints, the documentation, the agent built again, and what runs on Windows. Yields to whatever
-/// else runs, and locks no folder that a test builds in.
+/// Runs what tolerates noise: lints, the documentation, the second build of the agent, and the Windows tests. Has low
+/// priority, and locks no folder that a test builds in.
 fn other_builds(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     let folder = target_folder().join("checks");
     let check = |arguments| {
@@ -237,7 +237,7 @@ fn other_builds(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> 
     windows(tests, is_provisioned, tally)
 }
 
-/// Builds the program for Windows and has Wine run it. For a processor that no machine here has, it is only compiled.
+/// Builds the Windows program and runs it with Wine. For a processor that is not available here, only compiles it.
 fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     step("Windows");
     let (target, arm) = (WINDOWS_TARGET, "aarch64-pc-windows-gnullvm");
@@ -275,7 +275,7 @@ fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Resul
     Ok(())
 }
 
-/// Where the program for Windows is built.
+/// Path of the built Windows program.
 fn windows_program() -> PathBuf {
     let folder = target_folder().join(WINDOWS_TARGET);
     folder.join("debug/tare.exe")

@@ -1,10 +1,11 @@
-//! `cargo xtask web [--seconds S]`: the rows of `web` for a page of nginx, and what `wrk` says in the same time.
+//! `cargo xtask web [--seconds S]`: compares the rows of `web` for a page of nginx with `wrk` in the same time.
 //!
-//! First `tare run web` for so many seconds. Then `wrk -t1 -c1` asks the same server on the host, in a container on the
-//! host's network, at a container's own address and by a published port, one after the other as people do it, in two
-//! rounds that take as long together; the host is asked twice in each, as A/A. The table has the ratios of both.
-//! `TARE` names a program that is built already. It needs Docker, nginx and wrk.
-//! What it cannot see: `wrk` and the server share no processor, as they do in Tare's slices, so that an idle one is woken.
+//! First it runs `tare run web` for S seconds. Then `wrk -t1 -c1` asks the same server on the host, in a container on
+//! the host's network, at a container's own address and through a published port, one after the other as users do it,
+//! in two rounds that take the same time together. Each round asks the host twice, as A/A. The table has the ratios
+//! of both.
+//! `TARE` names a program that is already built. It needs Docker, nginx and wrk.
+//! Limits: `wrk` and the server share no processor, unlike in Tare's slices, so an idle processor has to wake up.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,7 +47,7 @@ fn config(port: u16) -> String {
     )
 }
 
-/// Servers that end with this.
+/// Servers, stopped on drop.
 struct Servers {
     host: Child,
     containers: Vec<String>,
@@ -56,7 +57,7 @@ impl Drop for Servers {
     fn drop(&mut self) {
         let _ = self.host.kill();
         let _ = self.host.wait();
-        // It was killed, and has left this.
+        // The killed server leaves its file behind.
         let _ = fs::remove_file("/tmp/tare-web-18480");
         for name in &self.containers {
             let _ = program("docker", &["rm", "--force", name]).output();
@@ -65,7 +66,7 @@ impl Drop for Servers {
     }
 }
 
-/// Starts the servers; the address of each, by the row's name.
+/// Starts the servers and returns their addresses by the row's name.
 fn serve(folder: &Path) -> Result<(Servers, BTreeMap<&'static str, String>)> {
     fs::write(
         folder.join("page.txt"),
@@ -127,7 +128,7 @@ fn serve(folder: &Path) -> Result<(Servers, BTreeMap<&'static str, String>)> {
     Ok((servers, ways.into_iter().collect()))
 }
 
-/// Mean latency, microseconds, as `wrk` prints the requests of a second over one connection.
+/// Returns the mean latency, microseconds, from the requests per second that `wrk` prints for one connection.
 fn wrk(url: &str, seconds: u64) -> Result<f64> {
     let begin = Instant::now();
     loop {
@@ -140,17 +141,17 @@ fn wrk(url: &str, seconds: u64) -> Result<f64> {
         });
         match rate {
             Some(rate) => return Ok(1e6 / rate),
-            // A server that was started just now may not listen yet.
+            // A server that was just started may not listen yet.
             None if begin.elapsed() < Duration::from_secs(20) => {}
             None => bail!("`wrk` got no answer from {url}: {text:?}"),
         }
     }
 }
 
-/// The interval of each row of the study: its middle, low and high end.
+/// The interval of each row of the study: point, low and high end.
 type Intervals = BTreeMap<&'static str, [f64; 3]>;
 
-/// Those of a run, and how many of its rows were decided of how many.
+/// Returns the intervals of a run, and how many of its rows were decided, of how many.
 fn of_study(dossier: &Value) -> (Intervals, usize, usize) {
     let with_ratio = |name: &str| {
         let cells = dossier[name].as_array().into_iter().flatten();

@@ -1,10 +1,10 @@
-//! `cargo xtask why-matrix [--env NAME]… [--budget TIME]`: whether `tare why` answers for every environment that works
-//! here and every kind of command.
+//! `cargo xtask why-matrix [--env NAME]… [--budget TIME]`: checks that `tare why` answers for every environment that
+//! works here and every kind of command.
 //!
-//! Four commands (computing, reading, printing, failing) go through each environment. A right line is an answer, or for
-//! the failing command the sentence that says where it fails; an environment that is not here is named with the reason.
+//! Four commands (computing, reading, printing, failing) go through each environment. A right line is an answer, or
+//! for the failing command the sentence that says where it fails. A missing environment is listed with the reason.
 //! The last line is `answers N of M`.
-//! `TARE` names a program that is built already, `TARE_TEST_AGENT` its agent if it carries none.
+//! `TARE` names a program that is already built, `TARE_TEST_AGENT` its agent if none is embedded.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::dist;
 use crate::workspace::target_folder;
 
-/// Commands as scripts of the shell, and whether they fail.
+/// Commands as shell scripts, and whether they fail.
 const COMMANDS: [(&str, &str, bool); 4] = [
     (
         "computing",
@@ -32,10 +32,10 @@ const COMMANDS: [(&str, &str, bool); 4] = [
     ("failing", "echo broken >&2; exit 3", true),
 ];
 
-/// Exit statuses of `tare`: a failure, and an environment that is not here.
+/// Exit statuses of `tare`: a failure, and a missing environment.
 const FAILURE: i32 = 5;
 const NOT_HERE: i32 = 3;
-/// That of an environment whose settings are not complete.
+/// Exit status for an environment with incomplete settings.
 const USAGE: i32 = 2;
 
 /// Runs them and prints a table.
@@ -80,7 +80,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     })
 }
 
-/// What came of one command in one environment, with what is printed of it.
+/// The result of one command in one environment, with what is printed.
 #[derive(Debug, PartialEq)]
 enum Line {
     Right(String),
@@ -88,7 +88,7 @@ enum Line {
     NotHere(String),
 }
 
-/// The environments that `tare` knows, without the host.
+/// Returns the environments that `tare` knows, without the host.
 fn listed(tare: &Path) -> Result<Vec<String>> {
     let output = Command::new(tare)
         .args(["list", "environments", "--json"])
@@ -141,7 +141,7 @@ fn judged(output: &Output, fails: bool) -> Line {
         // It has no machine to use until one is named.
         Some(USAGE) if error.contains(" needs `") => Line::NotHere(error),
         Some(FAILURE) if fails && error.contains("fails") => Line::Right(error),
-        // It says that the folder with the file is not there.
+        // It says that the folder with the file is missing.
         Some(FAILURE) if said.contains("NOT carried: ") && error.contains("fails in") => {
             Line::Right(error)
         }

@@ -1,8 +1,8 @@
-//! `allocate PATH BYTES`: makes a file all of whose blocks exist.
+//! `allocate PATH BYTES`: creates a file with all its blocks allocated.
 //!
-//! A disk image with holes would fail in the middle of a measurement when the host's disk is full, and would
-//! charge the finding of blocks to the first writes. So the blocks are asked for at once; where the file
-//! system cannot do that, zeroes are written. The file must not exist, and does not after a failure.
+//! A sparse disk image would fail in the middle of a measurement when the host's disk is full, and its first writes
+//! would pay for block allocation. So all blocks are allocated up front; where the file system does not support that,
+//! zeroes are written. The file must not exist beforehand, and is removed after a failure.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use tare_model::whole_size;
 
-/// Runs `allocate`: 0 when the file is there, 1 when it cannot be made, 2 for wrong arguments.
+/// Runs `allocate`: returns 0 when the file exists, 1 when it could not be made, 2 for wrong arguments.
 #[allow(
     clippy::print_stderr,
     reason = "standard error is where the host reads the reason"
@@ -35,21 +35,21 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Makes the file.
+/// Creates the file.
 ///
 /// # Errors
-/// It exists, or the system's reason, such as a full disk; then there is no file.
+/// The file exists already, or the system's error, such as a full disk; no file is left behind then.
 pub fn allocate(path: &Path, bytes: i64) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     let done = has_room(&file, bytes).and_then(|()| reserve(&mut file, bytes));
     if done.is_err() {
-        // The first failure is what the reader needs.
+        // Report the first failure, not that of the removal.
         let _ = fs::remove_file(path);
     }
     done
 }
 
-/// Refuses what cannot fit beforehand: asking for it would fill the disk of everybody else first.
+/// Fails early when the file cannot fit: trying would fill the disk for all other processes first.
 fn has_room(file: &File, bytes: i64) -> io::Result<()> {
     // SAFETY: `statvfs` is plain data for which all zeroes is a valid value.
     let mut room: libc::statvfs = unsafe { std::mem::zeroed() };
@@ -92,7 +92,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn every_block_exists_and_what_does_not_fit_leaves_no_file() {
+    fn allocate_reserves_blocks_or_leaves_no_file() {
         let path = std::env::temp_dir().join(format!("tare-allocate-{}", std::process::id()));
         allocate(&path, 1 << 20).unwrap();
         let data = fs::metadata(&path).unwrap();

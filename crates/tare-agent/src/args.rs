@@ -1,4 +1,4 @@
-//! Reading the arguments of a probe: the host has checked them, and the agent checks them again.
+//! Parses a probe's arguments. The host has checked them; the agent checks them again.
 
 use std::net::IpAddr;
 
@@ -6,10 +6,10 @@ use tare_model::{Failure, Params, Value};
 
 use crate::meter::ProbeError;
 
-/// The whole number under `name`, or `default` where none was given.
+/// Returns the integer under `name`, or `default` if there is none.
 ///
 /// # Errors
-/// `Failed` where it is no whole number or outside of `range`.
+/// `Failed` if it is not an integer or is outside `range`.
 pub fn whole(
     params: &Params,
     name: &str,
@@ -36,20 +36,20 @@ pub fn whole(
         .map_err(|_| refused(format!("argument `{name}` is {value}, which is negative")))
 }
 
-/// The port under `port`, at least `least`; 0 where none was given.
+/// Returns the port under `port`, at least `least`, or 0 if there is none.
 ///
 /// # Errors
-/// `Failed` where it is no whole number or outside of what ports can be.
+/// `Failed` if it is not an integer or not a valid port.
 #[inline(never)]
 pub fn port(params: &Params, least: u16) -> Result<u16, ProbeError> {
     let port = whole(params, "port", 0, least.into()..=u16::MAX.into())?;
     Ok(u16::try_from(port).unwrap_or(u16::MAX))
 }
 
-/// The address under `name`, if one was given.
+/// Returns the address under `name`, if there is one.
 ///
 /// # Errors
-/// `Failed` where it is none.
+/// `Failed` if it is not an IP address.
 pub fn address(params: &Params, name: &str) -> Result<Option<IpAddr>, ProbeError> {
     let parsed = |text: &str| {
         text.parse().map_err(|_| {
@@ -62,7 +62,7 @@ pub fn address(params: &Params, name: &str) -> Result<Option<IpAddr>, ProbeError
     params.text(name).map(parsed).transpose()
 }
 
-/// A failure that says what is wrong with an argument.
+/// Builds the failure that reports a wrong argument.
 pub fn refused(problem: String) -> ProbeError {
     ProbeError::Failed(Failure::Probe(problem))
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_argument_outside_of_its_range_or_of_another_type_is_refused() {
+    fn argument_out_of_range_or_wrong_type_is_an_error() {
         let params = Params::new().with("depth", 300i64).with("text", "4");
         assert_eq!(whole(&params, "absent", 4, 1..=8), Ok(4));
         assert_eq!(whole(&params, "depth", 4, 1..=300), Ok(300));

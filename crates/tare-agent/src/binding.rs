@@ -1,13 +1,13 @@
-//! Which processors this process may use, and to be bound to one of them.
+//! Lists the CPUs that this process may use and pins it to one of them.
 //!
-//! Workers that take turns share one processor, so that who runs where is no difference between arms. What they
-//! prepare on their own (memory, files) may use the others meanwhile.
-//! What it cannot see: threads and children that were made before; they keep what they had then (on Windows threads
-//! follow their process). On Windows processors beyond the first 64.
+//! Interleaved workers share one CPU, so that placement is not a difference between arms. For their preparation
+//! (memory, files) they may use the other CPUs.
+//! Limits: threads and children that existed before pinning keep their CPU set (on Windows, threads follow their
+//! process); on Windows only the first 64 CPUs are seen.
 
 use std::io;
 
-/// Bound to one processor, until this is dropped.
+/// Keeps this process pinned to one CPU until it is dropped.
 #[derive(Debug)]
 pub struct Binding {
     cpu: u32,
@@ -15,13 +15,13 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Binds this process, and what it starts from now on, to a processor.
+    /// Pins this process, and what it starts from now on, to a CPU.
     ///
     /// # Errors
-    /// The processor is not there, or not for this process.
+    /// The CPU does not exist or this process may not use it.
     pub fn to(cpu: u32) -> io::Result<Self> {
         let before = Set::current()?;
-        // The kernel would give one that nobody gave to this process.
+        // The kernel would also accept a CPU outside the set that this process was given.
         if !before.has(cpu) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -29,23 +29,23 @@ impl Binding {
         Ok(Self { cpu, before })
     }
 
-    /// Binds it to the processor that it is on.
+    /// Pins this process to the CPU that it runs on.
     ///
     /// # Errors
-    /// The system does not say which one that is.
+    /// The system does not say which CPU that is.
     pub fn here() -> io::Result<Self> {
         Self::to(current_cpu()?)
     }
 
-    /// The processor.
+    /// Returns the CPU.
     pub fn cpu(&self) -> u32 {
         self.cpu
     }
 
-    /// Does something on any processor that was allowed before.
+    /// Runs `work` on any CPU that was allowed before pinning, then pins again.
     ///
     /// # Errors
-    /// The processor has gone meanwhile: what comes would run on another than the other arms' workers.
+    /// The CPU has gone meanwhile: the rest would run on another CPU than the other arms' workers.
     pub fn loosened<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         self.before.apply()?;
         let done = work();
@@ -56,7 +56,7 @@ impl Binding {
 
 impl Drop for Binding {
     fn drop(&mut self) {
-        // A failure leaves the worker bound, and it ends soon.
+        // A failure leaves the worker pinned, and it ends soon.
         let _ = self.before.apply();
     }
 }
@@ -82,19 +82,19 @@ fn current_cpu() -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Restricts this process and its children to these processors.
+/// Restricts this process and its children to these CPUs.
 pub(crate) fn restrict(cpus: &[usize]) -> io::Result<()> {
     Set::of(cpus)?.apply()
 }
 
-/// The processors that this process may use.
+/// Returns the CPUs that this process may use.
 #[cfg(windows)]
 pub(crate) fn allowed() -> io::Result<Vec<u32>> {
     let Set(set) = Set::current()?;
     Ok((0..usize::BITS).filter(|cpu| set >> cpu & 1 == 1).collect())
 }
 
-/// A set of processors.
+/// A set of CPUs.
 #[cfg(target_os = "linux")]
 struct Set(libc::cpu_set_t);
 
@@ -111,7 +111,7 @@ impl Set {
             if *cpu >= libc::CPU_SETSIZE as usize {
                 return Err(io::Error::from_raw_os_error(libc::EINVAL));
             }
-            // SAFETY: the number was checked to lie within the set.
+            // SAFETY: the number was checked to be within the set.
             unsafe { libc::CPU_SET(*cpu, &mut set.0) };
         }
         Ok(set)
@@ -128,7 +128,7 @@ impl Set {
     }
 
     fn has(&self, cpu: u32) -> bool {
-        // SAFETY: the number was checked to lie within the set.
+        // SAFETY: the number was checked to be within the set.
         cpu < libc::CPU_SETSIZE as u32 && unsafe { libc::CPU_ISSET(cpu as usize, &self.0) }
     }
 
@@ -146,13 +146,13 @@ impl Set {
 impl std::fmt::Debug for Set {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let all = 0..libc::CPU_SETSIZE as usize;
-        // SAFETY: every number of the range lies within the set.
+        // SAFETY: every number of the range is within the set.
         let set = all.filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &self.0) });
         out.debug_list().entries(set).finish()
     }
 }
 
-/// A set of processors, one bit each: those of this process's group, of which Windows makes one for every 64.
+/// A set of CPUs as a bit mask, within this process's processor group (Windows makes one for every 64 CPUs).
 #[cfg(windows)]
 #[derive(Debug)]
 struct Set(usize);
@@ -169,7 +169,7 @@ impl Set {
 
     fn current() -> io::Result<Self> {
         let (mut own, mut all) = (0, 0);
-        // SAFETY: the pseudo handle of this process is always valid, and both places are live.
+        // SAFETY: the pseudo handle of this process is always valid, and both out-parameters are live.
         let answer =
             unsafe { GetProcessAffinityMask(GetCurrentProcess(), &raw mut own, &raw mut all) };
         crate::windows::done(answer).map(|()| Self(own))
@@ -180,7 +180,7 @@ impl Set {
     }
 
     fn apply(&self) -> io::Result<()> {
-        // SAFETY: the pseudo handle of this process is always valid; a set that it may not have is refused.
+        // SAFETY: the pseudo handle of this process is always valid; Windows refuses a set that is not allowed.
         crate::windows::done(unsafe { SetProcessAffinityMask(GetCurrentProcess(), self.0) })
     }
 }
@@ -197,7 +197,7 @@ unsafe extern "system" {
     fn SetProcessAffinityMask(process: std::os::windows::io::RawHandle, set: usize) -> i32;
 }
 
-/// Elsewhere no process is bound.
+/// Placeholder on other systems, where no process is pinned.
 #[cfg(not(any(target_os = "linux", windows)))]
 #[derive(Debug)]
 struct Set;
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_bound_to_one_processor_may_use_the_others_for_a_while_and_afterwards() {
+    fn cpu_binding_can_be_loosened_and_is_undone_on_drop() {
         let now = || format!("{:?}", Set::current().unwrap());
         let before = now();
         let bound = Binding::here().unwrap();
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(now(), one);
         assert_eq!(bound.loosened(now).unwrap(), before);
         assert_eq!(now(), one);
-        // Bound to one, it has no other to be bound to.
+        // Once pinned to one CPU, a process may use no other.
         let other = bound.cpu() ^ 1;
         assert!(Binding::to(other).is_err());
         drop(bound);

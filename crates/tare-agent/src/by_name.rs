@@ -1,11 +1,11 @@
-//! Pairs put into a map one by one.
+//! Builds a map by inserting pairs one by one.
 //!
-//! To collect them would be shorter, and would compile a sort of its own for each kind of pair: five kilobytes each in
-//! a program that is copied into every arm.
+//! `collect` would be shorter, but compiles a separate sort for each pair type: five kilobytes each in a program that
+//! is copied into every arm.
 
 use std::collections::BTreeMap;
 
-/// The pairs by name; of two with the same name the later one counts.
+/// Collects the pairs by name; for duplicate names the last pair wins.
 pub(crate) fn by_name<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
     let mut map = BTreeMap::new();
     for (name, value) in pairs {

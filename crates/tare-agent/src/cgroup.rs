@@ -1,10 +1,10 @@
-//! Which hierarchies of control groups there are and where this process stands in each.
+//! Finds the mounted cgroup hierarchies and this process's cgroup in each.
 //!
-//! Read from /proc/self/mountinfo and /proc/self/cgroup, never assumed: version 1, version 2 and the mix of both all
-//! exist, and one process may stand at a different path in each hierarchy. Inside a container both may be rewritten by
-//! a cgroup namespace, or a mount may show only a part of the tree; where the path does not lie below the mount's root
-//! there is no folder to be read, and none is guessed.
-//! What it cannot see: hierarchies that are not mounted in this mount namespace.
+//! Read from /proc/self/mountinfo and /proc/self/cgroup, never assumed: version 1, version 2 and hybrid setups all
+//! exist, and a process may have a different path in each hierarchy. Inside a container a cgroup namespace may
+//! rewrite both files, or a mount may show only a part of the tree; if the path is not below the mount's root, there
+//! is no readable directory, and none is guessed.
+//! Limits: hierarchies that are not mounted in this mount namespace are missed.
 //! Source: cgroups(7), cgroup_namespaces(7).
 
 use std::fs;
@@ -15,26 +15,26 @@ use tare_model::mountinfo::{Membership, Mount};
 /// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount_point: PathBuf,
-    /// The folder of this process's own group.
+    /// The directory of this process's cgroup.
     pub own: PathBuf,
-    /// What `mount` needs to mount it again: `cpu,cpuacct`, `none,name=systemd`; empty for version 2.
+    /// The options that `mount` needs to mount it again: `cpu,cpuacct`, `none,name=systemd`; empty for version 2.
     pub options: String,
-    /// Its controllers; for version 2 those of the own group, if they were looked up.
+    /// Its controllers; for version 2 those of this process's cgroup, if they were looked up.
     pub controllers: Vec<String>,
     /// Whether it is version 2.
     pub is_unified: bool,
 }
 
 impl Hierarchy {
-    /// Whether it has this controller.
+    /// Returns whether it has this controller.
     pub fn has(&self, controller: &str) -> bool {
         self.controllers.iter().any(|own| own == controller)
     }
 
-    /// The folder whose limits and counters are this process's: without the group that the agent made for itself
-    /// below the one that it was started in, which has no controllers.
+    /// Returns the directory with this process's limits and counters. That is the cgroup that the agent was started
+    /// in: the one that the agent makes below it has no controllers.
     pub fn limited_in(&self) -> &Path {
         let is_own = |name: &std::ffi::OsStr| name.to_str().is_some_and(is_own_group);
         match self.own.parent() {
@@ -44,8 +44,8 @@ impl Hierarchy {
     }
 }
 
-/// Whether a folder's name is that of a group that an agent made for itself, `tare-<run>+<agent's process>`; a name of
-/// Tare's, and not one that somebody else may have given.
+/// Returns whether a directory's name is that of a cgroup made by an agent, `tare-<run>+<agent's pid>`, which no
+/// other program would use.
 pub fn is_own_group(name: &str) -> bool {
     let agent = name
         .strip_prefix("tare-")
@@ -54,7 +54,7 @@ pub fn is_own_group(name: &str) -> bool {
     !agent.is_empty() && agent.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A path without the group that the agent made for itself at its end.
+/// Returns a path without the agent's cgroup at its end.
 pub fn without_own_group(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some((outer, name)) if is_own_group(name) => {
@@ -68,7 +68,7 @@ pub fn without_own_group(path: &str) -> &str {
     }
 }
 
-/// Words of a mount's super-block options that name no controller.
+/// Returns whether a word of a mount's super-block options names a controller.
 fn is_controller(word: &str) -> bool {
     const OTHERS: [&str; 7] = tare_model::rows! {
         "rw", "ro", "xattr", "clone_children", "noprefix", "seclabel", "relatime",
@@ -76,7 +76,7 @@ fn is_controller(word: &str) -> bool {
     !word.is_empty() && !OTHERS.contains(&word) && !word.contains('=')
 }
 
-/// The folder of the cgroup `path` under a mount that shows the tree from `root` on; `None` when the mount
+/// Returns the directory of the cgroup `path` under a mount that shows the tree from `root` on; `None` if the mount
 /// does not reach it.
 fn place(mount_point: &Path, root: &str, path: &str) -> Option<PathBuf> {
     let below = if root == "/" {
@@ -85,7 +85,7 @@ fn place(mount_point: &Path, root: &str, path: &str) -> Option<PathBuf> {
         path.strip_prefix(root)
             .filter(|rest| rest.is_empty() || rest.starts_with('/'))?
     };
-    // A path that begins with `/..` lies outside of what this cgroup namespace shows.
+    // A path that begins with `/..` is outside this cgroup namespace.
     if below.split('/').any(|part| part == "..") {
         return None;
     }
@@ -142,13 +142,13 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The hierarchies that are mounted here; which controllers version 2 has in the own group is not looked up.
+/// Returns the hierarchies that are mounted here, without looking up the version 2 controllers.
 pub fn hierarchies() -> Vec<Hierarchy> {
     let of_self = |name: &str| read(&Path::new("/proc/self").join(name));
     parse(&of_self("mountinfo"), &of_self("cgroup"))
 }
 
-/// The same, with the controllers of version 2 too.
+/// Returns the hierarchies that are mounted here, with the version 2 controllers.
 pub fn mounted() -> Vec<Hierarchy> {
     let mut found = hierarchies();
     for hierarchy in found.iter_mut().filter(|one| one.is_unified) {
@@ -158,7 +158,7 @@ pub fn mounted() -> Vec<Hierarchy> {
     found
 }
 
-/// The hierarchy that holds a controller: that of version 1 if it has it, else the unified one.
+/// Returns the hierarchy that has a controller: that of version 1 if there is one, else the unified one.
 pub fn holding<'a>(hierarchies: &'a [Hierarchy], controller: &str) -> Option<&'a Hierarchy> {
     let mut old = hierarchies.iter().filter(|one| !one.is_unified);
     old.find(|one| one.has(controller))
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_shows_a_part_of_the_tree_is_taken_from_that_part_on() {
+    fn cgroup_path_is_relative_to_mount_root() {
         let mountinfo = r"1 0 0:1 /docker/x /sys/fs/cgroup\040two rw - cgroup2 cgroup2 rw";
         let found = parse(mountinfo, "0::/docker/x/y");
         assert_eq!(found[0].own, Path::new("/sys/fs/cgroup two/y"));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_is_that_of_version_one_where_it_has_it() {
+    fn hybrid_cgroup_prefers_v1_controller() {
         let found = parse(HYBRID, "2:cpu,cpuacct:/a:b\n0::/user");
         let folder = |controller: &str| holding(&found, controller).unwrap().limited_in();
         assert_eq!(folder("cpu"), Path::new("/sys/fs/cgroup/cpu,cpuacct/a:b"));

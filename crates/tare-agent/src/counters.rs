@@ -1,11 +1,11 @@
 //! Counters of this process and of the machine, read before and after a probe.
 //!
-//! They tell which family of cause a difference belongs to: time on a processor or waiting for one, faults,
-//! switches, throttling, theft by the hypervisor, bytes that really went to a device. One that cannot be
-//! read is absent. Sources: getrusage(2), proc_pid_schedstat (kernel Documentation/scheduler/sched-stats),
-//! proc_pid_io(5), proc_stat(5), cgroups(7), kernel Documentation/accounting/psi.
-//! Retransmissions count for the whole network namespace. What they cannot see: `/proc/self/schedstat` holds the
-//! first thread only; `steal_ticks` and `pressure_*` are the whole machine's; children count in `children_*` once they are reaped.
+//! They show which family of causes a difference belongs to: CPU time or waiting for a CPU, page faults, context
+//! switches, throttling, steal time, bytes that really went to a device. A counter that cannot be read is absent.
+//! Sources: getrusage(2), proc_pid_schedstat (kernel Documentation/scheduler/sched-stats), proc_pid_io(5),
+//! proc_stat(5), cgroups(7), kernel Documentation/accounting/psi.
+//! Limits: `/proc/self/schedstat` covers the first thread only; `steal_ticks` and `pressure_*` cover the whole
+//! machine, retransmissions the whole network namespace; children count in `children_*` once they are reaped.
 
 use std::collections::BTreeMap;
 #[cfg(target_os = "linux")]
@@ -19,20 +19,20 @@ use crate::by_name::by_name;
 #[cfg(target_os = "linux")]
 use crate::proc::{self, number_after};
 
-/// Where the counters are to be found; looked up once, ahead of the trial.
+/// The counters' sources, looked up once before the trial.
 #[derive(Debug, Clone)]
 pub struct Counters {
-    /// The file in which this process's control group counts throttling.
+    /// The file in which this process's cgroup counts throttling.
     #[cfg(target_os = "linux")]
     cpu_stat: Option<PathBuf>,
-    /// The file in which it counts how often its memory limit was reached, and the word before the number;
-    /// v1's file holds nothing but the number.
+    /// The file that counts how often the cgroup's memory limit was reached, and the word before the number; v1's
+    /// file holds only the number.
     #[cfg(target_os = "linux")]
     limit_hits: Option<(PathBuf, &'static str)>,
 }
 
 impl Counters {
-    /// Looks up where this process's control group counts throttling and reclaim.
+    /// Looks up where this process's cgroup counts throttling and reclaim.
     #[cfg(target_os = "linux")]
     pub fn find() -> Self {
         let hierarchies = crate::cgroup::hierarchies();
@@ -54,14 +54,14 @@ impl Counters {
         }
     }
 
-    /// Nothing needs to be looked up here.
+    /// Returns an empty value: other systems have no files to look up.
     #[cfg(not(target_os = "linux"))]
     pub fn find() -> Self {
         Self {}
     }
 
-    /// All counters ahead of the work, by name; times in nanoseconds. The process's own usage is read last,
-    /// so that the reading of the files is not counted as work.
+    /// Reads all counters before the work, by name; times in nanoseconds. The process's usage is read last, so that
+    /// reading the files is not counted as work.
     pub fn before(&self) -> BTreeMap<String, f64> {
         let counters = BTreeMap::new();
         #[cfg(target_os = "linux")]
@@ -71,7 +71,7 @@ impl Counters {
         counters
     }
 
-    /// All counters behind the work: in the opposite order, for the same reason.
+    /// Reads all counters after the work, in the opposite order for the same reason.
     pub fn after(&self) -> BTreeMap<String, f64> {
         let counters = BTreeMap::new();
         #[cfg(unix)]
@@ -81,8 +81,8 @@ impl Counters {
         counters
     }
 
-    /// `after - before` for every counter that both hold. Between slices other arms are at work: of a trial that
-    /// `is_sliced` only those that are its own, or the whole block's, are told.
+    /// Returns `after - before` for every counter in both. Other arms run between slices, so a trial that `is_sliced`
+    /// reports only counters of the trial itself or of the whole block.
     pub fn difference(
         before: &BTreeMap<String, f64>,
         after: &BTreeMap<String, f64>,
@@ -190,7 +190,7 @@ impl Counters {
     }
 }
 
-/// How long some task of the machine waited for each resource.
+/// Time for which some task of the machine waited for each resource.
 #[cfg(target_os = "linux")]
 const PRESSURE: [(&str, &str); 3] = [
     (counter::PRESSURE_CPU, "/proc/pressure/cpu"),
@@ -198,7 +198,7 @@ const PRESSURE: [(&str, &str); 3] = [
     (counter::PRESSURE_IO, "/proc/pressure/io"),
 ];
 
-/// Microseconds in which at least one task was stalled: `total` of the line `some`.
+/// Returns the microseconds in which at least one task was stalled: `total` of the line `some`.
 #[cfg(target_os = "linux")]
 fn stalled_us(text: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
@@ -213,7 +213,7 @@ fn set(now: &mut BTreeMap<String, f64>, name: &str, value: Option<f64>, factor: 
     }
 }
 
-/// The beginning of a file: the rest of `/proc/stat` grows with the machine and is not needed.
+/// Returns the beginning of a file: the rest of `/proc/stat` grows with the machine and is not needed.
 #[cfg(target_os = "linux")]
 fn first_bytes(path: &str) -> Option<String> {
     use std::io::Read;

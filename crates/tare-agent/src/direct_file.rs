@@ -1,10 +1,10 @@
-//! The file that the disk probes read: prepared once, kept in the work directory, opened past the cache.
+//! The file that the disk probes read: prepared once, kept in the work directory, opened past the page cache.
 //!
-//! Every block holds what its own number yields, so any block that was read can be checked, nothing in it
-//! can be compressed or stored once for many, and a half-written file is recognised. It is written beside
-//! its place, synchronised and renamed, so that two workers that prepare it at once do no harm.
-//! Preparation is outside of every timed region. What it cannot see: caches behind the block device, such
-//! as that of a hypervisor's host; O_DIRECT ends at the device of this kernel.
+//! Every block's contents derive from its number, so any block that was read can be checked, nothing can be
+//! compressed or deduplicated, and a half-written file is recognised. It is written under another name next to its
+//! place, synced and renamed, so two workers may prepare it at once. Preparation is outside every timed region.
+//! Limits: caches behind the block device, such as that of a hypervisor's host, are not bypassed; O_DIRECT ends at
+//! the device of this kernel.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -19,14 +19,14 @@ use tare_model::{Failure, Reason, counter, whole_part};
 use crate::meter::ProbeError;
 use crate::proc::number_after;
 
-/// What the contents are made and checked in, bytes.
+/// Unit in which the contents are made and checked, bytes.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// Prepares the file of `bytes` in `folder`, unless it is there, and opens it for reading past the cache.
+/// Prepares the file of `bytes` in `folder` unless it exists, and opens it for reading past the page cache.
 ///
 /// # Errors
-/// `Unavailable` where the file system refuses O_DIRECT, is read-only or may not be written to; `Failed`
-/// for anything else, for example a full device.
+/// `Unavailable` if the file system refuses O_DIRECT, is read-only or may not be written to; `Failed` for anything
+/// else, for example a full device.
 pub fn open(folder: &Path, bytes: u64) -> Result<File, ProbeError> {
     let path = folder.join(format!("tare-read-{bytes}.dat"));
     let file = match open_direct(&path) {
@@ -35,7 +35,7 @@ pub fn open(folder: &Path, bytes: u64) -> Result<File, ProbeError> {
         Err(error) if error.kind() == ErrorKind::NotFound => prepare(&path, bytes)?,
         Err(error) => return Err(refused(&path, &error)),
     };
-    // A page that is still cached makes the kernel look at it before every direct read.
+    // While a page is cached, the kernel checks it before every direct read.
     forget_pages(&file);
     Ok(file)
 }
@@ -47,7 +47,7 @@ fn open_direct(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-/// What an error of [`open_direct`] means.
+/// Translates an error of [`open_direct`].
 fn refused(path: &Path, error: &std::io::Error) -> ProbeError {
     match error.raw_os_error() {
         Some(libc::EINVAL) => ProbeError::Unavailable(Reason::Unsupported(format!(
@@ -58,7 +58,7 @@ fn refused(path: &Path, error: &std::io::Error) -> ProbeError {
     }
 }
 
-/// The word at `position` of block `block`: the finaliser of SplitMix64 over both (Steele, Lea and Flood,
+/// Returns the word at `position` of block `block`: the finaliser of SplitMix64 over both (Steele, Lea and Flood,
 /// "Fast splittable pseudorandom number generators", OOPSLA 2014).
 fn word(block: u64, position: u64) -> u64 {
     let mut value =
@@ -77,14 +77,14 @@ fn fill(buffer: &mut [u8], first_block: u64) {
     }
 }
 
-/// Whether `read` is what the file holds from byte `offset` on; both multiples of [`BLOCK_BYTES`].
+/// Returns whether `read` is the file's content from byte `offset` on; both are multiples of [`BLOCK_BYTES`].
 pub fn is_content(read: &[u8], offset: u64) -> bool {
     let mut expected = vec![0u8; read.len()];
     fill(&mut expected, offset / BLOCK_BYTES as u64);
     !read.is_empty() && read == expected
 }
 
-/// Size, kind, and the first and the last block: what a crash or another program would leave wrong.
+/// Checks size, kind, first and last block: what a crash or another program would leave wrong.
 fn is_whole(file: &File, bytes: u64) -> Result<bool, ProbeError> {
     let is_right = file
         .metadata()
@@ -99,11 +99,11 @@ fn is_whole(file: &File, bytes: u64) -> Result<bool, ProbeError> {
     }))
 }
 
-/// Writes the file beside its place, moves it there and opens it.
+/// Writes the file under a temporary name in the same directory, renames it and opens it.
 fn prepare(path: &Path, bytes: u64) -> Result<File, ProbeError> {
     let partial = Removed(path.with_file_name(unique("tare-partial")));
     let mut file = create(&partial.0)?;
-    // To know this before all is written.
+    // Fail before everything is written.
     drop(open_direct(&partial.0).map_err(|error| refused(path, &error))?);
     let mut buffer = vec![0u8; 1 << 20];
     let mut offset = 0u64;
@@ -122,8 +122,8 @@ fn prepare(path: &Path, bytes: u64) -> Result<File, ProbeError> {
     open_direct(path).map_err(|error| refused(path, &error))
 }
 
-/// A name that no other worker uses, in this work directory or, where containers with numbers of their own
-/// for processes share it, in another's.
+/// Returns a name that no other worker uses in this work directory, even if containers with separate PID namespaces
+/// share it.
 pub fn unique(stem: &str) -> String {
     let now_ns = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -131,10 +131,10 @@ pub fn unique(stem: &str) -> String {
     format!("{stem}-{}-{now_ns}.dat", std::process::id())
 }
 
-/// Makes a new file for reading and writing, where that is allowed.
+/// Creates a new file for reading and writing.
 ///
 /// # Errors
-/// `Unavailable` where the file system is read-only or may not be written to.
+/// `Unavailable` if the file system is read-only or may not be written to.
 pub fn create(path: &Path) -> Result<File, ProbeError> {
     OpenOptions::new()
         .read(true)
@@ -159,12 +159,12 @@ pub struct Removed(pub PathBuf);
 
 impl Drop for Removed {
     fn drop(&mut self) {
-        // It may never have been made, or have been renamed: nothing to be done about an error here.
+        // It may never have been made, or have been renamed.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Asks the kernel to drop what it keeps of a file; pages that are not yet on the device stay.
+/// Asks the kernel to drop a file's cached pages; pages that are not yet on the device stay.
 pub fn forget_pages(file: &File) {
     // SAFETY: `posix_fadvise` takes an open descriptor, which `file` keeps open for the call, and no
     // pointer. It is a hint: its failure changes nothing, since O_DIRECT stays correct with cached pages.
@@ -173,7 +173,7 @@ pub fn forget_pages(file: &File) {
     }
 }
 
-/// The type of the file system that holds `folder`, by name where it is a common one, else by its number.
+/// Returns the type of the file system that holds `folder`: the name of a common one, else its number.
 pub fn file_system(folder: &Path) -> String {
     let Ok(file) = File::open(folder) else {
         return "unknown".into();
@@ -208,13 +208,13 @@ pub fn file_system(folder: &Path) -> String {
     }
 }
 
-/// Bytes that this process has made the block layer read so far; `None` where the kernel does not say.
+/// Returns the bytes that this process has made the block layer read so far; `None` if the kernel does not say.
 pub fn device_read_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     number_after(&text, counter::READ_BYTES, ':').map(whole_part)
 }
 
-/// Remarks on whether reads of `asked_bytes` reached a device: `before` is [`device_read_bytes`] of then.
+/// Returns a note if reads of `asked_bytes` did not reach a device; `before` is an earlier [`device_read_bytes`].
 pub fn device_note(before: Option<u64>, asked_bytes: u64) -> Option<String> {
     let read = device_read_bytes()?.saturating_sub(before?);
     let share = read as f64 / asked_bytes as f64;
@@ -227,7 +227,7 @@ pub fn device_note(before: Option<u64>, asked_bytes: u64) -> Option<String> {
     })
 }
 
-/// Zeroed memory at a page boundary, in slots of equal size, as direct reads need it.
+/// Zeroed, page-aligned memory in slots of equal size, as direct reads need it.
 #[derive(Debug)]
 pub struct Slots {
     start: NonNull<u8>,
@@ -237,7 +237,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// `n_slots` slots of `slot_bytes`, a multiple of [`BLOCK_BYTES`].
+    /// Maps `n_slots` slots of `slot_bytes`, a multiple of [`BLOCK_BYTES`].
     pub fn new(n_slots: usize, slot_bytes: usize) -> Result<Self, ProbeError> {
         let length = n_slots
             .checked_mul(slot_bytes)
@@ -273,32 +273,32 @@ impl Slots {
         }
     }
 
-    /// Leaves the memory mapped for good: for when the kernel may still write into it.
+    /// Leaves the memory mapped for good, because the kernel may still write into it.
     pub fn abandon(&mut self) {
         self.is_abandoned = true;
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn n_slots(&self) -> usize {
         self.count
     }
 
-    /// Bytes of one slot.
+    /// Returns the size of a slot in bytes.
     pub fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
 
-    /// Where slot `slot` begins.
+    /// Returns the start of slot `slot`.
     ///
     /// # Panics
-    /// When there is no such slot.
+    /// If there is no such slot.
     pub fn pointer(&self, slot: usize) -> *mut u8 {
         assert!(slot < self.count, "there are {} slots", self.count);
         // SAFETY: the mapping is `count * slot_bytes` long and `slot` is below `count`.
         unsafe { self.start.as_ptr().add(slot * self.slot_bytes) }
     }
 
-    /// What slot `slot` holds. The caller has no read into it in flight.
+    /// Returns the contents of slot `slot`. The caller has no read into it in flight.
     pub fn bytes(&self, slot: usize) -> &[u8] {
         // SAFETY: `pointer` checks the slot; the mapping is readable, `slot_bytes` long from there, and
         // lives as long as `self`. That no kernel write is in flight is the caller's duty as documented:
@@ -306,7 +306,7 @@ impl Slots {
         unsafe { std::slice::from_raw_parts(self.pointer(slot), self.slot_bytes) }
     }
 
-    /// Slot `slot` for writing into.
+    /// Returns slot `slot` for writing.
     pub fn bytes_mut(&mut self, slot: usize) -> &mut [u8] {
         // SAFETY: as for `bytes`; `&mut self` excludes any other reference to the mapping.
         unsafe { std::slice::from_raw_parts_mut(self.pointer(slot), self.slot_bytes) }
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_prepared_once_and_a_damaged_one_is_made_again() {
+    fn read_file_is_reused_and_recreated_if_damaged() {
         let folder = folder("direct-file");
         let bytes = 1 << 20;
         let file = open(&folder, bytes).unwrap();
@@ -349,7 +349,7 @@ mod tests {
             inode
         );
         let mut slots = Slots::new(1, BLOCK_BYTES).unwrap();
-        // Right size, wrong contents: as after a crash between writing and synchronising.
+        // Right size, wrong contents: as after a crash between writing and syncing.
         std::fs::write(&path, vec![0u8; whole_size(bytes)]).unwrap();
         assert_ne!(
             open(&folder, bytes).unwrap().metadata().unwrap().ino(),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_directory_that_does_not_exist_is_a_failure_that_names_the_step() {
+    fn missing_work_directory_error_names_step() {
         let error = open(Path::new("/nonexistent/tare"), 1 << 20).unwrap_err();
         let ProbeError::Failed(Failure::Probe(text)) = error else {
             panic!("{error:?}")
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_system_of_proc_is_not_taken_for_a_disk() {
+    fn proc_file_system_is_reported_by_magic_number() {
         assert_eq!(file_system(Path::new("/proc")), "0x9fa0");
         assert_eq!(file_system(Path::new("/nonexistent")), "unknown");
     }

@@ -1,10 +1,10 @@
 //! `end-runs RUN…`: kills the processes that a dead run left behind.
 //!
-//! A process belongs to a run if its environment says `TARE_RUN=<run>`; nothing else is touched. It is
-//! held by a pidfd before its environment is read, so that the number cannot have passed to another
-//! process when the signal is sent; kernels before 5.3 have none, and there the number has to do. Printed: one line for each process.
-//! What it cannot see: processes of other users (the kernel does not show their environment), and those
-//! that removed the label from their environment.
+//! A process belongs to a run if its environment has `TARE_RUN=<run>`; nothing else is touched. A pidfd is opened
+//! before the environment is read, so that the signal cannot hit a process that reused the pid; kernels before 5.3
+//! have no pidfd, so the pid is used there. Prints one line for each process.
+//! Limits: misses processes of other users (the kernel hides their environment) and those that removed the variable
+//! from their environment.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use tare_model::launch::RUN_VARIABLE;
 
 use crate::proc;
 
-/// Kills the processes of these runs; what was killed, one line each.
+/// Kills the processes of these runs and returns a line for each.
 ///
 /// # Errors
 /// `/proc` cannot be listed.
@@ -32,7 +32,7 @@ pub fn end_runs(runs: &[String]) -> io::Result<Vec<String>> {
         let handle = match open(pid) {
             Ok(handle) => Some(handle),
             Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => None,
-            // It has just ended.
+            // It has just exited.
             Err(_) => continue,
         };
         let carried = proc::run_of(pid).filter(|run| !run.is_empty() && runs.contains(run));
@@ -53,7 +53,7 @@ pub fn end_runs(runs: &[String]) -> io::Result<Vec<String>> {
 }
 
 fn open(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: the system call takes two numbers and touches no memory of ours.
+    // SAFETY: the system call takes two numbers and touches none of this process's memory.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
@@ -63,7 +63,7 @@ fn open(pid: u32) -> io::Result<OwnedFd> {
         reason = "descriptors are of 32 bits"
     )]
     let fd = fd as libc::c_int;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn only_processes_with_the_label_of_a_named_run_are_killed() {
+    fn end_runs_kills_only_processes_of_named_runs() {
         let start = |run: &str| {
             Command::new("sleep")
                 .arg("60")
@@ -106,7 +106,7 @@ mod tests {
         let run = format!("end-runs-test-{}", std::process::id());
         let (mut doomed, mut spared) = (start(&run), start(&format!("{run}-other")));
         let mut killed = Vec::new();
-        // Between fork and exec a child still has the environment of its parent.
+        // Between fork and exec a child still has its parent's environment.
         for _ in 0..200 {
             killed.extend(end_runs(std::slice::from_ref(&run)).unwrap());
             if !killed.is_empty() {

@@ -1,8 +1,7 @@
-//! The agent's subcommands: one line each.
+//! Dispatches the agent's subcommands.
 //!
-//! A table of words rather than an argument parser: the agent takes no input from people, and every
-//! kilobyte of it is copied into every arm. `true` is answered before anything else is looked at, because
-//! its whole life is what the fork-and-exec probes time.
+//! A table of words rather than an argument parser: only programs call the agent, and every kilobyte of it is copied
+//! into every arm. `true` is handled first, because the fork-and-exec probes time its whole life.
 
 use std::process::ExitCode;
 
@@ -11,8 +10,8 @@ use crate::probe::Probe;
 use crate::serve::{self, ServeOptions};
 use crate::worker;
 
-/// Runs the subcommand that the process was called with; `extra` probes are known beside the registered ones, and
-/// instead of one of the same name.
+/// Runs the subcommand from the command line. `extra` probes are added to the registered ones and override those of
+/// the same name.
 pub fn entry(extra: &[&'static Probe]) -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let command = arguments.next();
@@ -47,7 +46,7 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
     }
 }
 
-/// Says what is wrong on standard error; the status is 2, as for every misuse.
+/// Prints the problem to stderr and returns exit status 2, as for every usage error.
 fn refuse(problem: &str) -> ExitCode {
     say(&format!("tare-agent: {problem}"));
     ExitCode::from(2)
@@ -95,7 +94,7 @@ fn hold() -> ExitCode {
     }
 }
 
-/// `leave FOLDER`: removes the folder of ours in somebody else's container, in which this program lies.
+/// `leave FOLDER`: removes the folder that Tare made in a user's container and that holds this program.
 #[cfg(target_os = "linux")]
 fn leave(arguments: &[String]) -> ExitCode {
     let [folder] = arguments else {
@@ -113,7 +112,7 @@ fn leave(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Whether a path is that of such a folder and of nothing below, above or beside it.
+/// Returns whether a path is exactly such a folder, not one below, above or next to it.
 #[cfg(target_os = "linux")]
 fn is_guest_folder(path: &str) -> bool {
     let name = path.strip_prefix(tare_model::launch::GUEST_FOLDER);
@@ -135,7 +134,7 @@ fn hold() -> ExitCode {
 
 #[cfg(target_os = "linux")]
 fn end_runs(runs: &[String]) -> ExitCode {
-    // All processes of a group are known; the others are looked for by their label.
+    // A cgroup lists all its processes; the others are found by their environment variable.
     let groups = crate::launch::own_group::end_groups(runs, None);
     let killed = crate::end_runs::end_runs(runs);
     answer(
@@ -144,7 +143,7 @@ fn end_runs(runs: &[String]) -> ExitCode {
     )
 }
 
-/// `end-group RUN PROCESS`: ends what an agent of the host that was killed has left in its control group.
+/// `end-group RUN PROCESS`: ends what a killed agent on the host left in its cgroup.
 #[cfg(target_os = "linux")]
 fn end_group(arguments: &[String]) -> ExitCode {
     let [run, agent] = arguments else {
@@ -160,7 +159,7 @@ fn end_group(arguments: &[String]) -> ExitCode {
     )
 }
 
-/// A line for each thing that was ended, or why not.
+/// Prints a line for each thing that was ended, or the error.
 #[cfg(target_os = "linux")]
 #[allow(
     clippy::print_stdout,
@@ -186,7 +185,7 @@ mod tests {
     use super::is_guest_folder;
 
     #[test]
-    fn nothing_but_a_folder_of_an_agents_own_is_left() {
+    fn only_agent_folder_counts_as_guest_folder() {
         assert!(is_guest_folder("/tare-inside-r1-look"));
         for path in [
             "/",

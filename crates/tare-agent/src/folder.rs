@@ -1,8 +1,8 @@
-//! A fresh directory for a probe's files, removed with everything in it when it is dropped.
+//! A fresh directory for a probe's files, removed with its contents when it is dropped.
 //!
-//! Its name begins with `tare-` and holds the process id, so that `tare clean` can recognise what a killed
-//! worker left. A folder in which something is mounted is left as it is: what lies there is somebody else's.
-//! What it cannot see: files that a probe makes outside of it, and mounts where there is no `/proc`.
+//! Its name begins with `tare-` and holds the process id, so that `tare clean` recognises a killed worker's
+//! leftovers. A directory with a mount in it is left alone, because the mounted files belong to someone else.
+//! Limits: misses files that a probe makes outside it, and mounts on systems without `/proc`.
 
 #[cfg(unix)]
 use std::fs::File;
@@ -23,13 +23,13 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes a directory in `parent` whose name begins with `name`. A parent that is read-only or belongs to
-    /// somebody else makes the probe unavailable; everything else is a failure.
+    /// Makes a directory in `parent` whose name begins with `name`. A parent that is read-only or not writable for
+    /// this user makes the probe unavailable; everything else is a failure.
     pub fn new(parent: &Path, name: &str) -> Result<Self, ProbeError> {
-        // Several of one process can exist at once (in tests).
+        // A process may have several at once (in tests).
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // And so can several of one number, in environments that share this directory and not their processes.
+        // So may equal pids, in environments that share this directory but not their PID namespace.
         let now_ns = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |now| now.as_nanos());
@@ -55,21 +55,21 @@ impl Folder {
         }
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The open directory.
+    /// Returns the open directory.
     #[cfg(unix)]
     pub fn handle(&self) -> &File {
         &self.handle
     }
 }
 
-/// A directory as this process's own, which Windows holds open: names without a path are looked up from there, as they
-/// are from an open directory on Unix. The one before is back when it is dropped, since nobody removes a directory
-/// that some process is in.
+/// Makes a directory the process's current one, which Windows holds open: relative names are looked up there, as they
+/// are in an open directory on Unix. Dropping it restores the previous one, because a directory that some process is
+/// in cannot be removed.
 #[cfg(windows)]
 #[derive(Debug)]
 pub(crate) struct Entered {
@@ -78,7 +78,7 @@ pub(crate) struct Entered {
 
 #[cfg(windows)]
 impl Entered {
-    /// Goes into a directory. Only for a worker, whose probe is all that it does.
+    /// Enters a directory. Only for a worker, which does nothing but its probe.
     pub(crate) fn new(folder: &Folder) -> Result<Self, ProbeError> {
         let before = std::env::current_dir();
         let before = before.map_err(|error| ProbeError::system("GetCurrentDirectory", &error))?;
@@ -91,19 +91,19 @@ impl Entered {
 #[cfg(windows)]
 impl Drop for Entered {
     fn drop(&mut self) {
-        // The directory was there a moment ago; where it has gone, the folder stays and carries its label.
+        // If the previous directory is gone, the folder stays behind under its recognisable name.
         let _ = std::env::set_current_dir(&self.before);
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nobody is left to be told; what remains carries the label that `tare clean` looks for.
+        // There is nowhere to report an error; `tare clean` recognises the leftovers by their name.
         let _ = remove(&self.path);
     }
 }
 
-/// Removes a folder with everything in it, and nothing of it where something is mounted in it.
+/// Removes a directory with its contents, or nothing at all if something is mounted in it.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {

@@ -1,8 +1,8 @@
-//! `hold`: the first process of a container that stays until it is told to end.
+//! `hold`: the first process of a container, which keeps it running until a signal ends it.
 //!
-//! It waits for SIGTERM or SIGINT and reaps whatever the container's other processes leave behind, as the
-//! first process of a PID namespace must: the kernel delivers only signals that it asked for, so without
-//! this a container would end only by SIGKILL after the engine's grace period.
+//! It waits for SIGTERM or SIGINT and reaps orphaned processes, as the first process of a PID namespace must. The
+//! kernel delivers to it only signals that it asks for, so without this a container would end only by SIGKILL after
+//! the engine's grace period.
 //! Signals are blocked and taken by `sigwaitinfo`, so there is no handler and no race.
 
 use std::io;

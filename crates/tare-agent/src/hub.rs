@@ -1,11 +1,11 @@
-//! `hub`: a network of its own for the instances of one arm, in a namespace that lives as long as this process.
+//! `hub`: a network for the instances of one arm, in a namespace that lives as long as this process.
 //!
-//! The namespace holds nothing but a bridge. Containers are plugged into it by a second veth pair, virtual
-//! machines by a second TAP device; each instance keeps its own link to the host beside it. In a namespace of
-//! its own the bridge is out of reach of the host's firewall, whose rules for forwarded packets an engine may
-//! have changed, and nothing of it is left when the process ends, however it ends.
-//! It says `ready` when instances may come, and ends when its standard input does: with its host.
-//! What it cannot see: whether anybody is plugged in.
+//! The namespace holds only a bridge. Containers are plugged into it by a second veth pair, virtual machines by a
+//! second TAP device; each instance also keeps its link to the host. In a separate namespace the bridge is out of
+//! reach of the host's firewall, whose forwarding rules an engine may have changed, and it vanishes with the process,
+//! however that ends.
+//! Prints `ready` when instances may be plugged in, and exits when stdin closes, that is, with its host process.
+//! Limits: does not see whether any instance is plugged in.
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
-//! The agent: one small static file that runs inside every arm.
+//! The agent: a small static executable that runs inside every arm.
 //!
-//! It decides nothing. It obeys the frames on its standard input, starts a fresh worker process for
-//! every trial and returns what the worker left. Its parts: [`entry`] (the subcommands), [`serve`] (the
-//! resident side), [`worker`] (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`]
-//! (what is this place) and, on Linux, `launch` (the built-in container).
+//! It makes no decisions. It follows the frames on its stdin, starts a fresh worker process for every trial and
+//! returns the worker's result. Its parts: [`entry`] (the subcommands), [`serve`] (the resident side), [`worker`]
+//! (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`] (the environment's fingerprint) and, on
+//! Linux, `launch` (the built-in container).
 
 #[cfg(target_os = "linux")]
 pub mod allocate;
@@ -16,8 +16,6 @@ pub mod cgroup;
 pub mod counters;
 #[cfg(target_os = "linux")]
 pub mod direct_file;
-#[cfg(not(target_os = "linux"))]
-pub mod elsewhere;
 #[cfg(target_os = "linux")]
 pub mod end_runs;
 pub mod entry;
@@ -35,6 +33,8 @@ pub mod launch;
 pub mod listing;
 pub mod meter;
 mod moment;
+#[cfg(not(target_os = "linux"))]
+pub mod other_systems;
 pub mod probe;
 #[cfg(unix)]
 mod proc;

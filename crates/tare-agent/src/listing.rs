@@ -1,6 +1,6 @@
-//! Reading a directory by its own system call, without the memory that the C library takes for it.
+//! Reads a directory with the raw syscall, without the memory that the C library allocates for it.
 //!
-//! What it cannot see: what kind the entries are; they are only counted.
+//! Limits: entries are only counted, without their kinds.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -9,8 +9,8 @@ use tare_model::whole_size;
 
 use crate::meter::ProbeError;
 
-/// Opens the directory `name` of the directory `at`, reads all of it and closes it; how many entries it has,
-/// itself and its parent included.
+/// Opens the directory `name` of the directory `at`, reads all of it and closes it; returns the number of entries,
+/// `.` and `..` included.
 pub fn entries(at: RawFd, name: &CStr) -> Result<usize, ProbeError> {
     // SAFETY: `at` is an open directory and the name ends with a zero byte.
     let descriptor = unsafe {
@@ -23,9 +23,9 @@ pub fn entries(at: RawFd, name: &CStr) -> Result<usize, ProbeError> {
     if descriptor < 0 {
         return Err(ProbeError::last("openat"));
     }
-    // SAFETY: just opened, and owned by nobody else.
+    // SAFETY: just opened, and nothing else owns it.
     let directory = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    // Aligned as the records are.
+    // `u64`, for the alignment of the records.
     let mut buffer = [0u64; 1024];
     let mut count = 0;
     loop {
@@ -46,7 +46,7 @@ pub fn entries(at: RawFd, name: &CStr) -> Result<usize, ProbeError> {
     }
 }
 
-/// How many records the first `length` bytes hold: the length of each is a 16-bit number at its byte 16.
+/// Counts the records in the first `length` bytes: the length of each is a 16-bit number at its byte 16.
 fn records(buffer: &[u64], length: usize) -> usize {
     let (mut place, mut count) = (0, 0);
     while place < length {

@@ -1,4 +1,4 @@
-//! The agent's program. What it does stands in the library, so that tests can add probes that misbehave.
+//! The agent's executable. Its code is in the library, so that tests can add misbehaving probes.
 
 use std::process::ExitCode;
 

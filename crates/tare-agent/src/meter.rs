@@ -1,11 +1,11 @@
 //! The meter: times a probe's work and collects its series.
 //!
-//! A probe hands over a closure that performs `k` operations; the meter finds a `k` so large that one
-//! reading of the clock cannot matter, checks that the closure's time grows linearly with `k`, and then
-//! times batches until the trial's share of time is used. Nothing is subtracted: a batch is made long
-//! instead, so that the cost of the clock stays below one part in ten thousand.
-//! What it cannot see: work that the compiler removed from a closure that still takes linear time;
-//! probes guard against that with `std::hint::black_box` and a checksum.
+//! A probe passes a closure that performs `k` operations. The meter finds a `k` so large that one clock reading is
+//! negligible, checks that the closure's time grows linearly with `k`, and then times batches until the trial's share
+//! of time is used. Nothing is subtracted: batches are made long instead, so that the clock's cost stays below one
+//! part in ten thousand.
+//! Limits: does not notice work that the compiler removed from a closure that still takes linear time; probes guard
+//! against that with `std::hint::black_box` and a checksum.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,26 +25,26 @@ use calibration::{calibrate, least_of_three, linearity, uncounted_of};
 use in_turn::Alternation;
 pub use in_turn::Rounds;
 
-/// How many batches a series aims at.
+/// Target number of batches in a series.
 const BATCHES: u64 = 40;
-/// Fewest observations that a series of long operations holds.
+/// Fewest values in a series of long operations.
 const FEWEST: usize = 5;
 /// Fewest slices of one stretch of work.
 const FEWEST_SLICES: usize = 8;
-/// What is counted of a slice.
+/// Counted share of a slice.
 const COUNTED: f64 = 0.9;
 
-/// Why a probe gave up.
+/// Reason why a probe gave up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeError {
-    /// It cannot run here, and never will.
+    /// It can never run here.
     Unavailable(Reason),
-    /// It went wrong this time.
+    /// It failed this time.
     Failed(Failure),
 }
 
 impl ProbeError {
-    /// What the agent's host is told about it.
+    /// Converts the error into the agent's reply to the host.
     pub fn into_reply(self, trial: u64) -> Reply {
         match self {
             Self::Unavailable(reason) => Reply::Unavailable { trial, reason },
@@ -52,13 +52,13 @@ impl ProbeError {
         }
     }
 
-    /// A failure of the operating system: which call, on what, with the error's own text.
+    /// Makes a failure from a system error: the call, its object and the error's text.
     pub fn system(call: &str, error: &std::io::Error) -> Self {
         Self::Failed(Failure::Probe(format!("{call}: {error}")))
     }
 
-    /// The error that the system call `call` has just left in `errno`: a call that does not exist here (as
-    /// under a filter that answers `ENOSYS`) is unavailable, all others are failures.
+    /// Makes an error from the `errno` that the syscall `call` has just left: a syscall that does not exist here (as
+    /// under a seccomp filter that returns `ENOSYS`) is unavailable, all others are failures.
     pub fn last(call: &str) -> Self {
         let error = std::io::Error::last_os_error();
         if error.kind() == std::io::ErrorKind::Unsupported {
@@ -69,12 +69,12 @@ impl ProbeError {
     }
 }
 
-/// The clock as it is here.
+/// The properties of the clock in this environment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timer {
-    /// What one reading costs, nanoseconds (median difference of adjacent readings).
+    /// Cost of one reading, nanoseconds (median difference of adjacent readings).
     pub cost_ns: f64,
-    /// Smallest step other than zero that was seen between two readings, nanoseconds.
+    /// Smallest non-zero step between two readings, nanoseconds.
     pub resolution_ns: f64,
 }
 
@@ -105,13 +105,13 @@ impl Timer {
     }
 }
 
-/// Receives what a program prints, as it prints it.
+/// Receives a program's output while it runs.
 pub type OutputSink = Arc<Mutex<dyn FnMut(&[u8]) + Send>>;
 
-/// Tells the host the port on which a probe listens.
+/// Reports to the host the port on which a probe listens.
 pub type Announcer = Box<dyn FnMut(u16)>;
 
-/// Waits until the workers that are to start together may go on.
+/// Waits until the workers that start together may continue.
 pub type Gate = Box<dyn FnOnce() -> Result<(), ProbeError>>;
 
 /// Times one probe in one trial.
@@ -128,7 +128,7 @@ pub struct Meter {
     gate: Option<Gate>,
     went_on: Option<Moment>,
     alternation: Option<Alternation>,
-    /// Time in which values were taken, all stretches together.
+    /// Time in which values were taken, over all stretches.
     timed: Duration,
 }
 
@@ -146,12 +146,12 @@ impl std::fmt::Debug for Meter {
 }
 
 impl Meter {
-    /// A meter whose timed work aims at `target_ns` in all; files may be made in `workdir`.
+    /// Makes a meter whose timed work aims at `target_ns` in total; the probe's files go into `workdir`.
     pub fn new(target_ns: u64, workdir: &Path) -> Self {
         Self::with_timer(Timer::measure(), target_ns, workdir)
     }
 
-    /// The same with a clock that was measured before: by a worker while it waited for its request.
+    /// Makes a meter with a clock that the worker measured earlier, while it waited for its request.
     pub fn with_timer(timer: Timer, target_ns: u64, workdir: &Path) -> Self {
         Self {
             timer,
@@ -170,45 +170,45 @@ impl Meter {
         }
     }
 
-    /// The time in which values were taken, for the report: without preparing and calibrating; `None` where the probe
-    /// took its time itself. To be asked before [`Meter::finish`].
+    /// Returns the time in which values were taken, for the report: without preparation and calibration; `None` if
+    /// the probe timed itself. To be called before [`Meter::finish`].
     pub fn timed_ns(&self) -> Option<u64> {
         (!self.timed.is_zero()).then_some(whole_ns(self.timed))
     }
 
-    /// Counts time in which values were taken, for a probe that times stretches itself.
+    /// Adds time in which values were taken, for a probe that times stretches itself.
     pub fn count_timed(&mut self, time: Duration) {
         self.timed += time;
     }
 
-    /// Where to wait when everything is prepared; to be set before the probe is run.
+    /// Sets the gate at which to wait when everything is prepared; to be called before the probe runs.
     pub fn set_gate(&mut self, gate: Gate) {
         self.gate = Some(gate);
     }
 
-    /// Whom to tell the port of a probe that serves; to be set before the probe is run.
+    /// Sets the announcer for the port of a probe that serves; to be called before the probe runs.
     pub fn set_announcer(&mut self, announcer: Announcer) {
         self.announcer = Some(announcer);
     }
 
-    /// Sets where a program's output is sent while it runs; to be called before the probe is run.
+    /// Sets the destination of a program's output while it runs; to be called before the probe runs.
     pub fn set_output_sink(&mut self, sink: OutputSink) {
         self.output_sink = Some(sink);
     }
 
-    /// Where a program's output is sent while it runs.
+    /// Returns the destination of a program's output while it runs, if any.
     pub fn output_sink(&self) -> Option<OutputSink> {
         self.output_sink.clone()
     }
 
-    /// Tells the host that the probe listens on `port`. Without an announcer nobody is told.
+    /// Reports to the host that the probe listens on `port`. Does nothing without an announcer.
     pub fn announce(&mut self, port: u16) {
         if let Some(announcer) = &mut self.announcer {
             announcer(port);
         }
     }
 
-    /// Says that `metric` cannot be measured here while the probe's other metrics can.
+    /// Records that `metric` cannot be measured here while the probe's other metrics can.
     pub fn unavailable(&mut self, metric: &str, reason: Reason) {
         self.unavailable.insert(metric.to_owned(), reason);
         if let Some(alternation) = &mut self.alternation
@@ -218,8 +218,8 @@ impl Meter {
         }
     }
 
-    /// Says that everything is prepared and the timed work begins: here workers that are to start together
-    /// wait for each other, once; where nobody is waited for it returns at once.
+    /// Marks the end of preparation: workers that start together wait for each other here, once; without a gate it
+    /// returns at once.
     ///
     /// # Errors
     /// The agent ended while the worker waited.
@@ -231,8 +231,8 @@ impl Meter {
         Ok(())
     }
 
-    /// The time from [`Meter::ready`] to now, for a worker that waited there; to be asked when the work has
-    /// ended, and before [`Meter::finish`].
+    /// Returns the time from [`Meter::ready`] to now, if the worker waited there; to be called after the work and
+    /// before [`Meter::finish`].
     pub fn span(&self) -> Option<WorkSpan> {
         let (start, end) = (self.went_on?, Moment::now());
         Some(WorkSpan {
@@ -242,33 +242,33 @@ impl Meter {
         })
     }
 
-    /// Hands over what a program left.
+    /// Stores a program's report.
     pub fn command(&mut self, report: CommandReport) {
         self.command = Some(report);
     }
 
-    /// What a program left, for the report; to be taken before [`Meter::finish`].
+    /// Takes a program's report, if any; to be called before [`Meter::finish`].
     pub fn take_command(&mut self) -> Option<CommandReport> {
         self.command.take()
     }
 
-    /// The metrics that cannot be measured here, for the report; to be taken before [`Meter::finish`].
+    /// Takes the metrics that cannot be measured here, for the report; to be called before [`Meter::finish`].
     pub fn take_unavailable(&mut self) -> BTreeMap<String, Reason> {
         std::mem::take(&mut self.unavailable)
     }
 
-    /// The directory for the probe's files.
+    /// Returns the directory for the probe's files.
     pub fn workdir(&self) -> &Path {
         &self.workdir
     }
 
-    /// Time that the whole timed work aims at, nanoseconds.
+    /// Returns the target time of all timed work, nanoseconds.
     pub fn target_ns(&self) -> u64 {
         self.target_ns
     }
 
-    /// Times `work(k)`, which performs `k` operations, and records nanoseconds per operation.
-    /// `share` is this metric's part of the trial's time, 0 to 1.
+    /// Times `work(k)`, which performs `k` operations, and records nanoseconds per operation. `share` is this
+    /// metric's part of the trial's time, 0 to 1.
     pub fn loops(
         &mut self,
         metric: &str,
@@ -309,15 +309,16 @@ impl Meter {
         Ok(())
     }
 
-    /// How many operations are done and not counted before a batch of so many: a tenth of the slice, and at least one
-    /// wherever that is no more than a third of it. Without turns the last batch was its own, and nothing is left out.
+    /// Returns how many operations run uncounted before a batch: a tenth of the slice, and at least one if that is no
+    /// more than a third of it. Without interleaving there are none, because the previous batch was from the same
+    /// trial.
     pub fn uncounted(&self, batch: u64) -> u64 {
         self.slice_ns().map_or(0, |_| uncounted_of(batch))
     }
 
-    /// Times single operations that are long against the clock (at least 20 of its readings): records
-    /// nanoseconds of each until the share is used, at least five of them. Where turns are taken, a value is the
-    /// mean of the operations in a slice.
+    /// Times single operations that are long compared with the clock (at least 20 of its readings) and records
+    /// nanoseconds of each until the share is used, at least five. In an interleaved trial a value is the mean of the
+    /// operations in a slice.
     pub fn each(
         &mut self,
         metric: &str,
@@ -329,9 +330,9 @@ impl Meter {
         Ok(())
     }
 
-    /// Times single passes that are long against the clock, each over `amount` (bytes or operations), and
-    /// records `amount` per second in `unit` until the share is used, at least five of them. Where turns are
-    /// taken, a value is the rate of the passes in a slice.
+    /// Times single passes that are long compared with the clock, each over `amount` (bytes or operations), and
+    /// records `amount` per second in `unit` until the share is used, at least five. In an interleaved trial a value
+    /// is the rate of the passes in a slice.
     pub fn rate(
         &mut self,
         metric: &str,
@@ -346,7 +347,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Nanoseconds of one pass, value by value, and how many passes a value holds.
+    /// Returns nanoseconds per pass for each value, and the number of passes per value.
     fn passes(
         &mut self,
         share: f64,
@@ -368,8 +369,8 @@ impl Meter {
         Ok((values, batch))
     }
 
-    /// Repeats rounds that time their own parts: the values of each, until the share is used. Where turns are taken,
-    /// the means of the rounds that fill a slice.
+    /// Repeats rounds that time their parts themselves and returns each round's values, until the share is used. In
+    /// an interleaved trial these are means over the rounds that fill a slice.
     ///
     /// # Errors
     /// Those of `once`; the other arms are gone.
@@ -403,7 +404,7 @@ impl Meter {
         Ok(values)
     }
 
-    /// Records values that the probe timed itself, `batch` operations to a value.
+    /// Records values that the probe timed itself, each over `batch` operations.
     pub fn record(&mut self, metric: &str, unit: Unit, values: Vec<f64>, batch: u64) {
         if let Some(alternation) = &mut self.alternation {
             alternation.is_open = false;
@@ -418,15 +419,15 @@ impl Meter {
         });
     }
 
-    /// Adds a remark to the series recorded last.
+    /// Adds a note to the series recorded last.
     pub fn note(&mut self, text: impl Into<String>) {
         if let Some(series) = self.series.last_mut() {
             series.notes.push(text.into());
         }
     }
 
-    /// Mixes a result of the work into the checksum that must be equal in every arm.
-    /// Only results that do not depend on how long the trial was may enter.
+    /// Mixes a result of the work into the checksum that must be equal in every arm. Results that depend on the
+    /// trial's length must not be included.
     pub fn checksum(&mut self, result: u64) {
         let before = self.checksum.unwrap_or(0xcbf2_9ce4_8422_2325);
         self.checksum = Some(
@@ -436,7 +437,7 @@ impl Meter {
         );
     }
 
-    /// What was collected: series, checksum, the timer.
+    /// Returns the series, the checksum and the timer's properties.
     pub fn finish(self) -> (Vec<Series>, Option<u64>, BTreeMap<String, f64>) {
         let timer = [
             ("cost_ns", self.timer.cost_ns),
@@ -478,13 +479,13 @@ mod tests {
         assert_eq!(series[0].unit, Unit::BytePerSecond);
         assert_eq!(series[0].values.len(), FEWEST);
         for value in &series[0].values {
-            // A sleep is never shorter than asked for; how much longer is nobody's promise.
+            // A sleep is never shorter than requested, but may be longer by any amount.
             assert!(*value > 0.0 && *value <= 500_000.0, "{value}");
         }
     }
 
     #[test]
-    fn a_meter_waits_once_and_only_where_it_was_told_to() {
+    fn meter_waits_once_and_only_at_a_gate() {
         let mut meter = Meter::new(1, &std::env::temp_dir());
         meter.ready().unwrap();
         assert_eq!(meter.span(), None);

@@ -1,10 +1,10 @@
-//! Moments that workers on one kernel can compare.
+//! Timestamps that workers on one kernel can compare.
 //!
-//! What it cannot see: another kernel's clock; there only the length of a stretch means something.
+//! Limits: not comparable between kernels; there only durations are meaningful.
 
 use tare_model::SpanClock;
 
-/// A moment that other processes on the same kernel can compare theirs with, where the system has such a clock.
+/// A timestamp that other processes on the same kernel can compare with theirs, if the system has such a clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     /// Nanoseconds of the clock.
@@ -19,8 +19,8 @@ impl Moment {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: `time` is live and exclusively borrowed; the clock exists on every Unix that Rust runs on, so
-        // that the call cannot fail.
+        // SAFETY: `time` is live and exclusively borrowed; the clock exists on every Unix that Rust runs on, so the
+        // call cannot fail.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
         Self {
             ns: time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned(),
@@ -28,7 +28,7 @@ impl Moment {
         }
     }
 
-    /// The counter that the whole machine shares.
+    /// Reads the performance counter, which is machine-wide.
     #[cfg(windows)]
     pub(crate) fn now() -> Self {
         #[link(name = "kernel32")]
@@ -37,7 +37,7 @@ impl Moment {
             fn QueryPerformanceFrequency(per_second: *mut i64) -> i32;
         }
         let (mut count, mut per_second) = (0, 1);
-        // SAFETY: both places are live; since Windows XP neither call can fail.
+        // SAFETY: both out-parameters are live; since Windows XP neither call can fail.
         unsafe {
             QueryPerformanceCounter(&raw mut count);
             QueryPerformanceFrequency(&raw mut per_second);

@@ -1,7 +1,7 @@
-//! Processes as `/proc` shows them.
+//! Reads facts about processes from `/proc`.
 //!
-//! Whatever cannot be read is as if it were not there: a process may end between two reads.
-//! What it cannot see: processes of other users, as far as the kernel hides them.
+//! Unreadable files count as missing: a process may end between two reads.
+//! Limits: processes of other users are visible only as far as the kernel allows.
 
 #![cfg_attr(
     not(target_os = "linux"),
@@ -16,7 +16,7 @@ use std::path::Path;
 use tare_model::counter;
 use tare_model::launch::RUN_VARIABLE;
 
-/// The run that a process carries in its environment.
+/// Returns the run that a process carries in its environment variables.
 pub(crate) fn run_of(process: u32) -> Option<String> {
     let environment = std::fs::read(format!("/proc/{process}/environ")).ok()?;
     environment.split(|byte| *byte == 0).find_map(|entry| {
@@ -27,7 +27,7 @@ pub(crate) fn run_of(process: u32) -> Option<String> {
     })
 }
 
-/// The children of all threads of a process, which is named by its number or `self`; none where the kernel has no such
+/// Returns the children of all threads of a process, given by its number or `self`; empty if the kernel has no such
 /// list.
 pub(crate) fn children_of(process: &str) -> Vec<libc::pid_t> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
@@ -43,18 +43,18 @@ pub(crate) fn children_of(process: &str) -> Vec<libc::pid_t> {
     lists.flat_map(numbers).collect()
 }
 
-/// The state and the session of the process or thread of this folder.
+/// Returns the state and the session of the process or thread of this folder.
 pub(crate) fn state_of(folder: &Path) -> Option<(char, Option<i32>)> {
     let text = std::fs::read_to_string(folder.join("stat")).ok()?;
     let mut fields = from_the_state(&text)?;
     let state = fields.next()?.chars().next()?;
-    // Behind the state: parent, group, session.
+    // After the state: parent, group, session.
     let session = fields.nth(2).and_then(|session| session.parse().ok());
     Some((state, session))
 }
 
-/// The process that has been here longest of those that share this one's mount namespace, as all of a container do,
-/// its process namespace may be whose it will. `None` where no process may be asked for its own.
+/// Returns the oldest process that shares this one's mount namespace, as all processes of a container do regardless
+/// of their PID namespace. `None` if the namespace of no process can be read.
 pub(crate) fn first_of_this_place() -> Option<libc::pid_t> {
     let own = std::fs::read_link("/proc/self/ns/mnt").ok()?;
     let entries = std::fs::read_dir("/proc").ok()?;
@@ -69,22 +69,22 @@ pub(crate) fn first_of_this_place() -> Option<libc::pid_t> {
     of_this_place.min().map(|(_, process)| process)
 }
 
-/// When a process began, in ticks since the start of the machine.
+/// Returns the start time of a process, in ticks since boot.
 fn started(folder: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(folder.join("stat")).ok()?;
     // Field 22; the state is field 3.
     from_the_state(&text)?.nth(19)?.parse().ok()
 }
 
-/// The fields of a `stat`, from the third on (proc_pid_stat(5)).
+/// Returns the fields of a `stat`, from the third on (proc_pid_stat(5)).
 fn from_the_state(stat: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
-    // The name before it may hold anything, a bracket included.
+    // The name before the state may contain anything, including a parenthesis.
     let (_, rest) = stat.rsplit_once(')')?;
     Some(rest.split_ascii_whitespace())
 }
 
-/// How long a process, which is named by its number or `self`, was on a processor and waited for one, nanoseconds, and
-/// how often it was there.
+/// Returns the CPU time and the run delay of a process, given by its number or `self`, in nanoseconds, and the number
+/// of its time slices.
 pub(crate) fn scheduled(process: &str) -> impl Iterator<Item = (&'static str, f64)> + use<> {
     let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap_or_default();
     let numbers: Vec<_> = text.split_whitespace().map(|it| it.parse().ok()).collect();
@@ -94,7 +94,7 @@ pub(crate) fn scheduled(process: &str) -> impl Iterator<Item = (&'static str, f6
         .filter_map(|(name, number)| Some((name, number?)))
 }
 
-/// The number behind a name at the beginning of a line.
+/// Returns the number that follows a name at the beginning of a line.
 pub(crate) fn number_after(text: &str, name: &str, separator: char) -> Option<f64> {
     text.lines().find_map(|line| {
         let (own, value) = line.split_once(separator)?;

@@ -1,10 +1,10 @@
-//! Programs by name: the file that a shell would execute, and what interprets it.
+//! Finds programs by name: the file that a shell would execute, and its interpreter.
 //!
-//! The probe that runs programs and the facts about them look them up by the same rule, so that the file whose
-//! hash is told is the file that runs. The interpreter is what the kernel reads from the file itself: the
-//! segment `PT_INTERP` of an ELF file (elf(5)), the first line of a script (execve(2)), and behind
-//! `/usr/bin/env` the program that `env` would start.
-//! What it cannot see: what a program starts in its turn.
+//! The probe that runs programs and the facts about them use the same lookup, so that the reported hash is that of
+//! the executed file. The interpreter is read from the file, as the kernel does: the segment `PT_INTERP` of an ELF
+//! file (elf(5)), the first line of a script (execve(2)), and after `/usr/bin/env` the program that `env` would
+//! start.
+//! Limits: does not see the programs that a program starts.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,28 +15,28 @@ use sha2::{Digest, Sha256};
 
 use tare_model::whole_size;
 
-/// Where programs are looked for in a place that has no search path.
+/// Default search path if `PATH` is not set.
 #[cfg(not(windows))]
 pub const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Where programs are looked for in a place that has no search path.
+/// Default search path if `PATH` is not set.
 #[cfg(windows)]
 pub const SEARCH_PATH: &str = r"C:\Windows\System32;C:\Windows";
 
-/// The longest first line of a script that Linux reads, and the longest name of an interpreter, bytes.
+/// The longest first line of a script that Linux reads, and the longest interpreter name, bytes.
 const LINE_LIMIT: usize = 256;
 /// `PT_INTERP` of elf(5).
 const INTERPRETER_SEGMENT: u32 = 3;
 /// More segments than any real program has.
 const SEGMENTS_LIMIT: u16 = 256;
 
-/// The file that a shell would execute for `name`; `None` if there is none.
+/// Returns the file that a shell would execute for `name`, if any.
 pub fn look_up(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
     look_up_in(name, &folders)
 }
 
-/// The same on another search path than this process's.
+/// Like [`look_up`], with another search path than this process's.
 pub fn look_up_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
     if name.contains(std::path::is_separator) {
         return as_program(PathBuf::from(name));
@@ -44,7 +44,7 @@ pub fn look_up_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(folders).find_map(|folder| as_program(folder.join(name)))
 }
 
-/// This file, if it can be executed.
+/// Returns this file if it is executable.
 #[cfg(not(windows))]
 fn as_program(path: PathBuf) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
@@ -52,7 +52,7 @@ fn as_program(path: PathBuf) -> Option<PathBuf> {
     (data.is_file() && data.permissions().mode() & 0o111 != 0).then_some(path)
 }
 
-/// This file, if it can be executed, or the one that is meant where the ending is left out.
+/// Returns this file if it is executable, with `.exe` appended if the extension is missing.
 #[cfg(windows)]
 fn as_program(path: PathBuf) -> Option<PathBuf> {
     let mut with_ending = path.clone().into_os_string();
@@ -72,7 +72,7 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
 }
 
-/// SHA-256 of a file as hexadecimal digits.
+/// Computes the SHA-256 of a file as hexadecimal digits.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -97,7 +97,7 @@ pub fn sha256(path: &Path) -> io::Result<String> {
     Ok(digits)
 }
 
-/// What loads or interprets a program; `None` for a static one.
+/// Returns the loader or interpreter of a program; `None` for a static one.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -125,7 +125,7 @@ fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> 
     Ok(done)
 }
 
-/// The first line of a script, without `#!`.
+/// Parses the first line of a script, without `#!`.
 fn of_script(line: &[u8]) -> Option<PathBuf> {
     let line = line.split(|byte| *byte == b'\n').next()?;
     let line = std::str::from_utf8(line).ok()?;
@@ -140,7 +140,7 @@ fn of_script(line: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(first))
 }
 
-/// The name in an ELF file's `PT_INTERP`; `None` where there is no such segment, or it is no ELF file.
+/// Returns the name in an ELF file's `PT_INTERP`; `None` without such a segment, or if it is not an ELF file.
 fn of_elf(file: &File, head: &[u8]) -> io::Result<Option<PathBuf>> {
     let Some(layout) = Layout::of(head) else {
         return Ok(None);
@@ -171,7 +171,7 @@ fn of_elf(file: &File, head: &[u8]) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Where an ELF file has its table of segments.
+/// The location and the format of an ELF file's segment table.
 struct Layout {
     is_64: bool,
     is_little: bool,
@@ -203,12 +203,12 @@ impl Layout {
         Some(layout)
     }
 
-    /// Bytes of one entry of the table.
+    /// Bytes per entry of the table.
     fn entry_size(&self) -> usize {
         if self.is_64 { 56 } else { 32 }
     }
 
-    /// So many bytes as a number is written where its least one comes first.
+    /// Returns the bytes of a number in little-endian order.
     fn least_first<const N: usize>(&self, bytes: &[u8], at: usize) -> Option<[u8; N]> {
         let mut bytes: [u8; N] = bytes.get(at..at + N)?.try_into().ok()?;
         if !self.is_little {
@@ -225,7 +225,7 @@ impl Layout {
         self.least_first(bytes, at).map(u32::from_le_bytes)
     }
 
-    /// A number as wide as the file's addresses.
+    /// Returns a number as wide as the file's addresses.
     fn long(&self, bytes: &[u8], at: usize) -> Option<u64> {
         if !self.is_64 {
             return self.half_long(bytes, at).map(u64::from);
@@ -239,14 +239,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_is_loaded_by_its_linker_and_a_script_by_its_first_line() {
+    fn interpreter_is_elf_linker_or_script_shebang() {
         let shell = look_up("sh").unwrap();
-        // A static shell has none, and then there is nothing to check.
+        // A static shell has no interpreter: nothing to check.
         if let Some(linker) = interpreter(&shell).unwrap() {
             assert!(linker.is_absolute() && linker.exists(), "{linker:?}");
         }
         assert_eq!(look_up("no-program-has-this-name"), None);
-        // Readable by everybody, and executable by nobody.
+        // Readable, but not executable.
         assert_eq!(look_up("/proc/version"), None, "it is no program");
         assert_eq!(
             of_script(b" /bin/sh -e\necho"),

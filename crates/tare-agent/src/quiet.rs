@@ -1,11 +1,12 @@
-//! A folder for a probe that creates and removes names, where little has been removed a moment ago.
+//! Chooses a folder for a probe that creates and removes names, with few recently removed inodes nearby.
 //!
-//! ext4 without a journal passes over every inode that was removed in an earlier second of the last minutes, a tenth of
-//! a microsecond each: creating is slower by a step with each second of the clock, and where others removed thousands
-//! of files it is ten or fifty times as slow. Each arm would meet that elsewhere. So the folder is the quickest of some
-//! that the file system was asked to put apart from each other, and another is taken in each second of the clock.
-//! Known bias: a quiet place is measured, in every arm.
-//! What it cannot see: file systems that put folders where they like; there the first stays.
+//! ext4 without a journal skips every inode that was removed in an earlier second of the last minutes, a tenth of a
+//! microsecond each: creating gets slower by a step with each second of the clock, and ten or fifty times slower
+//! where other programs removed thousands of files. Each arm would meet this in a different folder. So the folder is
+//! the fastest of several that the file system was asked to place apart from each other, and a new one is chosen in
+//! each second of the clock.
+//! Known bias: every arm measures a quiet location.
+//! Limits: on a file system that ignores the request to place folders apart, the first folder stays.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -15,16 +16,16 @@ use std::time::SystemTime;
 use crate::folder::Folder;
 use crate::meter::ProbeError;
 
-/// Places to choose from.
+/// Candidate folders.
 const PLACES: usize = 8;
 
-/// Does a little of the probe's work in a folder, leaves nothing there, and says what it took.
+/// Does a little of the probe's work in a folder, leaves nothing there, and returns the time.
 pub(crate) type Sample<'a> = dyn FnMut(&Folder) -> Result<f64, ProbeError> + 'a;
 
-/// The folder.
+/// The quiet folder.
 #[derive(Debug)]
 pub(crate) struct Quiet {
-    // Dropped in this order: the one inside is removed first.
+    // Fields are dropped in order: the inner folder is removed first.
     inside: Folder,
     around: Folder,
     name: &'static str,
@@ -33,7 +34,7 @@ pub(crate) struct Quiet {
 }
 
 impl Quiet {
-    /// Makes one in `parent`, whose name begins with `name`.
+    /// Creates a quiet folder in `parent`, whose name begins with `name`.
     pub(crate) fn new(
         parent: &Path,
         name: &'static str,
@@ -50,13 +51,13 @@ impl Quiet {
         })
     }
 
-    /// Where it is now.
+    /// Returns the current folder.
     pub(crate) fn folder(&self) -> &Folder {
         &self.inside
     }
 
-    /// Goes elsewhere when the clock has come to another second; says whether it did. What the probe left in the old
-    /// place goes with it.
+    /// Moves to a new folder when the clock's second has changed; returns whether it did. Removes the probe's files
+    /// in the old folder.
     pub(crate) fn moved(&mut self, sample: &mut Sample<'_>) -> Result<bool, ProbeError> {
         let second = second();
         if !self.is_apart || second == self.second {
@@ -68,14 +69,14 @@ impl Quiet {
     }
 }
 
-/// Of the clock by which the kernel dates a removal.
+/// Returns the second of the clock with which the kernel dates a removal.
 fn second() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
 
-/// Asks the file system to put the folders in this one where little else is, which ext2 and its successors do for
-/// what stands at the top. The others refuse; says whether it was taken.
+/// Asks the file system to place the subfolders of this one where little else is, which ext2 and its successors do
+/// for top-level folders. Returns whether it accepted; other file systems refuse.
 fn put_apart(folder: &File) -> bool {
     /// `FS_TOPDIR_FL` of linux/fs.h.
     const AT_THE_TOP: libc::c_int = 0x0002_0000;
@@ -89,7 +90,7 @@ fn put_apart(folder: &File) -> bool {
     unsafe { libc::ioctl(folder.as_raw_fd(), libc::FS_IOC_SETFLAGS, &raw const flags) == 0 }
 }
 
-/// Of some new folders the one in which the sample is quickest, not counting its first time.
+/// Creates new folders and returns the one with the fastest sample, not counting each first sample.
 fn quickest(
     around: &Folder,
     name: &'static str,
@@ -113,12 +114,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_quickest_place_is_the_only_one_that_stays_until_the_clock_is_in_another_second() {
+    fn quiet_keeps_only_fastest_folder_until_next_second() {
         let left = |around: &Folder| -> Vec<_> {
             let entries = std::fs::read_dir(around.path()).unwrap();
             entries.map(|entry| entry.unwrap().path()).collect()
         };
-        // The fifth place is quick, and then the third.
+        // The fifth candidate is fast, and in the second round the third.
         let mut count = 0;
         let mut sample = |_: &Folder| {
             count += 1;

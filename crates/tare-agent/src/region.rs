@@ -1,9 +1,9 @@
-//! A region of memory for a probe's data, with a wish about the size of its pages.
+//! A memory region for a probe's data, with a preferred page size.
 //!
-//! Probes of memory must not depend on what an allocator happens to hand out, and whether a page has 4 KiB
-//! or 2 MiB changes their result by tens of percent; so on Linux the region is mapped directly, aligned to
-//! 2 MiB, and the wish is stated with `madvise`. Elsewhere it is ordinary zeroed memory.
-//! What it cannot see: whether the kernel granted huge pages; where it does not, that is a property of the
+//! Memory probes must not depend on what an allocator happens to return, and whether a page has 4 KiB or 2 MiB
+//! changes their result by tens of percent. So on Linux the region is mapped directly, aligned to 2 MiB, and the
+//! preference is set with `madvise`. Elsewhere it is ordinary zeroed memory.
+//! Limits: does not check whether the kernel granted huge pages; if it did not, that is a property of the
 //! environment, and the counters `minflt` of the trial show it.
 
 use crate::meter::ProbeError;
@@ -11,16 +11,16 @@ use crate::meter::ProbeError;
 /// Size of a huge page on x86-64 and on AArch64 with 4 KiB pages.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Which pages are wished for.
+/// The preferred page size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
     /// Only the smallest pages.
     Small,
-    /// Huge ones, where the system grants them.
+    /// Huge pages, if the system grants them.
     Huge,
 }
 
-/// Zeroed memory that is given back when it is dropped.
+/// Zeroed memory that is freed when dropped.
 #[derive(Debug)]
 pub struct Region {
     words: usize,
@@ -30,7 +30,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// `bytes` of zeroed memory, rounded up to whole huge pages; none of it is touched yet.
+    /// Maps `bytes` of zeroed memory, rounded up to whole huge pages; none of it is touched yet.
     #[cfg(target_os = "linux")]
     pub fn new(bytes: usize, pages: Pages) -> Result<Self, ProbeError> {
         let bytes = bytes.max(1).next_multiple_of(HUGE_BYTES);
@@ -55,9 +55,9 @@ impl Region {
             Pages::Small => libc::MADV_NOHUGEPAGE,
             Pages::Huge => libc::MADV_HUGEPAGE,
         };
-        // SAFETY: `skipped` is less than 2 MiB and the mapping is that much longer than `bytes`, so the
-        // range lies inside of it. The result does not matter: a kernel without huge pages refuses both
-        // pieces of advice, and then there are only small ones.
+        // SAFETY: `skipped` is less than 2 MiB and the mapping is that much longer than `bytes`, so the range is
+        // inside of it. The result is irrelevant: a kernel without huge pages refuses both pieces of advice, and then
+        // all pages are small.
         let start = unsafe {
             let start = start.add(skipped);
             libc::madvise(start.cast(), bytes, advice);
@@ -70,7 +70,8 @@ impl Region {
         })
     }
 
-    /// `bytes` of zeroed memory, rounded up to whole huge pages; the wish has no effect on this system.
+    /// Allocates `bytes` of zeroed memory, rounded up to whole huge pages; the preference has no effect on this
+    /// system.
     #[cfg(not(target_os = "linux"))]
     pub fn new(bytes: usize, _pages: Pages) -> Result<Self, ProbeError> {
         let bytes = bytes.max(1).next_multiple_of(HUGE_BYTES);
@@ -95,7 +96,7 @@ impl Region {
             .expect("the size is a multiple of a power of two far below the largest")
     }
 
-    /// Asks for all pages at once, which takes about half the time of touching each. A wish as well: a kernel
+    /// Populates all pages with one call, which takes about half the time of touching each. Best effort: a kernel
     /// before Linux 5.14 refuses, and then every page comes with its first write.
     pub fn populate(&mut self) {
         #[cfg(target_os = "linux")]
@@ -105,14 +106,14 @@ impl Region {
         }
     }
 
-    /// The memory as whole numbers.
+    /// Returns the memory as whole numbers.
     pub fn words(&mut self) -> &mut [u64] {
         // SAFETY: `start` is aligned to 4 KiB at least, points to `words` zeroed (so initialised) numbers
         // that live as long as `self`, and the exclusive borrow of `self` makes this the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.words) }
     }
 
-    /// The memory as floating-point numbers; zeroed memory reads as 0.0.
+    /// Returns the memory as floating-point numbers; zeroed memory reads as 0.0.
     pub fn floats(&mut self) -> &mut [f64] {
         // SAFETY: as in `words`; every pattern of 64 bits is a valid `f64`, of the same size and alignment.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.words) }
@@ -130,7 +131,7 @@ impl Drop for Region {
 
     #[cfg(not(target_os = "linux"))]
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with the same layout, and given back once.
+        // SAFETY: allocated in `new` with the same layout, and freed once.
         unsafe { std::alloc::dealloc(self.start.cast(), Self::layout(self.words * 8)) }
     }
 }

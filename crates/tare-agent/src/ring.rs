@@ -1,10 +1,10 @@
-//! A ring of reads: keeps a number of direct reads in flight by io_uring.
+//! Keeps a number of direct reads in flight with io_uring.
 //!
-//! Buffers and file are registered where the kernel allows it, so that neither is looked up for every
-//! request; submissions go to the kernel in the same call that waits for a completion. Where the memory
-//! lock limit forbids registered buffers the ring works without, and says so.
-//! What it cannot see: whether the kernel handed a request to a thread of its own; [`Ring::submission`]
-//! shows whether requests were carried out before the submitting call came back.
+//! Buffers and file are registered if the kernel allows it, so that neither is looked up per request; submissions go
+//! to the kernel in the same call that waits for a completion. If the memory lock limit forbids registered buffers,
+//! the ring works without them and adds a note.
+//! Limits: does not see whether the kernel handed a request to a kernel thread; [`Ring::submission`] shows whether
+//! requests were carried out before the submitting call returned.
 
 use std::fs::File;
 use std::io;
@@ -17,18 +17,18 @@ use tare_model::{Failure, Reason, whole_ns, whole_size};
 use crate::direct_file::Slots;
 use crate::meter::ProbeError;
 
-/// No ring is deeper.
+/// The maximum depth of a ring.
 pub const MAX_DEPTH: usize = 256;
 
-/// The part of a full queue that is waited for at once. Whoever waits for each completion sleeps and is woken for each,
-/// which costs more than a read where waking a processor is dear; a quarter leaves the queue three quarters full.
+/// One call waits for a full queue divided by this. Waiting for each completion would sleep and wake for each, which
+/// is slower than a read where waking a processor is expensive; a quarter leaves the queue three quarters full.
 const BATCH_PART: usize = 4;
 
 /// Reads in flight over one file.
 pub struct Ring<'a> {
     queues: IoUring,
     slots: Slots,
-    /// Keeps the descriptor open for as long as requests may name it.
+    /// Keeps the descriptor open as long as requests may refer to it.
     file: &'a File,
     in_flight: usize,
     has_fixed_buffers: bool,
@@ -36,18 +36,18 @@ pub struct Ring<'a> {
     notes: Vec<String>,
 }
 
-/// What submitting a full queue without waiting showed.
+/// The result of submitting a full queue without waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Submission {
-    /// How long the submitting call took, nanoseconds.
+    /// Duration of the submitting call, nanoseconds.
     pub lasted_ns: u64,
-    /// How many of the requests were already carried out when it returned.
+    /// Number of requests that were already carried out when it returned.
     pub n_complete: u64,
 }
 
 impl Submission {
-    /// For the reader: whether the queue of `depth` was deep, or requests were carried out one after
-    /// another by the call that submitted them (then submission takes the time, as on some shared folders).
+    /// Says for the reader whether the queue of `depth` was really deep, or the submitting call carried out the
+    /// requests one after another (then submission takes the time, as on some shared folders).
     pub fn note(self, depth: usize) -> String {
         let lasted_us = self.lasted_ns as f64 / 1e3;
         let n_complete = self.n_complete;
@@ -64,10 +64,10 @@ impl Submission {
 }
 
 impl<'a> Ring<'a> {
-    /// A ring as deep as `slots` has slots.
+    /// Builds a ring as deep as the number of slots.
     ///
     /// # Errors
-    /// `Unavailable` where the environment blocks the system call.
+    /// `Unavailable` if the environment blocks the system call.
     pub fn new(file: &'a File, slots: Slots) -> Result<Self, ProbeError> {
         if slots.n_slots() > MAX_DEPTH {
             return Err(ProbeError::Failed(Failure::Probe(format!(
@@ -97,8 +97,8 @@ impl<'a> Ring<'a> {
                 iov_len: self.slots.slot_bytes(),
             })
             .collect();
-        // SAFETY: every vector names a whole slot of `self.slots`, which stays mapped until after the ring
-        // is gone (see `drop`, and the order of the fields).
+        // SAFETY: every vector names a whole slot of `self.slots`, which stays mapped until after the ring is dropped
+        // (see `drop`, and the order of the fields).
         match unsafe { self.queues.submitter().register_buffers(&vectors) } {
             Ok(()) => self.has_fixed_buffers = true,
             Err(error) => self
@@ -117,7 +117,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// How the ring was set up, for the reader.
+    /// Returns notes for the reader on how the ring was set up.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -150,15 +150,15 @@ impl<'a> Ring<'a> {
 
     fn push(&mut self, slot: usize, offset: u64) {
         let entry = self.entry(slot, offset);
-        // SAFETY: the buffer that the entry names is slot `slot`, mapped until no request is in flight any
-        // more; the descriptor is open as long as `self.file` is borrowed; the slot has no other request,
-        // since a slot is pushed only at the start and after its completion.
+        // SAFETY: the buffer of the entry is slot `slot`, mapped until no request is in flight any more; the
+        // descriptor is open as long as `self.file` is borrowed; the slot has no other request, since a slot is
+        // pushed only at the start and after its completion.
         unsafe { self.queues.submission().push(&entry) }
             .expect("the queue has an entry for every slot, and each is pushed once");
         self.in_flight += 1;
     }
 
-    /// Submits what was pushed and waits for `want` completions.
+    /// Submits the pushed requests and waits for `want` completions.
     fn enter(&self, want: usize) -> Result<(), ProbeError> {
         loop {
             match self.queues.submit_and_wait(want) {
@@ -169,7 +169,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Takes what has completed; `None` when that is all for now.
+    /// Takes the next completion, if any.
     fn reap(&mut self) -> Option<cqueue::Entry> {
         let entry = self.queues.completion().next()?;
         self.in_flight -= 1;
@@ -191,9 +191,8 @@ impl<'a> Ring<'a> {
         Ok(whole_size(completion.user_data()))
     }
 
-    /// Keeps the slots busy with the offsets that `next` gives until `finished`, called with the number
-    /// of completed reads whenever a batch of them has come, answers `false`; then waits for the
-    /// rest. Answers how many reads were made.
+    /// Keeps the slots busy with the offsets from `next`, calls `finished` with the number of completed reads after
+    /// each batch until it returns `false`, then waits for the rest. Returns the number of reads.
     pub fn stream(
         &mut self,
         mut next: impl FnMut() -> u64,
@@ -226,7 +225,7 @@ impl<'a> Ring<'a> {
         Ok(n_done)
     }
 
-    /// Submits a full queue without waiting and looks at what came of it; then waits for the rest.
+    /// Submits a full queue without waiting and counts the completions; then waits for the rest.
     pub fn submission(&mut self, mut next: impl FnMut() -> u64) -> Result<Submission, ProbeError> {
         for slot in 0..self.slots.n_slots() {
             self.push(slot, next());
@@ -246,7 +245,7 @@ impl<'a> Ring<'a> {
         })
     }
 
-    /// Reads one block into slot 0, to be looked at.
+    /// Reads one block into slot 0 and returns it.
     pub fn read_one(&mut self, offset: u64) -> Result<&[u8], ProbeError> {
         self.push(0, offset);
         self.enter(1)?;
@@ -270,10 +269,10 @@ impl<'a> Ring<'a> {
 
 impl Drop for Ring<'_> {
     fn drop(&mut self) {
-        // The kernel writes into the slots until every request has completed, whatever its result.
+        // The kernel writes to the slots until every request has completed, whatever its result.
         while self.in_flight > 0 {
             if self.enter(1).is_err() {
-                // Waiting is impossible: leave the memory to the kernel rather than to the next owner.
+                // Waiting is impossible: leak the memory, because the kernel may still write to it.
                 self.slots.abandon();
                 return;
             }
@@ -282,8 +281,8 @@ impl Drop for Ring<'_> {
     }
 }
 
-/// Builds the ring in the cheapest mode that this kernel has: completions handled only in our own calls
-/// (Linux 6.1), else without interrupting us (5.19), else as in the beginning (5.1).
+/// Builds the ring in the cheapest mode of this kernel: completions handled only in our calls (Linux 6.1), else
+/// without interrupting us (5.19), else the original mode (5.1).
 fn build(entries: u32) -> Result<(IoUring, &'static str), ProbeError> {
     let mut deferred = IoUring::builder();
     deferred.setup_single_issuer().setup_defer_taskrun();
@@ -306,7 +305,7 @@ fn build(entries: u32) -> Result<(IoUring, &'static str), ProbeError> {
     }
 }
 
-/// A refusal that is a rule of the environment, or an error like any other.
+/// Returns `Unavailable` if the environment blocks the call, or an ordinary error.
 fn blocked(call: &str, error: &io::Error) -> ProbeError {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {

@@ -1,19 +1,20 @@
 //! `sandbox [--parent PID] [--unprivileged] [--device FILE] [--read FILE]… [--write FILE]… [--listen SOCKET]…
-//! [--connect SOCKET]… [--console FILE] [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS…`: a program
-//! that ends when whoever asked for it ends.
+//! [--connect SOCKET]… [--console FILE] [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS…`: runs a
+//! program that ends when the process that started it ends.
 //!
-//! For programs that would go on without their host, such as a machine emulator whose guest hangs. The sandbox
-//! stays beside the program: the kernel kills the program when the sandbox dies however that happens, and the
-//! sandbox kills it when its own parent is gone. It has one thread, so that its death is that of its process;
-//! asking for the kernel's signal directly would tie the program to one thread of the host.
-//! The program has a session of its own: Ctrl-C in the terminal is for the host to understand.
-//! With `--tap` a TAP device is made first and inherited; `{tare.fd}`, `{tare.host}`, `{tare.arm}` and
-//! `{tare.bits}` in the arguments become its descriptor and addresses. With `--sibling` another one is made in
-//! the hub's namespace, and `{tare.sibling.fd}` becomes its descriptor.
-//! With `--unprivileged` the program of a sandbox that root holds is nobody's: it has no right of root's, only those of
-//! the group that the device is open to. A device that is open to root alone leaves it root. What it needs is opened
-//! for it (`files`): `{tare.file.0}`, `{tare.file.1}` … and `{tare.console}` become descriptors, in order. With
-//! `--listen` and `--connect` two programs in sandboxes are the two ends of a socket that no other user can reach.
+//! For programs that would outlive their host, such as a machine emulator whose guest hangs. The sandbox stays next
+//! to the program: the kernel kills the program when the sandbox dies for any reason, and the sandbox kills it when
+//! its parent is gone. It has one thread, so that its death is that of its process; asking for the kernel's signal
+//! directly would tie the program to one thread of the host.
+//! The program has a separate session: Ctrl-C in the terminal is left to the host.
+//! With `--tap` a TAP device is created first and inherited; `{tare.fd}`, `{tare.host}`, `{tare.arm}` and
+//! `{tare.bits}` in the arguments become its descriptor and addresses. With `--sibling` another one is created in the
+//! hub's namespace, and `{tare.sibling.fd}` becomes its descriptor.
+//! With `--unprivileged` a sandbox of root runs the program as an unprivileged user: without root's rights, only with
+//! those of the group that may use the device. If only root may use the device, the program stays root. Its files are
+//! opened for it (`files`): `{tare.file.0}`, `{tare.file.1}` … and `{tare.console}` become descriptors, in order.
+//! With `--listen` and `--connect` two programs in sandboxes are the two ends of a socket that no other user can
+//! reach.
 
 mod files;
 
@@ -31,10 +32,10 @@ use self::files::{Console, Way};
 use crate::launch::sys;
 use crate::tap::{self, Tap};
 
-/// The status where the program or what it needs is not there, as of a shell.
+/// Exit status if the program or a resource is missing, as in a shell.
 const NOT_STARTED: u8 = 127;
 
-/// Runs `sandbox`; the status is the program's, or 128 and the number of the signal that ended it.
+/// Runs `sandbox`; the exit status is the program's, or 128 plus the number of the signal that ended it.
 #[allow(
     clippy::print_stderr,
     reason = "standard error is where the host reads the reason"
@@ -49,23 +50,23 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// The user and the group that belong to nobody, by convention and by the kernel's own default: where the user
-/// namespace has no number for a user of the program's own.
+/// The user and the group `nobody`, by convention and the kernel's default: used if the user namespace does not have
+/// a number for a separate user.
 const NOBODY: u32 = 65_534;
 
-/// Whose rights a program has.
+/// The user and the groups that a program runs as.
 #[derive(Debug, Clone, Copy)]
 struct Account {
     user: u32,
     group: u32,
-    /// The group of the device that it may use.
+    /// The group that may use the device, if needed.
     device: Option<u32>,
 }
 
 impl Account {
-    /// Those of a user that no other process has, with the way to this device if one is named: programs in two sandboxes
-    /// cannot touch each other. `None` where the program keeps the rights that there are: an ordinary user's, or root's
-    /// because the device is open to nobody else.
+    /// Returns a user that no other process has, with access to this device if one is given: programs in two
+    /// sandboxes cannot touch each other. `None` if the program keeps the current rights: an ordinary user's, or
+    /// root's because only root may use the device.
     fn of_its_own(device: Option<&str>) -> io::Result<Option<Self>> {
         if sys::effective_user() != 0 {
             return Ok(None);
@@ -93,7 +94,7 @@ impl Account {
     }
 }
 
-/// Whether a user namespace has a user of this number: `uid_map` of user_namespaces(7).
+/// Whether a user namespace maps this user: `uid_map` of user_namespaces(7).
 fn holds(map: &str, user: u32) -> bool {
     map.lines().any(|line| {
         let mut numbers = line.split_whitespace().map(str::parse::<u32>);
@@ -106,13 +107,13 @@ fn holds(map: &str, user: u32) -> bool {
     })
 }
 
-/// What is asked for.
+/// The parsed arguments.
 #[derive(Debug, Default)]
-struct Wanted<'a> {
+struct SandboxArgs<'a> {
     parent: Option<libc::pid_t>,
     is_unprivileged: bool,
     device: Option<&'a str>,
-    /// Paths in order, each with how it is opened.
+    /// Paths in order, each with its access mode.
     files: Vec<(&'a str, Way)>,
     console: Option<&'a str>,
     tap: Option<(&'a str, &'a str)>,
@@ -120,8 +121,8 @@ struct Wanted<'a> {
     argv: &'a [String],
 }
 
-impl<'a> Wanted<'a> {
-    /// `None` for what is no call of this command.
+impl<'a> SandboxArgs<'a> {
+    /// Parses the arguments; `None` if they are invalid.
     fn read(arguments: &'a [String]) -> Option<Self> {
         let mut wanted = Self::default();
         let mut words = arguments.iter();
@@ -149,7 +150,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What the program gets from here, as long as it has not started.
+/// The resources for the program, held until it has started.
 #[derive(Default)]
 struct Given {
     tap: Option<Tap>,
@@ -159,7 +160,7 @@ struct Given {
 }
 
 fn run(arguments: &[String]) -> Result<i32, String> {
-    let wanted = Wanted::read(arguments).ok_or(
+    let wanted = SandboxArgs::read(arguments).ok_or(
         "sandbox [--parent PID] [--unprivileged] [--device FILE] [--read FILE] [--write FILE] [--listen SOCKET] \
          [--connect SOCKET] [--console FILE] [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS is expected",
     )?;
@@ -200,7 +201,7 @@ fn run(arguments: &[String]) -> Result<i32, String> {
     hold(&argv, account, given, console, wanted.parent).map_err(|error| error.to_string())
 }
 
-/// The path of a program, as a shell finds it.
+/// Finds a program on the search path, as a shell does.
 fn find(name: &str) -> Option<String> {
     if name.contains('/') {
         return Some(name.to_owned());
@@ -237,7 +238,7 @@ fn filled_in(argument: &str, given: &Given) -> String {
     text
 }
 
-/// Starts the program and waits for its end, or ends it with our parent.
+/// Starts the program and waits for it to end; kills it when our parent ends.
 fn hold(
     argv: &[String],
     account: Option<Account>,
@@ -259,11 +260,11 @@ fn hold(
     if program == 0 {
         become_program(argv, account, own);
     }
-    // What was given is the program's alone from here, and goes with it.
+    // From here on only the program holds the resources; they close when it ends.
     drop(given);
     loop {
         if let Some(status) = sys::reap(program, false)? {
-            // What it printed last still lies in the pipe, of which nobody else has the other end.
+            // Its last output is still in the pipe; no other process holds the write end.
             while console.as_mut().is_some_and(Console::pass_on) {}
             return Ok(status);
         }
@@ -276,10 +277,10 @@ fn hold(
             console = None;
         }
         while let Some(signal) = sys::next_signal(&signals) {
-            // The signal also comes when only the thread that started us ends.
+            // The signal also arrives when only the thread that started us ends.
             let is_orphaned = signal == libc::SIGUSR1 && sys::parent() != parent;
             if is_orphaned || signal == libc::SIGTERM || signal == libc::SIGHUP {
-                // It may have ended a moment ago; then it is reaped next.
+                // It may have just ended; then it is reaped next.
                 let _ = sys::kill(program, libc::SIGKILL);
             }
         }
@@ -294,15 +295,15 @@ fn watch(fd: libc::c_int) -> libc::pollfd {
     }
 }
 
-/// The child: without the rights that it does not need, tied to the sandbox, then the program.
+/// Runs in the child: drops the rights, ties the process to the sandbox, and executes the program.
 fn become_program(argv: &[String], account: Option<Account>, sandbox: libc::pid_t) -> ! {
-    // The tie comes after the change of user, which would undo it.
+    // After the change of user, which would clear the parent-death signal.
     let ready = account
         .map_or(Ok(()), |it| {
             sys::become_user(it.user, it.group, it.device)?;
             sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map(drop)
         })
-        // The sandbox may have died before the kernel knew that it matters.
+        // The sandbox may have died before the signal was set.
         .and_then(|()| sys::end_with_parent(libc::SIGKILL, Some(sandbox)))
         .and_then(|_| {
             sys::new_session()?;
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_is_said_before_anything_is_made() {
+    fn sandbox_argument_errors_precede_any_setup() {
         assert!(problem("sleep 1").contains("expected"));
         assert!(problem("--").contains("expected"));
         assert!(problem("--tap run -- x").contains("expected"));

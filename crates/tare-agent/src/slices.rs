@@ -1,12 +1,11 @@
-//! Slices: cuts a stream of finished operations into stretches of time and keeps each one's count.
+//! Cuts a stream of finished operations into slices of time and keeps the count of each.
 //!
-//! Input and output are not loops whose length could be doubled: several requests are in flight, and the
-//! other side sets the pace. So nothing is calibrated here. The operations go on, and whenever a stretch
-//! has lasted long enough its count and its exact duration are kept; a value is count over duration, with
-//! no rounding at either end. The first stretch is warm-up and is dropped. Where turns are taken, a turn is one
-//! stretch of warm-up, a tenth of the slice, and one that is kept ([`Meter::stream`]); whoever streams leaves nothing
-//! in flight between them.
-//! What it cannot see: how long a single operation took inside of a slice.
+//! I/O is not a loop whose length could be doubled: several requests are in flight, and the other side sets the pace.
+//! So nothing is calibrated here. The operations continue, and whenever a slice has lasted long enough its count and
+//! its exact duration are kept; a value is count over duration, without rounding at either end. The first slice is
+//! warm-up and is dropped. If arms are interleaved, a turn is a warm-up of a tenth of the slice, followed by one
+//! slice that is kept ([`Meter::stream`]); nothing may be in flight between turns.
+//! Limits: does not see how long a single operation took within a slice.
 
 use std::time::{Duration, Instant};
 
@@ -14,19 +13,19 @@ use tare_model::{whole_ns, whole_part};
 
 use crate::meter::{Meter, ProbeError};
 
-/// How many slices a share of time is cut into.
+/// Number of slices per share of time.
 const SLICES: u32 = 24;
-/// Fewest slices that are kept, however long the operations are.
+/// Fewest slices to keep, however long the operations are.
 const FEWEST: usize = 5;
-/// Shortest slice: two thousand times what a slow reading of the clock costs.
+/// Shortest slice: two thousand times the cost of a slow clock reading.
 const SHORTEST: Duration = Duration::from_micros(100);
 
-/// One stretch of time.
+/// The result of one slice of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// What was finished in it: operations or bytes.
+    /// Number of operations or bytes finished in it.
     pub count: u64,
-    /// How long it lasted, nanoseconds; never 0.
+    /// Its duration, nanoseconds; never 0.
     pub lasted_ns: u64,
 }
 
@@ -63,7 +62,7 @@ impl Slices {
         }
     }
 
-    /// Starts now, for one slice that aims at `slice_ns` with its warm-up.
+    /// Starts now, for one slice of about `slice_ns` including its warm-up.
     fn one(slice_ns: u64) -> Self {
         let slice = Duration::from_nanos(slice_ns);
         Self {
@@ -75,8 +74,7 @@ impl Slices {
         }
     }
 
-    /// To be called when operations have finished, with their number since the start. Answers whether to
-    /// go on.
+    /// Records the number of finished operations since the start. Returns whether to continue.
     pub fn at(&mut self, count: u64) -> bool {
         let now = Instant::now();
         let lasted = now - self.mark;
@@ -102,18 +100,18 @@ impl Slices {
         self.kept.len() < self.fewest || now - self.begin < self.share
     }
 
-    /// The slices themselves.
+    /// Returns the kept slices.
     pub fn into_inner(self) -> Vec<Slice> {
         self.kept
     }
 }
 
 impl Meter {
-    /// Times a stream of operations with `share` of the trial's time, 0 to 1. `work` does operations and tells the
-    /// slices of them with [`Slices::at`] until that says no; where turns are taken, it is called once for each.
+    /// Times a stream of operations with `share` of the trial's time, 0 to 1. `work` does operations and reports them
+    /// with [`Slices::at`] until that returns `false`; if arms are interleaved, it is called once per turn.
     ///
     /// # Errors
-    /// Those of `work`; the other arms are gone.
+    /// Those of `work`, or the other arms are gone.
     pub fn stream(
         &mut self,
         share: f64,
@@ -137,7 +135,7 @@ impl Meter {
     }
 }
 
-/// Nanoseconds per operation, slice by slice.
+/// Returns the nanoseconds per operation of each slice.
 pub fn times_ns(slices: &[Slice]) -> Vec<f64> {
     slices
         .iter()
@@ -145,7 +143,7 @@ pub fn times_ns(slices: &[Slice]) -> Vec<f64> {
         .collect()
 }
 
-/// Finished per second, slice by slice, each count taken `unit` times.
+/// Returns the rate per second of each slice, with each count multiplied by `unit`.
 pub fn rates(slices: &[Slice], unit: u64) -> Vec<f64> {
     slices
         .iter()
@@ -153,14 +151,14 @@ pub fn rates(slices: &[Slice], unit: u64) -> Vec<f64> {
         .collect()
 }
 
-/// The median count of a slice; 0 where there is none.
+/// Returns the median count of a slice; 0 without slices.
 pub fn batch(slices: &[Slice]) -> u64 {
     let mut counts: Vec<u64> = slices.iter().map(|slice| slice.count).collect();
     counts.sort_unstable();
     counts.get(counts.len() / 2).copied().unwrap_or(0)
 }
 
-/// The sum of all counts and durations as one sentence.
+/// Returns the sum of all counts and durations as one sentence.
 pub fn total(slices: &[Slice]) -> String {
     let count: u64 = slices.iter().map(|slice| slice.count).sum();
     let lasted_ns: u64 = slices.iter().map(|slice| slice.lasted_ns).sum();
@@ -172,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counts_of_all_slices_are_what_was_finished_after_the_warm_up() {
+    fn slice_counts_sum_to_work_after_warm_up() {
         let mut slices = Slices::start(3_000_000);
         let mut done = 0;
         let mut at_warm = 0;
@@ -196,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_longer_than_the_share_still_give_five_slices() {
+    fn operations_longer_than_a_slice_give_five_slices() {
         let mut slices = Slices::start(1);
         let mut done = 0;
         while {
@@ -210,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_in_which_nothing_finished_is_no_slice() {
+    fn interval_without_finished_work_is_not_a_slice() {
         let mut slices = Slices::start(1_000_000);
         std::thread::sleep(Duration::from_micros(300));
         assert!(slices.at(0));
@@ -218,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_counts_bytes_per_second_and_a_time_is_its_inverse() {
+    fn slice_rate_is_bytes_per_second_time_is_inverse() {
         let slices = [Slice {
             count: 4,
             lasted_ns: 2_000,

@@ -1,8 +1,8 @@
-//! A TAP device: a network device of the host whose other end is a descriptor.
+//! Creates TAP devices: network devices of the host whose other end is a descriptor.
 //!
-//! Not persistent: it vanishes with the last copy of the descriptor, so a machine emulator that is killed
-//! leaves no device. Named, labelled and addressed like the outer end of the built-in container's pair, so
-//! that one sweep finds both. Numbers from `include/uapi/linux/if_tun.h`.
+//! Not persistent: a device vanishes with the last copy of the descriptor, so a killed machine emulator leaves no
+//! device. Named, labelled and addressed like the outer end of the built-in container's pair, so that one sweep for
+//! leftovers finds both. Numbers from `include/uapi/linux/if_tun.h`.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,23 +14,23 @@ use crate::launch::network;
 
 /// `TUNSETIFF`.
 const SET_DEVICE: libc::Ioctl = 0x4004_54ca;
-/// `IFF_TAP`, whole Ethernet frames; `IFF_NO_PI`, nothing before them; `IFF_VNET_HDR`, but a virtio header, with
-/// which checksums and segmentation can be left to the other side.
+/// `IFF_TAP`: whole Ethernet frames; `IFF_NO_PI`: without packet information; `IFF_VNET_HDR`: with a virtio header,
+/// which allows leaving checksums and segmentation to the other side.
 const FLAGS: libc::c_short = 0x0002 | 0x1000 | 0x4000;
 
 /// A device with its descriptor, which a child inherits, and the addresses of both ends.
 #[derive(Debug)]
 pub struct Tap {
-    /// The other end.
+    /// The other end of the device.
     pub descriptor: OwnedFd,
-    /// Addresses: the device has the host's.
+    /// The addresses; the device has the host's.
     pub addresses: PairAddresses,
 }
 
-/// Makes a device for the instance `label` of `run` and raises it.
+/// Creates a device for the instance `label` of `run` and brings it up.
 ///
 /// # Errors
-/// What was refused, in words.
+/// The refused operation, in words.
 pub fn make(run: &RunId, label: &str) -> Result<Tap, String> {
     let label = format!("{run}/{label}");
     let name = network::outer_name(&label);
@@ -44,10 +44,10 @@ pub fn make(run: &RunId, label: &str) -> Result<Tap, String> {
     })
 }
 
-/// Makes a device in the network namespace of a hub and plugs it into the bridge there.
+/// Creates a device in the network namespace of a hub and attaches it to the bridge there.
 ///
 /// # Errors
-/// What was refused, in words.
+/// The refused operation, in words.
 pub fn make_sibling(hub: u32, number: u32) -> Result<OwnedFd, String> {
     let name = network::port_name(number, std::process::id());
     network::within_hub(hub, || {
@@ -59,16 +59,16 @@ pub fn make_sibling(hub: u32, number: u32) -> Result<OwnedFd, String> {
 }
 
 fn open(name: &str) -> io::Result<OwnedFd> {
-    // SAFETY: the path ends with NUL and lives for ever. Without O_CLOEXEC on purpose: it is to be inherited.
+    // SAFETY: the path ends with NUL and is static. Without O_CLOEXEC, because it must be inherited.
     let descriptor = unsafe { libc::open(c"/dev/net/tun".as_ptr(), libc::O_RDWR) };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and it is owned nowhere else.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
     // SAFETY: `ifreq` is plain data for which all zeroes is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // One byte is left for the NUL at the end.
+    // Leave one byte for the NUL at the end.
     let room = request.ifr_name.len() - 1;
     for (place, byte) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
         *place = libc::c_char::from_ne_bytes([byte]);

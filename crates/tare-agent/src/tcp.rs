@@ -1,8 +1,8 @@
-//! What the TCP probes share: finding the peer, connecting, serving, and never waiting for ever.
+//! Shared code of the TCP probes: finding the peer, connecting, serving, and a timeout for every wait.
 //!
-//! Every wait has a limit, so that a peer that is gone or silent is a failure with its reason instead of a
-//! worker that has to be killed. The limits are options of the socket and cost nothing per operation.
-//! What it cannot see: a way that works but loses packets; that shows as time.
+//! With timeouts a dead or silent peer is a failure with a reason instead of a worker that has to be killed. The
+//! timeouts are socket options and cost nothing per operation.
+//! Limits: a path that works but loses packets is not detected; it shows as time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,14 +13,14 @@ use tare_model::{Failure, Params, Reason};
 use crate::args::{self, refused};
 use crate::meter::{Meter, ProbeError};
 
-/// How long connecting may take.
+/// Timeout for connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// How long a peer may keep silent, or stay away.
+/// Timeout for a silent or missing peer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause between two looks for a client.
+/// Pause between two checks for a client.
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 
-/// Where the other end is.
+/// The location of the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// In this process, over the loopback.
@@ -29,7 +29,7 @@ pub enum Peer {
     There(SocketAddr),
 }
 
-/// The peer that the arguments `address` and `port` name; without both it is here.
+/// Returns the peer that the arguments `address` and `port` name; without both it is `Here`.
 pub fn peer(params: &Params) -> Result<Peer, ProbeError> {
     match (params.value("address"), params.value("port")) {
         (None, None) => Ok(Peer::Here),
@@ -45,8 +45,8 @@ pub fn peer(params: &Params) -> Result<Peer, ProbeError> {
     }
 }
 
-/// Listens on the port in `port` or one of the system's choice, on the address in `bind` or on every IPv4
-/// address, and announces the port.
+/// Listens on the port in `port` or one that the system chooses, on the address in `bind` or on every IPv4 address,
+/// and announces the port.
 pub fn listen(meter: &mut Meter, params: &Params) -> Result<TcpListener, ProbeError> {
     let listener = bound(params)?;
     announce(meter, listener.local_addr())?;
@@ -62,7 +62,7 @@ fn bound(params: &Params) -> Result<TcpListener, ProbeError> {
     })
 }
 
-/// Tells the port of the address that was given.
+/// Announces the port of this address.
 pub(crate) fn announce(
     meter: &mut Meter,
     address: io::Result<SocketAddr>,
@@ -72,7 +72,7 @@ pub(crate) fn announce(
     Ok(())
 }
 
-/// Listens on a port of the loopback.
+/// Listens on a loopback port.
 pub fn listen_on_loopback() -> Result<(TcpListener, SocketAddr), ProbeError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
@@ -95,7 +95,7 @@ pub fn connect(address: SocketAddr) -> Result<TcpStream, ProbeError> {
     prepared(stream)
 }
 
-/// Why a socket could not be had on the loopback.
+/// Returns the error for a socket that cannot be created on the loopback.
 pub(crate) fn no_loopback(step: &str, error: &io::Error) -> ProbeError {
     match error.kind() {
         ErrorKind::AddrNotAvailable => no_path(Ipv4Addr::LOCALHOST.into(), error),
@@ -136,8 +136,8 @@ pub fn accept(listener: &TcpListener) -> Result<TcpStream, ProbeError> {
     }
 }
 
-/// Sends each message at once instead of waiting for the answer to the one before (Nagle's rule). For round
-/// trips only: in a stream it would cut off the rest of every write as a small segment of its own.
+/// Disables Nagle's algorithm: sends each message immediately instead of waiting for the answer to the previous one.
+/// For round trips only: in a stream it would send the rest of every write as a small separate segment.
 pub fn without_delay(stream: TcpStream) -> Result<TcpStream, ProbeError> {
     stream
         .set_nodelay(true)
@@ -153,7 +153,7 @@ fn prepared(stream: TcpStream) -> Result<TcpStream, ProbeError> {
     Ok(stream)
 }
 
-/// Sets an option of the socket, which has this name and number.
+/// Sets the socket option with this name and number.
 #[cfg(unix)]
 pub(crate) fn set_option<T: Copy>(
     stream: &TcpStream,
@@ -163,7 +163,7 @@ pub(crate) fn set_option<T: Copy>(
     use std::os::fd::AsRawFd;
     #[allow(clippy::cast_possible_truncation, reason = "a few bytes")]
     let size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the descriptor is open, and the value has the size that is given.
+    // SAFETY: the descriptor is open, and the value has the given size.
     let done = unsafe {
         libc::setsockopt(
             stream.as_raw_fd(),
@@ -179,7 +179,7 @@ pub(crate) fn set_option<T: Copy>(
     Err(ProbeError::last(&format!("set {name}")))
 }
 
-/// How many bytes must have come before a reader is woken.
+/// The number of bytes that must arrive before a reader is woken.
 #[derive(Debug)]
 pub(crate) struct LowWater<'a> {
     stream: &'a TcpStream,
@@ -187,13 +187,14 @@ pub(crate) struct LowWater<'a> {
 }
 
 impl<'a> LowWater<'a> {
-    /// A new connection's reader is woken by any byte.
+    /// Starts with the default: any byte wakes the reader.
     pub(crate) fn of(stream: &'a TcpStream) -> Self {
         Self { stream, bytes: 1 }
     }
 
-    /// From now on so many bytes wake the reader, or the end of the stream. What a `read` that waits has already taken
-    /// does not count, so that as many must still come after all that it asks for: else it waits for ever.
+    /// Sets the number of bytes that wake the reader; the end of the stream also does. Bytes that a waiting `read`
+    /// has already taken do not count: at least this many must follow after all that it asks for, otherwise it blocks
+    /// forever.
     pub(crate) fn set(&mut self, bytes: usize) -> Result<(), ProbeError> {
         if self.bytes != bytes {
             #[cfg(unix)]
@@ -208,7 +209,7 @@ impl<'a> LowWater<'a> {
     }
 }
 
-/// A connection that broke, or fell silent.
+/// Returns the error for a broken or silent connection.
 pub fn broken(when: &str, error: &io::Error) -> ProbeError {
     ProbeError::Failed(Failure::Probe(match error.kind() {
         ErrorKind::UnexpectedEof => format!("the peer closed the connection {when}"),
@@ -219,7 +220,7 @@ pub fn broken(when: &str, error: &io::Error) -> ProbeError {
     }))
 }
 
-/// Sends back what comes, until the peer closes.
+/// Echoes all bytes until the peer closes.
 pub fn echo(stream: TcpStream) -> Result<(), ProbeError> {
     let mut stream = without_delay(stream)?;
     let mut buffer = vec![0u8; 4096];
@@ -236,8 +237,8 @@ pub fn echo(stream: TcpStream) -> Result<(), ProbeError> {
     }
 }
 
-/// Runs `server` on a thread of its own and `client` here; the client's answer counts, and a failure of
-/// either is one of both. When the client fails, the server is not waited for: its waits have limits.
+/// Runs `server` on a separate thread and `client` on this one; returns the client's answer, or the failure of
+/// either. If the client fails, the server is not joined: its waits have timeouts.
 pub fn with_server<T>(
     server: impl FnOnce() -> Result<(), ProbeError> + Send + 'static,
     client: impl FnOnce() -> Result<T, ProbeError>,
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_nobody_listens_on_is_a_quick_failure() {
+    fn connect_to_closed_port_fails_quickly() {
         let (listener, address) = listen_on_loopback().unwrap();
         drop(listener);
         let begin = Instant::now();
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_takes_the_port_that_it_is_given_again_and_again_and_says_when_it_is_taken() {
+    fn server_rebinds_fixed_port_and_reports_port_in_use() {
         let free = listen_on_loopback().unwrap().1.port();
         let params = Params::new()
             .with("bind", "127.0.0.1")
@@ -315,7 +316,7 @@ mod tests {
             let listener = bound(&params).unwrap();
             let port = listener.local_addr().unwrap().port();
             assert_eq!(port, free);
-            // A connection that the server closes first lingers in the system.
+            // A connection that the server closes first stays in TIME_WAIT.
             let client = connect(listener.local_addr().unwrap()).unwrap();
             drop(accept(&listener).unwrap());
             drop(client);

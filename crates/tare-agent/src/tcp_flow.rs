@@ -1,15 +1,15 @@
-//! The two ends of `tcp-stream` and what they say to each other.
+//! The two ends of `tcp-stream` and their protocol.
 //!
-//! The sender begins with eight bytes, the timed work's aim in nanoseconds, and goes on with bytes without
-//! meaning until it closes its direction. The receiver then answers with the number of bytes that came after
-//! the first eight, the number of slices, and for each slice its bytes and its duration; all numbers are 64
-//! bits, little-endian. Both ends are always the same build, so there is no version here.
-//! Where turns are taken, the sender begins with `BURSTS` instead and sends bursts: the number of bytes, then so many;
-//! the receiver answers each, when it has read all of it, with that number, and the sender times from its first write
-//! to this answer. Nothing is on the way between two bursts. A burst of no bytes is the end.
+//! The sender begins with eight bytes, the target duration of the timed work in nanoseconds, and continues with
+//! arbitrary bytes until it closes its direction. The receiver then answers with the number of bytes after the first
+//! eight, the number of slices, and for each slice its bytes and its duration; all numbers are 64 bits,
+//! little-endian. Both ends are always the same build, so there is no version.
+//! If arms are interleaved, the sender begins with `BURSTS` instead and sends bursts: the number of bytes, then that
+//! many bytes. The receiver answers each burst with that number once it has read all of it, and the sender times from
+//! its first write to this answer. Nothing is in flight between two bursts. An empty burst is the end.
 //! The receiver is woken by whole buffers (`SO_RCVLOWAT`) and by the end: woken by every few segments, a stream over
 //! the loopback lost a fifth of its rate here, most of it to the scheduler.
-//! What it cannot see: where along the way bytes waited.
+//! Limits: does not see where along the path bytes waited.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -21,17 +21,17 @@ use crate::meter::{Meter, ProbeError};
 use crate::slices::{Slice, Slices};
 use crate::tcp::{LowWater, broken};
 
-/// What is written and read at once: iperf3's default.
+/// Size of each write and read: iperf3's default.
 const CHUNK_BYTES: usize = 128 << 10;
-/// No stream has more slices; the receiver stops keeping them there.
+/// Maximum number of slices; the receiver keeps no more.
 const MOST_SLICES: usize = 1 << 16;
 
-/// What a sender of bursts begins with; no aim is as long.
+/// Marks a sender of bursts; no duration is that long.
 const BURSTS: u64 = u64::MAX;
-/// The first burst whose length is looked at, and the longest that is sent.
+/// Sizes of the first burst of the calibration and of the longest burst.
 const BURST_BYTES: std::ops::Range<u64> = 1 << 20..1 << 32;
 
-/// Sends one burst in each turn: its bytes, and the time until the receiver had read the last of them.
+/// Sends one burst per turn and returns their bytes and the time until the receiver had read the last of them.
 pub fn send_in_turns(
     meter: &mut Meter,
     stream: &TcpStream,
@@ -64,7 +64,7 @@ pub fn send_in_turns(
         .map_err(|error| broken("at its beginning", &error))?;
     let mut rounds = meter.rounds(1.0)?;
     let aim_ns = slice_ns as f64 * 0.9;
-    // The window opens first.
+    // Warm-up: the window opens.
     burst(BURST_BYTES.start)?;
     let mut bytes = BURST_BYTES.start;
     loop {
@@ -93,7 +93,7 @@ pub fn send_in_turns(
     Ok(kept)
 }
 
-/// Receives bursts until the empty one, and answers each with how many bytes came.
+/// Receives bursts until the empty one, and answers each with the number of its bytes.
 fn receive_bursts(mut stream: &TcpStream) -> Result<(), ProbeError> {
     let mut buffer = vec![0u8; CHUNK_BYTES];
     let mut low_water = LowWater::of(stream);
@@ -124,10 +124,10 @@ fn receive_bursts(mut stream: &TcpStream) -> Result<(), ProbeError> {
     }
 }
 
-/// Sends for `share_ns` and the warm-up before it, and fetches what the receiver counted.
+/// Sends for `share_ns` after a warm-up, and fetches the receiver's counts.
 pub fn send(mut stream: &TcpStream, share_ns: u64) -> Result<Vec<Slice>, ProbeError> {
     let chunk = vec![0x5au8; CHUNK_BYTES];
-    // An eighth more: the first slice is warm-up, and the last one is seldom whole.
+    // An eighth more: the first slice is warm-up, and the last one is rarely complete.
     let aim = Duration::from_nanos(share_ns + share_ns / 8);
     stream
         .write_all(&share_ns.to_le_bytes())
@@ -182,7 +182,7 @@ fn number(mut stream: &TcpStream) -> Result<u64, ProbeError> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Receives until the sender has closed its direction, and tells it what was counted.
+/// Receives until the sender has closed its direction, and sends it the counts.
 pub fn receive(mut stream: &TcpStream) -> Result<(), ProbeError> {
     let mut buffer = vec![0u8; CHUNK_BYTES];
     let aim_ns = number(stream)?;
@@ -197,7 +197,7 @@ pub fn receive(mut stream: &TcpStream) -> Result<(), ProbeError> {
             Ok(0) => break,
             Ok(length) => {
                 arrived_bytes += length as u64;
-                // The sender decides when to stop, so the answer does not matter.
+                // The sender decides when to stop, so ignore the result.
                 slices.at(arrived_bytes);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -234,7 +234,7 @@ mod tests {
         assert!(slices.iter().all(|slice| slice.lasted_ns >= 100_000));
     }
 
-    /// A receiver that reads to the end and answers with these numbers.
+    /// Sends to a receiver that reads to the end and answers with these numbers.
     fn answered(numbers: &'static [u64]) -> Result<Vec<Slice>, ProbeError> {
         let (listener, address) = tcp::listen_on_loopback().unwrap();
         tcp::with_server(
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_any_length_is_answered_however_it_arrives() {
+    fn burst_of_any_length_and_chunking_is_answered() {
         let (listener, address) = tcp::listen_on_loopback().unwrap();
         let lengths = [
             1,
@@ -277,7 +277,7 @@ mod tests {
                         way.write_all(&(length as u64).to_le_bytes()).unwrap();
                         for part in bytes[..length].chunks(piece) {
                             way.write_all(part).unwrap();
-                            // So that the receiver may take it before more is there.
+                            // Lets the receiver read it before more arrives.
                             std::thread::yield_now();
                         }
                         assert_eq!(number(&stream)?, length as u64, "{length} by {piece}");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_lost_bytes_or_talks_nonsense_gives_no_values() {
+    fn lost_bytes_or_garbled_answer_gives_no_values() {
         let all = u64::MAX;
         let slice = Slice {
             count: 5,

@@ -1,8 +1,8 @@
-//! Threads that work together, batch by batch: started once, released at the same moment.
+//! Threads that work in batches: started once, released at the same moment.
 //!
-//! A batch is timed by the thread that releases the others and waits for them, so each batch holds one meeting of
-//! all threads at either end: some tens of microseconds, against which a batch has to be long.
-//! What it cannot see: on which processors the threads run; that is the arm's affair.
+//! The thread that releases the others and waits for them times the batch, so each batch includes one synchronisation
+//! of all threads at each end: some tens of microseconds, so a batch has to be long in comparison.
+//! Limits: does not control the processors on which the threads run; that depends on the arm.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use crate::meter::ProbeError;
 
-/// The threads.
+/// A team of threads.
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
@@ -20,13 +20,13 @@ pub struct Team {
 #[derive(Debug)]
 struct Shared {
     gate: Barrier,
-    /// Operations of each thread in the next batch; 0 sends the threads home.
+    /// Operations of each thread in the next batch; 0 ends the threads.
     operations: AtomicU64,
 }
 
 impl Team {
-    /// Starts `n_threads` threads; in each batch every one of them calls `work` with its number and the number of
-    /// operations that it is to perform.
+    /// Starts `n_threads` threads; in each batch every thread calls `work` with its number and its number of
+    /// operations.
     pub fn new(
         n_threads: usize,
         work: impl Fn(usize, u64) + Send + Sync + 'static,
@@ -36,8 +36,8 @@ impl Team {
             operations: AtomicU64::new(0),
         });
         let work = Arc::new(work);
-        // A thread that waits at the gate cannot be ended, so all are started before the first waits there: they
-        // look at their start signal, which never comes if one of them could not be started.
+        // A thread that waits at the gate cannot be ended, so all are started before the first waits there: they wait
+        // for a start signal, which is `STOP` if one of them could not be started.
         let (started, mut threads) = (Arc::new(AtomicU64::new(0)), Vec::new());
         for number in 0..n_threads {
             let (shared, work, signal) = (shared.clone(), work.clone(), started.clone());
@@ -66,7 +66,7 @@ impl Team {
         Ok(Self { shared, threads })
     }
 
-    /// Has every thread perform `operations`, and waits for all.
+    /// Makes every thread perform `operations`, and waits for all.
     pub fn run(&self, operations: u64) {
         self.shared
             .operations
@@ -76,7 +76,7 @@ impl Team {
     }
 }
 
-/// What the threads are told before the first batch.
+/// Start signals of the threads.
 const GO: u64 = 1;
 const STOP: u64 = 2;
 

@@ -1,11 +1,10 @@
-//! The worker's side of taking turns with the workers of other arms.
+//! Interleaves a worker's slices with those of other arms: the worker's side.
 //!
-//! A worker holds the turn until it asks for the next one: whatever it does after its last slice (ending one
-//! metric, preparing and calibrating the next) is done while nobody else's slice runs. Over a page of memory it
-//! passes the turn itself, with one wake-up; over the channel the host does, who hears [`Reply::Waiting`].
-//! A worker that has no more slices keeps still until all are done, so that nobody's report is written in
-//! another's slice.
-//! What it cannot see: why another worker keeps its turn. It waits with patience and then says who kept it.
+//! A worker holds the turn until it asks for the next one: anything that it does after its last slice (ending one
+//! metric, preparing and calibrating the next) happens while no other slice runs. Over a page of memory it passes the
+//! turn itself, with one wake-up; over the channel the host does, when it receives [`Reply::Waiting`]. A worker
+//! without more slices stays idle until all are done, so that no report is written during another worker's slice.
+//! Limits: does not know why another worker keeps its turn; after a timeout it reports which one.
 
 use std::fs::File;
 
@@ -20,13 +19,13 @@ use crate::meter::ProbeError;
 #[cfg(target_os = "linux")]
 mod page;
 
-/// The way by which a worker gets its turn.
+/// The way in which a worker gets its turn.
 #[derive(Debug)]
 enum Way {
-    /// From the worker before, over a page that all share.
+    /// From the previous worker, over a shared page.
     #[cfg(target_os = "linux")]
     Page(page::Page),
-    /// From the host, over the worker's own streams.
+    /// From the host, over the worker's streams.
     Channel,
 }
 
@@ -39,7 +38,7 @@ pub struct TurnTaker {
     input: File,
     output: File,
     phase: u32,
-    /// Whether the host has been told that everything is prepared, and has said that all are.
+    /// Whether the worker has reported that it is ready, and the host that all are.
     has_begun: bool,
     is_holding: bool,
 }
@@ -49,15 +48,15 @@ fn lost(what: &str) -> ProbeError {
 }
 
 impl TurnTaker {
-    /// After how many cycles every order of the arms was used once.
+    /// Returns the number of cycles after which every order of the arms was used once.
     pub fn n_rows(&self) -> usize {
         self.turns.rows.len()
     }
 
-    /// Takes part in these turns; `input` and `output` are the worker's streams.
+    /// Joins these turns; `input` and `output` are the worker's streams.
     ///
     /// # Errors
-    /// The page cannot be used, or is another one than the host's.
+    /// The page cannot be used, or is not the host's.
     pub fn new(turns: Turns, trial: u64, input: File, output: File) -> Result<Self, ProbeError> {
         if !turns.is_sound() {
             return Err(ProbeError::Failed(Failure::Garbled(
@@ -69,7 +68,7 @@ impl TurnTaker {
             #[cfg(target_os = "linux")]
             Some(page) => {
                 let page = page::Page::open(page)?;
-                // By this the host knows its page from another.
+                // Shows the host that this is its page.
                 page.set_phase(turns.place, HERE);
                 Way::Page(page)
             }
@@ -97,17 +96,17 @@ impl TurnTaker {
         !matches!(self.way, Way::Channel)
     }
 
-    /// Whether loops are to check themselves.
+    /// Whether loops must check themselves.
     pub fn checks(&self) -> bool {
         self.turns.check
     }
 
-    /// Leaves out the phase that would come next: something that cannot be measured here.
+    /// Skips the next phase, because it cannot be measured here.
     pub fn skip(&mut self) {
         self.phase += 1;
     }
 
-    /// Goes into the next phase and waits there for the first turn of it.
+    /// Enters the next phase and waits for its first turn.
     ///
     /// # Errors
     /// The others are gone, or one keeps its turn.
@@ -117,7 +116,7 @@ impl TurnTaker {
         self.take_next()
     }
 
-    /// Passes the turn on, if it is here, and waits for the next one.
+    /// Passes the turn on, if this worker holds it, and waits for the next one.
     ///
     /// # Errors
     /// As for [`TurnTaker::enter`].
@@ -137,7 +136,7 @@ impl TurnTaker {
         Ok(())
     }
 
-    /// Takes no more turns. Where the work `ended_well`, waits until all others are done too.
+    /// Takes no more turns. If the work `ended_well`, waits until all others are done too.
     pub fn finish(&mut self, ended_well: bool) {
         #[cfg(target_os = "linux")]
         if let Way::Page(page) = &self.way
@@ -151,12 +150,12 @@ impl TurnTaker {
                 page.wait_for_the_end(&self.turns);
             }
         }
-        // Over the channel the host hears the report.
+        // Over the channel the host receives the report.
         let _ = ended_well;
         self.is_holding = false;
     }
 
-    /// Says, once, that everything is prepared, and waits until it is in every arm.
+    /// Reports once that this worker is ready, and waits until all arms are.
     fn begin(&mut self) -> Result<(), ProbeError> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());

@@ -1,6 +1,6 @@
-//! What the UDP probes share: sockets whose waits have a limit, and serving.
+//! Shared code of the UDP probes: sockets with timeouts, and serving.
 //!
-//! What it cannot see: whether a datagram was lost on the way there or on the way back.
+//! Limits: cannot distinguish whether a datagram was lost on the way there or back.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,15 +12,15 @@ use crate::args;
 use crate::meter::{Meter, ProbeError};
 use crate::tcp::{announce, no_loopback, no_path};
 
-/// How long a datagram may take.
+/// Timeout for a datagram.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a server waits for the next one.
+/// Timeout of a server for the next datagram.
 const SERVER_PATIENCE: Duration = Duration::from_secs(5);
-/// What says that it was the last; shorter than any message.
+/// Marks the last datagram; shorter than any message.
 const LAST: &[u8] = b"last";
 
-/// A socket on the port in `port` or one of the system's choice, on the address in `bind` or on every IPv4 address.
-/// Its port is announced.
+/// Binds a socket to the port in `port` or one that the system chooses, on the address in `bind` or on every IPv4
+/// address, and announces its port.
 pub fn bind(meter: &mut Meter, params: &Params) -> Result<UdpSocket, ProbeError> {
     let address = args::address(params, "bind")?.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let port = args::port(params, 0)?;
@@ -30,14 +30,14 @@ pub fn bind(meter: &mut Meter, params: &Params) -> Result<UdpSocket, ProbeError>
     Ok(socket)
 }
 
-/// A socket on the loopback.
+/// Binds a socket on the loopback.
 pub fn on_loopback() -> Result<(UdpSocket, SocketAddr), ProbeError> {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|socket| socket.local_addr().map(|address| (socket, address)))
         .map_err(|error| no_loopback("bind to the loopback", &error))
 }
 
-/// A socket whose only partner is at `address`.
+/// Returns a socket connected to `address`.
 pub fn connected(address: SocketAddr) -> Result<UdpSocket, ProbeError> {
     let any: IpAddr = match address.ip() {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -57,7 +57,7 @@ pub fn connected(address: SocketAddr) -> Result<UdpSocket, ProbeError> {
     Ok(socket)
 }
 
-/// A datagram that did not come back.
+/// Returns the error for a datagram that did not come back.
 pub fn broken(n_done: u64, error: &io::Error) -> ProbeError {
     ProbeError::Failed(Failure::Probe(match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => format!(
@@ -68,20 +68,20 @@ pub fn broken(n_done: u64, error: &io::Error) -> ProbeError {
     }))
 }
 
-/// A datagram that is not the one that was sent.
+/// Returns the error for a datagram that differs from the one that was sent.
 pub fn another(n_done: u64) -> ProbeError {
     ProbeError::Failed(Failure::Void(format!(
         "another datagram came back than was sent, after {n_done} round trips"
     )))
 }
 
-/// Tells the server that there will be no more.
+/// Notifies the server that no more datagrams follow.
 pub fn finish(socket: &UdpSocket) {
-    // Where it is lost, the server's patience ends.
+    // If it is lost, the server times out.
     let _ = socket.send(LAST);
 }
 
-/// Sends back what comes, until it was the last or nothing comes.
+/// Echoes datagrams until the last one, or until none arrives before the timeout.
 pub fn echo(socket: &UdpSocket) -> Result<(), ProbeError> {
     socket
         .set_read_timeout(Some(SERVER_PATIENCE))
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_sends_back_until_it_is_told_to_stop() {
+    fn udp_server_echoes_until_finished() {
         let (server, address) = on_loopback().unwrap();
         let thread = std::thread::spawn(move || echo(&server));
         let socket = connected(address).unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_nobody_serves_is_a_failure() {
+    fn udp_send_to_closed_port_is_an_error() {
         let (free, address) = on_loopback().unwrap();
         drop(free);
         let socket = connected(address).unwrap();

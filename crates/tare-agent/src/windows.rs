@@ -1,27 +1,27 @@
-//! What the standard library has not of Windows: jobs, and names as the system takes them.
+//! Windows features that the standard library lacks: jobs, and UTF-16 names.
 //!
-//! A few declarations after the Windows SDK in place of a crate of bindings, for every kilobyte of the agent is copied
-//! into every arm. A call that only one file makes is declared there.
-//! What it cannot see: processes that were started from outside of a job in its members' name (by a service, by a
-//! schedule); they belong to whoever started them.
+//! A few declarations after the Windows SDK instead of a bindings crate, because every kilobyte of the agent is
+//! copied into every arm. A call that only one file makes is declared there.
+//! Limits: does not find processes that were started outside of a job on behalf of its members (by a service, by a
+//! schedule); they belong to their starter.
 
 use std::ffi::c_void;
 use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
 use std::time::Duration;
 
-/// A time as the system counts it: units of 100 ns.
+/// Unit of the system's times: 100 ns.
 const UNIT_NS: f64 = 100.0;
 
-/// A text as the system takes it: UTF-16 with a zero behind it.
+/// Encodes a text for the system: UTF-16 with a terminating zero.
 pub(crate) fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().chain([0]).collect()
 }
 
-/// The longest time to wait that has an end, ms; the next number is for ever.
+/// The longest finite timeout, ms; the next number is infinite.
 const LONGEST_WAIT_MS: u32 = u32::MAX - 1;
 
-/// The length of a structure that says its own, or that is handed over with it.
+/// Returns the length of a structure that contains its length, or is passed with it.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "structures are of a few KiB"
@@ -30,12 +30,12 @@ pub(crate) const fn length_of<T>() -> u32 {
     size_of::<T>() as u32
 }
 
-/// How many letters a buffer has room for.
+/// Returns the capacity of a buffer in UTF-16 units.
 pub(crate) fn room(buffer: &[u16]) -> u32 {
     u32::try_from(buffer.len()).unwrap_or(u32::MAX)
 }
 
-/// What a call has said that answers 0 where it failed.
+/// Converts the result of a call that returns 0 if it failed.
 pub(crate) fn done(answer: i32) -> io::Result<()> {
     match answer {
         0 => Err(io::Error::last_os_error()),
@@ -43,18 +43,18 @@ pub(crate) fn done(answer: i32) -> io::Result<()> {
     }
 }
 
-/// Has no child inherit an open handle.
+/// Makes an open handle non-inheritable.
 pub(crate) fn keep_from_children(handle: RawHandle) -> io::Result<()> {
     /// `HANDLE_FLAG_INHERIT`.
     const INHERIT: u32 = 1;
-    // SAFETY: flags of a handle; one that is closed is refused.
+    // SAFETY: takes flags of a handle; a closed one is refused.
     done(unsafe { SetHandleInformation(handle, INHERIT, 0) })
 }
 
-/// Whether this is a process of a console's own, which the system starts and ends as it likes.
+/// Whether this is a console host, which the system starts and ends by itself.
 fn is_console(process: &OwnedHandle) -> bool {
     let mut path = [0u16; 512];
-    // SAFETY: the handle is open, and the buffer has the length that is given.
+    // SAFETY: the handle is open, and the buffer has the given length.
     let length = unsafe {
         K32GetProcessImageFileNameW(process.as_raw_handle(), path.as_mut_ptr(), room(&path))
     };
@@ -62,10 +62,10 @@ fn is_console(process: &OwnedHandle) -> bool {
     path.to_ascii_lowercase().ends_with("\\conhost.exe")
 }
 
-/// How long a process was on processors, outside of the kernel and inside, nanoseconds.
+/// Returns the CPU time of a process in user and in kernel mode, nanoseconds.
 pub(crate) fn times_ns(process: RawHandle) -> io::Result<[f64; 2]> {
     let (mut began, mut ended, mut kernel, mut user) = (0, 0, 0, 0);
-    // SAFETY: the handle is one of a process, and all four places are live.
+    // SAFETY: the handle is a process's, and all four pointers are live.
     done(unsafe {
         GetProcessTimes(
             process,
@@ -112,7 +112,7 @@ struct Accounting {
     terminated: u32,
 }
 
-/// `JOBOBJECT_BASIC_PROCESS_ID_LIST` with room for so many.
+/// `JOBOBJECT_BASIC_PROCESS_ID_LIST` with a fixed capacity.
 #[repr(C)]
 struct Members {
     assigned: u32,
@@ -128,7 +128,7 @@ const KILL_ON_JOB_CLOSE: u32 = 0x2000;
 const ALREADY_EXISTS: i32 = 183;
 /// `JOB_OBJECT_QUERY`.
 const QUERY: u32 = 4;
-/// Rights to end a process, to wait for it, and to ask where it belongs.
+/// Rights to end a process, to wait for it, and to query its job.
 const END_WAIT_AND_ASK: u32 = 0x0001 | 0x0010_0000 | 0x0400;
 
 #[link(name = "kernel32")]
@@ -161,19 +161,19 @@ unsafe extern "system" {
     fn K32GetProcessImageFileNameW(process: RawHandle, path: *mut u16, length: u32) -> u32;
 }
 
-/// Processes that belong together: a job object. What belongs to it passes that on to all that it starts.
+/// A job object: a group of processes that also includes everything that they start.
 #[derive(Debug)]
 pub(crate) struct Job(OwnedHandle);
 
 impl Job {
-    /// Makes one that ends with its maker: what is left of it then is ended by the system, however that came about. Its
-    /// maker is no member, and holds the only handle that lasts.
+    /// Creates a job that ends with its creator: the system then ends the remaining processes, for whatever reason
+    /// the creator ended. The creator is not a member, and holds the only permanent handle.
     ///
     /// # Errors
-    /// There is one of this name already.
+    /// A job of this name exists already.
     pub(crate) fn make(name: &str) -> io::Result<Self> {
         let name = wide(name);
-        // SAFETY: the name ends with a zero, and a null pointer asks for a handle that nobody inherits.
+        // SAFETY: the name ends with a zero, and a null pointer requests a handle that is not inherited.
         let job = unsafe { CreateJobObjectW(std::ptr::null(), name.as_ptr()) };
         let is_old = io::Error::last_os_error().raw_os_error() == Some(ALREADY_EXISTS);
         let job = Self::owned(job)?;
@@ -194,20 +194,20 @@ impl Job {
         Ok(job)
     }
 
-    /// Makes a process a member that has not started anything yet.
+    /// Adds a process that has not started anything yet.
     ///
     /// # Errors
-    /// The system has no jobs in jobs (before Windows 8), or the process has ended.
+    /// The system has no nested jobs (before Windows 8), or the process has ended.
     pub(crate) fn take_in(&self, process: &impl AsRawHandle) -> io::Result<()> {
-        // SAFETY: both handles are open and of their kinds.
+        // SAFETY: both handles are open and of the right kind.
         done(unsafe { AssignProcessToJobObject(self.0.as_raw_handle(), process.as_raw_handle()) })
     }
 
-    /// Finds the one of this name, if this process belongs to it; `None` where there is none. Not to be kept: as long
-    /// as somebody holds it, it does not end with its maker.
+    /// Opens the job of this name, if this process belongs to it; `None` if there is none. Do not keep it: as long as
+    /// a handle is open, the job does not end with its creator.
     pub(crate) fn of_this_process(name: &str) -> Option<Self> {
         let name = wide(name);
-        // SAFETY: the name ends with a zero; a job that is not there gives a null handle.
+        // SAFETY: the name ends with a zero; a missing job yields a null handle.
         let job = Self::owned(unsafe { OpenJobObjectW(QUERY, 0, name.as_ptr()) }).ok()?;
         job.has(GetCurrentProcess()).then_some(job)
     }
@@ -216,25 +216,25 @@ impl Job {
         if job.is_null() {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the handle was just made, and nobody else owns it.
+        // SAFETY: the handle was just created, and is owned nowhere else.
         Ok(Self(unsafe { OwnedHandle::from_raw_handle(job) }))
     }
 
     /// Whether a process is a member.
     fn has(&self, process: RawHandle) -> bool {
         let mut is_member = 0;
-        // SAFETY: both handles are of their kinds and open, and `is_member` lives.
+        // SAFETY: both handles are open and of the right kind, and `is_member` is live.
         let asked = unsafe { IsProcessInJob(process, self.0.as_raw_handle(), &raw mut is_member) };
         asked != 0 && is_member != 0
     }
 
-    /// Asks for what a class of questions has answers to, and says whether it was told.
+    /// Queries a class of information, and returns whether that succeeded.
     ///
     /// # Safety
     /// `found` is the structure of that class.
     unsafe fn ask<T>(&self, class: i32, found: &mut T) -> bool {
-        // SAFETY: the handle is a job's, and `found` is live and has the length that is given; the caller vouches for
-        // its class.
+        // SAFETY: the handle is a job's, and `found` is live and has the given length; the caller guarantees its
+        // class.
         let answer = unsafe {
             QueryInformationJobObject(
                 self.0.as_raw_handle(),
@@ -247,7 +247,7 @@ impl Job {
         answer != 0
     }
 
-    /// How long all that belong or belonged to it were on processors, outside of the kernel and inside, nanoseconds.
+    /// Returns the CPU time of all current and former members in user and in kernel mode, nanoseconds.
     pub(crate) fn used_ns(&self) -> Option<[f64; 2]> {
         let mut found = Accounting::default();
         // SAFETY: the structure is that of the class.
@@ -255,20 +255,21 @@ impl Job {
         is_told.then(|| [found.user, found.kernel].map(|units| units as f64 * UNIT_NS))
     }
 
-    /// The numbers of the processes in it; of very many not all.
+    /// Returns the pids of its members; incomplete if there are very many.
     fn members(&self) -> Vec<u32> {
         let mut found = Members {
             assigned: 0,
             listed: 0,
             ids: [0; 256],
         };
-        // SAFETY: the structure is that of the class. Where there are more, the call fails with what fits in place.
+        // SAFETY: the structure is that of the class. If there are more, the call fails after filling it with those
+        // that fit.
         unsafe { self.ask(MEMBERS_CLASS, &mut found) };
         let ids = found.ids.iter().take(found.listed as usize);
         ids.filter_map(|id| u32::try_from(*id).ok()).collect()
     }
 
-    /// Ends every process in it but this one, and waits for each, at most so long altogether; how many there were.
+    /// Ends every member except this process, and waits for each, for at most `limit` in total; returns their number.
     pub(crate) fn end_others(&self, limit: Duration) -> u32 {
         let begin = std::time::Instant::now();
         let mut n_ended = 0;
@@ -284,20 +285,20 @@ impl Job {
         }
     }
 
-    /// Ends one process if it still belongs to the job; whether it did.
+    /// Ends one process if it still belongs to the job; returns whether it did.
     fn end(&self, id: u32, limit: Duration) -> bool {
-        // SAFETY: rights, a flag and a number; a process that is gone gives a null handle.
+        // SAFETY: takes rights, a flag and a pid; a process that is gone yields a null handle.
         let process = unsafe { OpenProcess(END_WAIT_AND_ASK, 0, id) };
         if process.is_null() {
             return false;
         }
-        // SAFETY: the handle was just opened, and nobody else owns it.
+        // SAFETY: the handle was just opened, and is owned nowhere else.
         let process = unsafe { OwnedHandle::from_raw_handle(process) };
         if is_console(&process) {
             return false;
         }
         let handle = process.as_raw_handle();
-        // The number may have passed to another process since it was listed.
+        // The pid may have been reused since it was listed.
         if !self.has(handle) {
             return false;
         }
@@ -319,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_ends_with_a_zero_and_keeps_what_is_beyond_ascii() {
+    fn wide_string_is_nul_terminated_utf16() {
         assert_eq!(wide("aé"), [0x61, 0xe9, 0]);
         assert_eq!(wide(""), [0]);
     }

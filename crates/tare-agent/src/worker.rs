@@ -1,18 +1,18 @@
-//! A worker: one process, one request, one probe, one report.
+//! A worker: one process that serves one request with one probe and sends one report.
 //!
-//! A worker is started ahead of its trial and waits on its standard input, with the clock already
-//! measured; so it has a fresh address space, and starting it costs the trial nothing. Replies go to what
-//! was standard output when it was started; afterwards standard output is standard error, so that nothing
-//! that a probe or its children print can spoil a frame (on Windows a probe must not print).
+//! A worker is started ahead of its trial and waits on its standard input, with the clock already measured; so it has
+//! a fresh address space, and starting it costs the trial nothing. Replies go to the original standard output;
+//! afterwards standard output is standard error, so that output of a probe or its children cannot corrupt a frame (on
+//! Windows a probe must not print).
 //!
 //! It begins with a pad, whose length the host draws for each launch: it moves stack and heap.
 //!
-//! Around the probe stand, from the outside in: the canary (a fixed chain of integer operations, which
-//! tells whether the core was as fast after as before), the counters, the probe. Reading `/proc` is
-//! therefore never inside a timed region, and the canary is not inside the counters. A worker that is to start
-//! together with others waits for them inside all of these, just before the probe; its second canary runs while
-//! the slower ones may still be at work, which costs them a few milliseconds of a shared processor at the end.
-//! What it cannot see: memory or time of processes that a probe started and did not reap.
+//! Around the probe are, from the outside in: the canary (a fixed chain of integer operations, which shows whether
+//! the core was as fast after as before) and the counters. So `/proc` is never read inside a timed region, and the
+//! canary is not inside the counters. A worker that must start together with others waits for them inside all of
+//! these, just before the probe; its second canary runs while the slower ones may still be running, which costs them
+//! a few milliseconds of a shared processor at the end.
+//! Limits: does not see memory or CPU time of processes that a probe started and did not reap.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -34,16 +34,16 @@ use crate::probe::{self, Cut, Probe};
 use crate::serve::PAD;
 use crate::turns::TurnTaker;
 
-/// Steps of the canary: nine cycles each by the latencies of shift, exclusive or and multiplication, so
-/// about 5 ms on a core of 2.5 GHz. The same number everywhere, or the canaries could not be compared.
+/// Steps of the canary: nine cycles each by the latencies of shift, exclusive or and multiplication, so about 5 ms on
+/// a core of 2.5 GHz. The same number everywhere, so that canaries can be compared.
 pub const CANARY_STEPS: u64 = 1_400_000;
 
-/// Steps of the canary of a call with `canary = false`: about a microsecond, for trials whose own
-/// duration is what is measured.
+/// Steps of the canary of a call with `canary = false`: about a microsecond, for trials that measure their own
+/// duration.
 pub const SHORT_CANARY_STEPS: u64 = 280;
 
-/// Serves one request; `arguments` holds the process id of the agent that started the worker, and on Windows the name of
-/// the job that the worker is put into; elsewhere the processor on which it is to wait, if there is one.
+/// Serves one request; `arguments` holds the pid of the agent that started the worker, and on Windows the name of the
+/// worker's job, elsewhere the processor on which it waits, if any.
 pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     if !is_tied_to_its_agent(arguments) {
         return ExitCode::FAILURE;
@@ -78,7 +78,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
             cpu,
             ..
         }) => {
-            // Where it is refused, the report says that the worker was not bound.
+            // If this is refused, the report says that the worker was not bound.
             let bound = cpu.and_then(|cpu| Binding::to(cpu).ok());
             let begin = Instant::now();
             let Some(probe) = find(extra, &call.name).or_else(|| probe::find(&call.name)) else {
@@ -91,7 +91,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
             let mut meter = Meter::with_timer(timer, target_ns, Path::new(&workdir));
             if let Ok(mut output) = output.try_clone() {
                 meter.set_announcer(Box::new(move |port| {
-                    // A host that is gone is noticed by the agent, which then ends this process.
+                    // The agent notices if the host is gone, and then ends this process.
                     let _ = write_frame(&mut output, &Reply::Listening { trial, port });
                 }));
             }
@@ -125,7 +125,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     }
 }
 
-/// Sends the host the first [`STREAMED_BYTES`] that a program prints.
+/// Returns a sink that sends the host the first [`STREAMED_BYTES`] of a program's output.
 fn output_sink(mut output: File, trial: u64) -> OutputSink {
     let mut room = STREAMED_BYTES;
     Arc::new(Mutex::new(move |bytes: &[u8]| {
@@ -138,7 +138,7 @@ fn output_sink(mut output: File, trial: u64) -> OutputSink {
     }))
 }
 
-/// Has the meter take turns with the workers of other arms.
+/// Makes the meter interleave its slices with the workers of other arms.
 fn take_turns(
     meter: &mut Meter,
     probe: &Probe,
@@ -165,7 +165,7 @@ fn take_turns(
     Ok(())
 }
 
-/// Says that everything is prepared and waits for the word to go on.
+/// Reports that everything is prepared and waits for the signal to continue.
 fn wait(mut input: File, mut output: File, trial: u64) -> Result<(), ProbeError> {
     let lost = |what: &str| ProbeError::Failed(Failure::Lost(what.to_owned()));
     write_frame(&mut output, &Reply::Ready { trial })
@@ -180,7 +180,7 @@ fn find(probes: &[&'static Probe], name: &str) -> Option<&'static Probe> {
     probes.iter().copied().find(|probe| probe.name == name)
 }
 
-/// One trial: canary, counters, probe, counters, canary.
+/// Runs one trial: canary, counters, probe, counters, canary.
 fn run(
     probe: &Probe,
     mut meter: Meter,
@@ -230,7 +230,7 @@ fn run(
     })
 }
 
-/// Nanoseconds of `steps` dependent integer operations.
+/// Returns the nanoseconds of `steps` dependent integer operations.
 fn canary(steps: u64) -> f64 {
     let start = Instant::now();
     black_box(probe::integer::chain(
@@ -240,7 +240,7 @@ fn canary(steps: u64) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// The report as a reply; the agent puts in what it saw of standard error and the exit.
+/// Returns the report as a reply; the agent adds standard error and the exit.
 fn completed(trial: u64, report: &ProbeReport) -> Reply {
     let mut json = Vec::new();
     match report.to_json(&mut json) {
@@ -255,20 +255,20 @@ fn completed(trial: u64, report: &ProbeReport) -> Reply {
     }
 }
 
-/// Waits where the host asks, as its agent does, if it may.
+/// Binds to the processor from which the host asks, as the agent does, if possible.
 #[cfg(not(windows))]
 fn meet(arguments: &[String]) -> Option<Binding> {
     let cpu = arguments.get(1)?.parse().ok()?;
     Binding::to(cpu).ok()
 }
 
-/// Goes through a trial that does nothing, so that the code and the heap that a report needs are in memory
-/// before the request arrives, and not faulted in while the host waits. What it gives back keeps the heap there.
+/// Runs an empty trial, so that the code and the heap for a report are in memory before the request arrives, and not
+/// faulted in while the host waits. The returned value keeps the heap there.
 fn rehearse(timer: Timer, counters: &Counters) -> Params {
     let meter = Meter::with_timer(timer, 0, Path::new("/"));
     let args = Params::new().with("canary", false);
     if let Ok(report) = run(&probe::null::PROBE, meter, &args, counters, Instant::now()) {
-        // Neither can fail, and nothing depends on them.
+        // Neither can fail, and the results are not needed.
         let mut frame = Vec::new();
         let _ = write_frame(&mut frame, &completed(0, &report));
         let _ = black_box(read_frame::<Reply>(&mut frame.as_slice()));
@@ -276,8 +276,8 @@ fn rehearse(timer: Timer, counters: &Counters) -> Params {
     args
 }
 
-/// Writes the last frame. Where that went well, the process ends at once: destructors would only delay the
-/// moment at which the agent can reap it.
+/// Writes the last frame. If that succeeded, the process exits immediately: destructors would only delay the moment
+/// at which the agent can reap it.
 fn send(output: &mut File, reply: &Reply) -> ExitCode {
     if write_frame(output, reply).is_err() {
         return ExitCode::FAILURE;
@@ -291,8 +291,8 @@ fn send(output: &mut File, reply: &Reply) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Asks the kernel to tell this process of its agent's end, with which it ends together with all that it started, and
-/// says whether the agent is still there.
+/// Asks the kernel for a signal when the agent ends, which ends this process with everything that it started. Returns
+/// whether the agent is still there.
 #[cfg(target_os = "linux")]
 fn is_tied_to_its_agent(arguments: &[String]) -> bool {
     let signal = probe::command::left::end_all_at_a_signal();
@@ -300,7 +300,7 @@ fn is_tied_to_its_agent(arguments: &[String]) -> bool {
     let tied = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) } == 0;
     // SAFETY: `getppid` has no precondition and cannot fail.
     let parent = unsafe { libc::getppid() };
-    // The agent may have ended before the call above; then the parent is already another process.
+    // The agent may have ended before `prctl`; then the parent is already another process.
     tied && arguments.first().map(String::as_str) == Some(parent.to_string().as_str())
 }
 
@@ -309,42 +309,42 @@ fn is_tied_to_its_agent(_arguments: &[String]) -> bool {
     true
 }
 
-/// Takes the variable that is there for its length away, so that no probe or program meets it, and as many bytes of the
-/// heap. What lay below it on the stack stays where it is.
+/// Removes the pad variable, so that no probe or program sees it, and allocates as many bytes of the heap. What was
+/// below it on the stack stays where it is.
 fn take_pad() -> Vec<u8> {
     let bytes = std::env::var_os(PAD).map_or(0, |pad| pad.len());
-    // SAFETY: this process has one thread yet, so that nothing else reads the variables.
+    // SAFETY: this process still has one thread, so that nothing else reads the variables.
     unsafe { std::env::remove_var(PAD) };
     black_box(vec![0; bytes])
 }
 
-/// Has the kernel, when memory is short, end this process and its program before the agent, which then tells of it.
+/// Makes the OOM killer prefer this process and its program to the agent, which then reports it.
 fn prefer_as_victim() {
     const FILE: &str = "/proc/self/oom_score_adj";
     const SCORE: i32 = 500;
     let now = std::fs::read_to_string(FILE);
     let now: Option<i32> = now.ok().and_then(|text| text.trim().parse().ok());
     if now.is_some_and(|now| now < SCORE) {
-        // Raising it needs no right; where the file cannot be written to, all stays as it was.
+        // Raising it needs no privilege; if the file cannot be written to, nothing changes.
         let _ = std::fs::write(FILE, SCORE.to_string());
     }
 }
 
-/// Where the request comes from and where the replies go; standard output becomes standard error.
+/// Returns the streams for the request and for the replies; standard output becomes standard error.
 #[cfg(unix)]
 fn streams() -> std::io::Result<(File, File)> {
     use std::os::fd::AsFd;
     let input = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-    // SAFETY: both numbers are this process's own standard streams, open since it was started, and nothing
-    // has buffered anything for them yet.
+    // SAFETY: both numbers are this process's standard streams, open since its start, and nothing is buffered for
+    // them yet.
     if unsafe { libc::dup2(2, 1) } < 0 {
         return Err(std::io::Error::last_os_error());
     }
     Ok((input, output))
 }
 
-/// Where the request comes from and where the replies go.
+/// Returns the streams for the request and for the replies.
 #[cfg(windows)]
 fn streams() -> std::io::Result<(File, File)> {
     crate::serve::streams()
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_stands_in_done_as_json_of_format_probe_1() {
+    fn done_reply_holds_report_as_probe_1_json() {
         let meter = Meter::new(0, Path::new("/"));
         let args = Params::new().with("canary", false);
         let counters = Counters::find();

@@ -1,11 +1,12 @@
-//! The probe of environment variables, alone in its program: it replaces the variables of the whole process.
+//! Tests the probe of environment variables, in a separate program because it replaces the variables of the whole
+//! process.
 
 use tare_agent::meter::{Meter, ProbeError};
 use tare_agent::probe;
 use tare_model::Params;
 
 #[test]
-fn the_variables_are_read_and_written_and_the_old_ones_come_back() {
+fn environment_probe_restores_variables() {
     let before: Vec<_> = std::env::vars_os().collect();
     let mut meter = Meter::new(5_000_000, &std::env::temp_dir());
     let probe = probe::find("environment").unwrap();

@@ -1,5 +1,5 @@
-//! Workers that are held until all are ready: who waits, who goes on, and who is killed while waiting.
-//! Only where there are signals and `/proc`.
+//! Tests workers that are held until all are ready: who waits, who continues, and who is killed while waiting. Needs
+//! signals and `/proc`.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -48,11 +48,11 @@ fn probe(name: &str) -> ProbeCall {
 }
 
 #[test]
-fn workers_that_are_held_start_together_and_say_when_they_worked() {
+fn held_workers_start_together_and_report_their_span() {
     let mut agent = Agent::start();
     let sleep = CommandCall::new("sleep", ["0.3"]).to_probe();
     hold(&mut agent, &[1, 2, 3], &sleep, ANSWER_LIMIT);
-    // Nobody goes on by himself.
+    // No worker continues on its own.
     let early = agent.replies.recv_timeout(Duration::from_millis(200));
     assert!(early.is_err(), "{early:?}");
     for trial in [1, 2, 3] {
@@ -70,13 +70,13 @@ fn workers_that_are_held_start_together_and_say_when_they_worked() {
             length_ns >= 300_000_000,
             "the wait is not part of the work: {length_ns}"
         );
-        // Had one waited for another's end, the first would have ended before the last began.
+        // If one had waited for another's end, the first would have ended before the last began.
         assert!(spans.iter().all(|other| other.start_ns < span.end_ns));
     }
 }
 
 #[test]
-fn an_ordinary_probe_waits_before_it_measures_and_one_that_is_not_held_does_not() {
+fn held_probe_waits_for_go_and_unheld_runs_at_once() {
     let mut agent = Agent::start();
     hold(&mut agent, &[7], &probe("getppid"), ANSWER_LIMIT);
     agent.send(&Request::Go { trial: 7 });
@@ -88,9 +88,9 @@ fn an_ordinary_probe_waits_before_it_measures_and_one_that_is_not_held_does_not(
 }
 
 #[test]
-fn the_limit_counts_from_the_moment_at_which_a_worker_goes_on() {
+fn held_worker_time_limit_starts_at_go() {
     let mut agent = Agent::start();
-    // Waiting and work are longer than the limit together, and each is far shorter by itself.
+    // Waiting and work exceed the limit together, and each alone is far shorter.
     let limit = Duration::from_secs(4);
     let sleep = CommandCall::new("sleep", ["2.1"]).to_probe();
     hold(&mut agent, &[1], &sleep, limit);
@@ -100,7 +100,7 @@ fn the_limit_counts_from_the_moment_at_which_a_worker_goes_on() {
 }
 
 #[test]
-fn a_worker_that_is_never_let_go_is_killed_at_its_limit() {
+fn held_worker_without_go_is_killed_at_its_limit() {
     let mut agent = Agent::start();
     let limit = Duration::from_millis(300);
     let begin = Instant::now();
@@ -113,7 +113,7 @@ fn a_worker_that_is_never_let_go_is_killed_at_its_limit() {
 }
 
 #[test]
-fn a_worker_that_waits_can_be_cancelled_and_the_other_goes_on() {
+fn cancelling_held_worker_leaves_the_other_running() {
     let mut agent = Agent::start();
     hold(&mut agent, &[1, 2], &probe("null"), ANSWER_LIMIT);
     agent.send(&Request::Cancel { trial: 1 });
@@ -124,7 +124,7 @@ fn a_worker_that_waits_can_be_cancelled_and_the_other_goes_on() {
 }
 
 #[test]
-fn a_word_to_go_on_that_nobody_waits_for_is_no_fault() {
+fn go_without_waiting_worker_is_ignored() {
     let mut agent = Agent::start();
     agent.send(&Request::Go { trial: 9 });
     hold(&mut agent, &[1], &probe("null"), ANSWER_LIMIT);
@@ -134,7 +134,7 @@ fn a_word_to_go_on_that_nobody_waits_for_is_no_fault() {
 }
 
 #[test]
-fn workers_that_wait_are_gone_with_their_agent() {
+fn held_workers_end_with_their_agent() {
     let mut agent = Agent::start();
     hold(&mut agent, &[1, 2], &probe("null"), ANSWER_LIMIT);
     let group =

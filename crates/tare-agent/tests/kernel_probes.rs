@@ -1,8 +1,8 @@
 //! Runs the probes of processor, memory and kernel for a few milliseconds each, with small arguments.
 //!
-//! Says that they work and repeat their checksum; says nothing about speed, which no test may assert.
-//! `spawn` starts this very program with the argument `true`, which here means: the tests whose name contains
-//! that word. No test of this file may contain it.
+//! Checks that they work and repeat their checksum, not their speed, which no test may assert. `spawn` starts this
+//! very program with the argument `true`, which here means: the tests whose name contains that word. No test of this
+//! file may contain it.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use tare_testkit::skip::skip;
 /// The probes that report a checksum.
 const WITH_CHECKSUM: &str = "chase des float integer matrix random-access regex triad";
 
-/// The probes, with arguments that make their set-up short.
+/// Returns the probes, with arguments that make their set-up short.
 fn probes() -> Vec<(&'static str, Params)> {
     let plain = "allocate chase clock date des directory files float getppid integer mounts mutex pipe random regex \
                  socket spawn stat tasks tcp-connect threads timer touch udp-round-trip";
@@ -48,7 +48,7 @@ fn measured(name: &str, params: &Params) -> Result<(Vec<Series>, Option<u64>), P
 }
 
 #[test]
-fn every_probe_yields_finite_positive_values_and_the_same_checksum_twice() {
+fn probes_give_positive_values_and_stable_checksum() {
     for (name, params) in probes() {
         let has_checksum = WITH_CHECKSUM.split(' ').any(|with| with == name);
         let outcomes = [measured(name, &params), measured(name, &params)];
@@ -83,7 +83,7 @@ fn every_probe_yields_finite_positive_values_and_the_same_checksum_twice() {
 }
 
 #[test]
-fn the_checksum_does_not_depend_on_how_long_the_trial_is() {
+fn checksum_is_independent_of_trial_length() {
     for name in ["chase", "float", "integer"] {
         let sums = [1_000u64, 20_000_000].map(|target_ns| {
             let mut meter = Meter::new(target_ns, &std::env::temp_dir());
@@ -95,7 +95,7 @@ fn the_checksum_does_not_depend_on_how_long_the_trial_is() {
 }
 
 #[test]
-fn an_argument_that_a_probe_does_not_know_is_a_failure_and_not_another_measurement() {
+fn probe_with_nonsense_argument_fails() {
     for (name, key) in [
         ("matrix", "size"),
         ("lines", "files"),
@@ -112,14 +112,14 @@ fn an_argument_that_a_probe_does_not_know_is_a_failure_and_not_another_measureme
     }
 }
 
-/// The probes that make files.
+/// The probes that create files.
 const WITH_FILES: [&str; 6] = tare_model::rows! {
     "directory", "files", "lines", "page-load", "read-files", "stat",
 };
 
 #[test]
-fn a_working_directory_that_cannot_be_written_is_no_measurement() {
-    // Not even root can make a directory here.
+fn file_probes_in_unwritable_folder_do_not_measure() {
+    // Not even root can create a directory here.
     let read_only = Path::new("/proc/self");
     if !read_only.exists() {
         return skip("proc", "there is no /proc here");
@@ -136,7 +136,7 @@ fn a_working_directory_that_cannot_be_written_is_no_measurement() {
 }
 
 #[test]
-fn nothing_is_left_in_the_working_directory() {
+fn file_probes_leave_working_directory_empty() {
     let folder = std::env::temp_dir().join(format!("tare-test-left-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     for name in WITH_FILES {

@@ -1,7 +1,7 @@
-//! The server as a process of its own, with real workers: what a host would see of it.
+//! Tests the server as a separate process with real workers, as a host sees it.
 //!
-//! The agent under test is `examples/faulty_agent.rs`, the same library with probes that misbehave. Tests
-//! that need nothing of Unix are run against both servers.
+//! The agent under test is `examples/faulty_agent.rs`, the same library with misbehaving probes. Tests that do not
+//! need Unix run against both servers.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -22,13 +22,13 @@ use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason, w
 
 use common::frames;
 
-/// Far more than any answer takes; passing it means a hang.
+/// Far more than any answer takes; exceeding it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Both servers, by the subcommand of the example.
 const SERVERS: [&str; 2] = ["serve", "threads"];
 
-/// The example, built from the present sources.
+/// Builds the example from the current sources.
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -84,7 +84,7 @@ impl Agent {
         self.reply()
     }
 
-    /// The reply about the fault `how`.
+    /// Returns the reply about the fault `how`.
     fn fault(&mut self, how: &str) -> Reply {
         self.ask(&fault(1, how, ANSWER_LIMIT))
     }
@@ -96,7 +96,7 @@ impl Agent {
         }
     }
 
-    /// Everything that carries this agent's label, itself included.
+    /// Returns all processes with this agent's label, including the agent.
     fn processes(&self) -> BTreeSet<u32> {
         let label = format!("TARE_RUN={}", self.label);
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -112,7 +112,7 @@ impl Agent {
             .collect()
     }
 
-    /// The processes below it, once there are `count`.
+    /// Returns the processes below it, once there are `count`.
     fn below(&self, count: usize) -> BTreeSet<u32> {
         let begin = Instant::now();
         loop {
@@ -135,7 +135,7 @@ impl Agent {
         assert!(status.unwrap().success());
     }
 
-    /// Waits until it and all below it are gone.
+    /// Waits until it and all processes below it are gone.
     fn assert_all_gone(mut self) {
         let begin = Instant::now();
         while self.child.try_wait().unwrap().is_none() || !self.processes().is_empty() {
@@ -170,7 +170,7 @@ fn null(trial: u64) -> Request {
     run(trial, "null", args, ANSWER_LIMIT)
 }
 
-/// The processors that a process may use, as the kernel lists them.
+/// Returns the processors that a process may use, as the kernel lists them.
 fn allowed(pid: u32) -> String {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mut lines = status.lines();
@@ -189,7 +189,7 @@ fn wait_until_allowed(pid: u32, list: &str) {
 }
 
 #[test]
-fn an_agent_meets_its_host_on_a_processor_and_its_worker_may_use_all_again() {
+fn agent_moves_to_host_cpu_and_worker_keeps_all_cpus() {
     let all = allowed(std::process::id());
     let first: String = all.chars().take_while(char::is_ascii_digit).collect();
     let mut agent = Agent::start(&["serve"]);
@@ -221,7 +221,7 @@ fn an_agent_meets_its_host_on_a_processor_and_its_worker_may_use_all_again() {
     agent.send(&Request::Cancel { trial: 3 });
     assert!(matches!(agent.reply(), Reply::Failed { .. }));
     assert_eq!(facts(&mut agent), before, "the place is as it was");
-    // One that is not there is not gone to, and nothing else is lost.
+    // A processor that does not exist is ignored, and nothing else is lost.
     agent.send(&Request::Meet { cpu: 1 << 20 });
     for trial in 4..6 {
         assert!(matches!(agent.ask(&null(trial)), Reply::Done { .. }));
@@ -230,7 +230,7 @@ fn an_agent_meets_its_host_on_a_processor_and_its_worker_may_use_all_again() {
 }
 
 #[test]
-fn a_null_trial_comes_back_as_a_report() {
+fn null_trial_returns_a_report() {
     for server in SERVERS {
         let mut agent = Agent::start(&[server]);
         for trial in 1..4 {
@@ -278,7 +278,7 @@ fn a_worker_that_hangs_is_killed_and_reported() {
 }
 
 #[test]
-fn each_way_in_which_a_worker_may_end_has_a_failure_of_its_own() {
+fn each_kind_of_worker_end_maps_to_its_failure() {
     for server in SERVERS {
         let mut agent = Agent::start(&[server]);
         assert_eq!(agent.failure("abort"), Failure::Killed { signal: 6 });
@@ -305,7 +305,7 @@ fn each_way_in_which_a_worker_may_end_has_a_failure_of_its_own() {
 }
 
 #[test]
-fn what_a_probe_prints_is_kept_apart_from_the_frames() {
+fn probe_output_is_separate_from_frames() {
     for server in SERVERS {
         let mut agent = Agent::start(&[server]);
         let Reply::Done { raw, .. } = agent.fault("print") else {
@@ -316,7 +316,7 @@ fn what_a_probe_prints_is_kept_apart_from_the_frames() {
 }
 
 #[test]
-fn the_port_of_a_server_is_told_while_its_worker_goes_on() {
+fn listening_port_is_reported_while_worker_runs() {
     for server in SERVERS {
         let mut agent = Agent::start(&[server]);
         let first = agent.fault("listen");
@@ -333,7 +333,7 @@ fn the_port_of_a_server_is_told_while_its_worker_goes_on() {
 }
 
 #[test]
-fn of_two_trials_at_once_one_can_be_cancelled_and_the_other_go_on() {
+fn concurrent_trials_are_cancelled_independently() {
     for server in SERVERS {
         let mut agent = Agent::start(&[server]);
         agent.send(&fault(1, "hang", ANSWER_LIMIT));
@@ -346,14 +346,14 @@ fn of_two_trials_at_once_one_can_be_cancelled_and_the_other_go_on() {
         let reply = agent.ask(&Request::Cancel { trial: 1 });
         let failure = Failure::Killed { signal: 9 };
         assert_eq!(reply, Reply::Failed { trial: 1, failure }, "{server}");
-        // There is nothing to cancel any more, and that is no error.
+        // There is nothing left to cancel, and that is no error.
         agent.send(&Request::Cancel { trial: 1 });
         assert!(matches!(agent.ask(&null(3)), Reply::Done { trial: 3, .. }));
     }
 }
 
 #[test]
-fn when_the_host_goes_nothing_of_the_agent_stays() {
+fn agent_and_workers_end_when_host_disconnects() {
     for server in SERVERS {
         let mut agent = Agent::start(&[server]);
         agent.send(&fault(1, "hang", ANSWER_LIMIT));
@@ -365,7 +365,7 @@ fn when_the_host_goes_nothing_of_the_agent_stays() {
 }
 
 #[test]
-fn when_the_agent_is_killed_its_workers_are_gone_too() {
+fn workers_end_when_agent_is_killed() {
     let mut agent = Agent::start(&["serve"]);
     agent.send(&fault(1, "hang", ANSWER_LIMIT));
     agent.below(1);
@@ -374,7 +374,7 @@ fn when_the_agent_is_killed_its_workers_are_gone_too() {
 }
 
 #[test]
-fn a_termination_signal_ends_the_agent_and_an_interrupt_does_not() {
+fn sigterm_ends_agent_and_sigint_does_not() {
     let mut agent = Agent::start(&["serve"]);
     agent.send(&fault(1, "hang", ANSWER_LIMIT));
     agent.kill("-INT");
@@ -384,7 +384,7 @@ fn a_termination_signal_ends_the_agent_and_an_interrupt_does_not() {
 }
 
 #[test]
-fn one_worker_waits_ahead_of_each_trial_and_none_is_started_during_one() {
+fn spare_worker_starts_only_between_trials() {
     let mut agent = Agent::start(&["serve"]);
     let first = agent.below(1);
     agent.send(&fault(1, "hang", ANSWER_LIMIT));
@@ -396,7 +396,7 @@ fn one_worker_waits_ahead_of_each_trial_and_none_is_started_during_one() {
 }
 
 #[test]
-fn a_worker_that_dies_while_it_waits_does_not_spoil_the_next_trial() {
+fn dead_spare_worker_does_not_break_next_trial() {
     for server in SERVERS {
         let mut agent = Agent::start(&[server]);
         let waiting = agent.below(1).pop_first().unwrap().to_string();
@@ -409,7 +409,7 @@ fn a_worker_that_dies_while_it_waits_does_not_spoil_the_next_trial() {
 }
 
 #[test]
-fn without_a_spare_there_is_no_process_but_the_agents_own() {
+fn no_spare_leaves_agent_without_children() {
     let mut agent = Agent::start(&["serve", "--no-spare"]);
     assert!(matches!(agent.ask(&null(1)), Reply::Done { .. }));
     std::thread::sleep(Duration::from_millis(50));
@@ -417,7 +417,7 @@ fn without_a_spare_there_is_no_process_but_the_agents_own() {
 }
 
 #[test]
-fn a_child_that_a_probe_leaves_behind_is_gone_before_the_trial_is_reported() {
+fn leftover_child_is_killed_before_trial_report() {
     let mut agent = Agent::start(&["serve", "--no-spare"]);
     assert!(matches!(agent.fault("stray"), Reply::Done { .. }));
     let left = agent.processes();
@@ -425,7 +425,7 @@ fn a_child_that_a_probe_leaves_behind_is_gone_before_the_trial_is_reported() {
 }
 
 #[test]
-fn what_left_its_session_and_dropped_its_label_ends_with_a_trial_that_is_given_up() {
+fn cancel_kills_process_without_session_or_label() {
     let mut agent = Agent::start(&["serve", "--no-spare"]);
     let process = agent.leave_behind();
     let reply = agent.ask(&Request::Cancel { trial: 1 });
@@ -434,13 +434,13 @@ fn what_left_its_session_and_dropped_its_label_ends_with_a_trial_that_is_given_u
 }
 
 #[test]
-fn a_measured_program_and_what_it_left_end_with_an_agent_that_is_killed() {
+fn killed_agent_ends_program_and_its_leftovers() {
     for left in ["-KILL", "-TERM"] {
         let mut agent = Agent::start(&["serve"]);
         let process = agent.leave_behind();
         agent.kill(left);
         agent.assert_all_gone();
-        // It has no label any more by which it could be found.
+        // It no longer has a label by which it could be found.
         let begin = Instant::now();
         while process.exists() {
             assert!(begin.elapsed() < ANSWER_LIMIT, "it outlived its agent");
@@ -450,7 +450,7 @@ fn a_measured_program_and_what_it_left_end_with_an_agent_that_is_killed() {
 }
 
 impl Agent {
-    /// Has a trial run that starts a process without its label in a session of its own and goes on; that process.
+    /// Runs a trial that leaves a process without its label in a separate session; returns that process.
     fn leave_behind(&mut self) -> PathBuf {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -477,7 +477,7 @@ impl Agent {
 }
 
 #[test]
-fn an_agent_that_is_spoken_to_in_no_frames_ends_with_an_error() {
+fn agent_exits_with_error_on_non_frame_input() {
     for server in SERVERS {
         let mut agent = Agent::start(&[server]);
         let mut input = agent.input.take().unwrap();
@@ -492,7 +492,7 @@ fn an_agent_that_is_spoken_to_in_no_frames_ends_with_an_error() {
 }
 
 #[test]
-fn the_small_subcommands_do_what_they_say() {
+fn true_version_and_unknown_subcommand_work() {
     let call = |argument: &str| {
         Command::new(env!("CARGO_BIN_EXE_tare-agent"))
             .arg(argument)
@@ -516,7 +516,7 @@ fn the_shipped_agent_has_no_probe_that_misbehaves() {
 }
 
 #[test]
-fn hold_stays_until_it_is_told_to_end() {
+fn hold_runs_until_sigterm() {
     let mut hold = Command::new(env!("CARGO_BIN_EXE_tare-agent"))
         .arg("hold")
         .spawn()
@@ -530,7 +530,7 @@ fn hold_stays_until_it_is_told_to_end() {
 }
 
 #[test]
-fn a_worker_and_its_program_end_before_the_agent_where_memory_is_short() {
+fn program_has_higher_oom_score_than_agent() {
     let mut agent = Agent::start(&["serve"]);
     let call = CommandCall::new("/bin/cat", ["/proc/self/oom_score_adj"]);
     let reply = agent.ask(&frames::run(1, call.to_probe(), 0, ANSWER_LIMIT, None));
@@ -563,7 +563,7 @@ fn workers_have_the_pad_and_programs_do_not() {
         let mut variables = environment.split(|byte| *byte == 0);
         variables.any(|variable| variable == pad.as_bytes())
     };
-    // The worker that waited is another one, and the agent itself is as it was.
+    // Another worker waits now, and the agent itself is unchanged.
     let begin = Instant::now();
     let mut after = agent.below(1);
     while !after.iter().all(is_padded) {

@@ -1,5 +1,5 @@
-//! Programs that run in slices: who is stopped, what counts, and what is left when somebody ends it in between.
-//! Only where there are signals and `/proc`.
+//! Tests programs that run in slices: which one is stopped, what counts, and what is left if one is killed in
+//! between. Needs signals and `/proc`.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -47,14 +47,14 @@ fn perl(before: &str) -> CommandCall {
     )
 }
 
-/// One program alone, stopped for twice as long as it runs.
+/// Runs one program alone, stopped for twice as long as it runs.
 fn alone(call: &CommandCall) -> ProbeReport {
     let mut agent = Agent::start();
     agent.send(&run(1, call, None));
     agent.report().1
 }
 
-/// The processes whose arguments hold a word.
+/// Returns the processes whose arguments contain a word.
 fn processes(word: &str) -> Vec<PathBuf> {
     let folders = std::fs::read_dir("/proc").unwrap().flatten();
     folders
@@ -74,7 +74,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Two copies of a program in turn; their reports.
+/// Runs two copies of a program interleaved; returns their reports.
 fn in_turn(test: &str, call: &CommandCall) -> [ProbeReport; 2] {
     let path = std::env::temp_dir().join(format!("tare-stopped-{}-{test}", std::process::id()));
     let mut bytes = vec![0; PAGE_BYTES];
@@ -105,7 +105,7 @@ fn in_turn(test: &str, call: &CommandCall) -> [ProbeReport; 2] {
 }
 
 #[test]
-fn programs_in_turn_run_one_at_a_time_and_count_only_their_own_slices() {
+fn sliced_programs_take_turns_and_count_their_slices() {
     let programs = [
         ("perl", perl("")),
         (
@@ -139,14 +139,14 @@ fn programs_in_turn_run_one_at_a_time_and_count_only_their_own_slices() {
         );
         assert_eq!(commands[0].stdout, commands[1].stdout);
         let sum_ns: u64 = commands.iter().map(|it| it.wall_ns).sum();
-        // Side by side, on two processors, they would have taken half as long together.
+        // In parallel, on two processors, they would have taken half as long together.
         assert!(sum_ns <= longest_ns, "{sum_ns} ns in {longest_ns}");
     }
 }
 
 #[test]
-fn a_program_that_ends_before_its_first_slice_does_is_never_stopped() {
-    // A slice that no machine is too busy for.
+fn program_shorter_than_first_slice_is_not_stopped() {
+    // A slice long enough for any busy machine.
     let call = CommandCall {
         in_slices: Some(InSlices {
             ns: whole_ns(ANSWER_LIMIT),
@@ -190,7 +190,7 @@ fn several_runs_in_a_trial_are_reported_as_their_mean() {
 }
 
 #[test]
-fn a_program_that_ignores_or_handles_the_signal_to_go_on_goes_on() {
+fn program_ignoring_or_handling_sigcont_resumes() {
     for before in ["$SIG{CONT} = 'IGNORE'", "$SIG{CONT} = sub { $n++ }"] {
         let command = alone(&perl(before)).command.unwrap();
         assert!(
@@ -207,11 +207,11 @@ fn the_time_in_which_it_is_stopped_is_not_counted() {
     // It is stopped for twice as long as it runs.
     assert!(command.wall_ns < report.elapsed_ns / 2, "{command:?}");
     let used_ns = command.usage["user_ns"] + command.usage["sys_ns"];
-    // The accounting's steps aside, it cannot have computed longer than it ran.
+    // Apart from the accounting's granularity, it cannot have computed longer than it ran.
     assert!(used_ns < command.wall_ns as f64 + 2e7, "{command:?}");
 }
 
-/// A program with a child of its own session, both computing until they are ended.
+/// A program with a child in a separate session, both computing until they are killed.
 fn endless(word: &str) -> CommandCall {
     let script =
         format!("setsid perl -e '1 while 1 # {word}' & perl -e '1 while 1 # {word}'; wait");
@@ -219,7 +219,7 @@ fn endless(word: &str) -> CommandCall {
 }
 
 #[test]
-fn a_program_that_is_ended_on_its_way_leaves_nothing() {
+fn cancelled_sliced_program_leaves_no_process() {
     let word = format!("tare-ended-{}", std::process::id());
     let mut agent = Agent::start();
     agent.send(&run(1, &endless(&word), None));
@@ -230,7 +230,7 @@ fn a_program_that_is_ended_on_its_way_leaves_nothing() {
 }
 
 #[test]
-fn a_program_whose_agent_is_killed_is_not_left_stopped() {
+fn killed_agent_does_not_leave_program_stopped() {
     let word = format!("tare-orphan-{}", std::process::id());
     let mut agent = Agent::start();
     let call = cut("perl", &["-e", &format!("1 while 1 # {word}")]);

@@ -1,4 +1,4 @@
-//! Workers that take turns, over a page of memory and over the channel. Only where there are pages and signals.
+//! Tests interleaved workers, over a page of memory and over the channel. Needs pages and signals.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -19,7 +19,7 @@ const KEY: u64 = 77;
 /// Long for a slice, short for a test.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A page that nobody has used yet, which goes with the test.
+/// An unused page, removed with the test.
 struct Page(PathBuf);
 
 impl Drop for Page {
@@ -60,7 +60,7 @@ fn run(place: u32, probe: &str, page: Option<&Path>, key: u64, patience: Duratio
     frames::run(trial, call, 12_000_000, ANSWER_LIMIT, Some(turns))
 }
 
-/// Three workers in the same order of words as a host has them.
+/// Prepares three workers, with words in the same order as a host has them.
 fn prepare(agent: &mut Agent, probes: [&str; 3], page: Option<&Path>, patience: Duration) {
     for (place, probe) in (0..).zip(probes) {
         agent.send(&run(place, probe, page, KEY, patience));
@@ -76,7 +76,7 @@ fn let_go(agent: &mut Agent) {
 }
 
 #[test]
-fn over_a_page_every_worker_gets_as_many_slices_of_each_metric() {
+fn turn_page_gives_workers_equal_slices_per_metric() {
     for probe in ["getppid", "clock", "stat", "files", "pipe"] {
         let mut agent = Agent::start();
         let page = page(&format!("equal-{probe}"));
@@ -102,7 +102,7 @@ fn over_a_page_every_worker_gets_as_many_slices_of_each_metric() {
 fn every_probe_that_can_be_cut_takes_turns() {
     let slices = Agent::start().slices.clone();
     assert!(slices.len() > 25, "{slices:?}");
-    // A program is cut in another way (`stopped.rs`).
+    // A program is sliced in another way (`stopped.rs`).
     for probe in slices.keys().filter(|probe| *probe != "command") {
         let mut agent = Agent::start();
         let page = page(&format!("each-{probe}"));
@@ -116,7 +116,7 @@ fn every_probe_that_can_be_cut_takes_turns() {
         agent.send(&request);
         match agent.reply() {
             Reply::Ready { trial: 1 } => {}
-            // Such as io_uring where a filter forbids it.
+            // For example io_uring under a seccomp filter.
             Reply::Unavailable { reason, .. } => {
                 skip("probe", &format!("{probe}: {reason}"));
                 continue;
@@ -132,10 +132,10 @@ fn every_probe_that_can_be_cut_takes_turns() {
     }
 }
 
-/// As one that was taken offline after the host had chosen it.
+/// Like a processor that was taken offline after the host had chosen it.
 #[test]
-fn a_processor_that_has_gone_is_not_in_the_report_and_the_turns_go_on() {
-    /// More than the kernel's set of processors holds.
+fn offline_cpu_is_not_reported_and_turns_continue() {
+    /// Beyond the kernel's set of processors.
     const GONE: u32 = 1_000_000;
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status
@@ -207,7 +207,7 @@ fn over_the_channel_the_host_gives_each_turn() {
 }
 
 #[test]
-fn a_page_with_another_key_or_none_is_refused() {
+fn turn_page_with_wrong_key_or_missing_is_an_error() {
     let page = page("refused");
     let mut agent = Agent::start();
     let missing = PathBuf::from("/proc/self/none");
@@ -234,11 +234,11 @@ fn work_that_cannot_be_cut_takes_no_turns() {
 }
 
 #[test]
-fn whoever_waits_in_vain_says_who_kept_the_turn() {
+fn turn_timeout_names_worker_holding_the_turn() {
     let page = page("stopped");
     let mut agent = Agent::start();
     prepare(&mut agent, ["getppid"; 3], Some(&page.0), PATIENCE);
-    // The worker at place 1 is stopped before it can take its turn, which then lies with it.
+    // The worker at place 1 is stopped before it can take its turn, so the turn stays there.
     let stopped = agent.workers_of_trial_order()[1];
     let stop = |signal: &str| {
         let sent = std::process::Command::new("kill")

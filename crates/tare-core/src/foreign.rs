@@ -1,10 +1,10 @@
-//! Foreign text made harmless, and the space at which no line breaks.
+//! Escapes untrusted text, and defines the non-breaking space.
 
-/// Joins a number and its unit across the end of a line.
+/// Keeps a number and its unit on one line.
 pub const NO_BREAK: char = '\u{a0}';
 
-/// Unicode's category Cf, characters that lay out others and are not seen themselves, with the separators of lines and
-/// paragraphs: from each to each. As of Unicode 17, which has added none of them for years.
+/// Unicode's category Cf, invisible characters that format others, with the line and paragraph separators: inclusive
+/// ranges. As of Unicode 17, which has added none of them for years.
 const FORMATS: [(char, char); 22] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{600}', '\u{605}'),
@@ -40,7 +40,7 @@ pub fn steers(letter: char) -> bool {
     letter.is_control() || (!letter.is_ascii() && is_format())
 }
 
-/// `text` with everything that could move the cursor, change colours or reorder the line made visible.
+/// Escapes everything in `text` that could move the cursor, change colours or reorder the line.
 pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_moves_the_cursor_or_turns_the_line_is_made_visible() {
+    fn control_and_bidi_characters_are_escaped() {
         let text = harmless("a\u{1b}[31m\r\n\u{202e}b\u{7}");
         assert_eq!(text, "a\\u{1b}[31m\\r\\n\\u{202e}b\\u{7}");
         assert_eq!(harmless("µs → <b> \"ü\" &"), "µs → <b> \"ü\" &");
@@ -66,7 +66,7 @@ mod tests {
             harmless("a\u{61c}\u{ad}\u{e0041}\u{2028}\u{9b}"),
             "a\\u{61c}\\u{ad}\\u{e0041}\\u{2028}\\u{9b}"
         );
-        // Accents that stand by themselves, and blanks that join, are seen.
+        // Combining accents and non-breaking spaces are visible.
         assert_eq!(harmless("e\u{301}\u{a0}x"), "e\u{301}\u{a0}x");
     }
 }

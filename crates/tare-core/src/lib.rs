@@ -1,9 +1,9 @@
-//! The pure half of Tare: what is run, and what follows from stored trials.
+//! The pure half of Tare: what to run, and what follows from stored trials.
 //!
-//! Workloads say what to run and read the bytes ([`workload`]), a study becomes trials ([`plan`]), stored trials become a
-//! dossier ([`analyze`]) with what the facts make suspect ([`cause`]) and what came of trying it ([`why`]), or a
-//! comparison ([`compare`]). Nothing here reads a file, starts a program, opens a socket or asks a clock: those are the
-//! crates `tare-env` and `tare`. The crate `tare-report` draws what follows.
+//! Workloads define what to run and parse the output ([`workload`]), a study becomes trials ([`plan`]), stored trials
+//! become a dossier ([`analyze`]) with the causes that the facts suggest ([`cause`]) and the results of testing them
+//! ([`why`]), or a comparison ([`compare`]). Nothing here reads a file, starts a program, opens a socket or reads a
+//! clock: the crates `tare-env` and `tare` do that. The crate `tare-report` renders the results.
 
 pub mod analyze;
 pub mod cause;

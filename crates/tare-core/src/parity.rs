@@ -1,12 +1,12 @@
-//! Were the arms given the same? Facts of each arm beside the baseline's.
+//! Checks whether the arms had the same resources: compares each arm's facts with the baseline's.
 //!
-//! Two kinds of fact. What an arm is *given* (processors, memory, clock, the agent's bytes, the tools) must be
-//! equal, or the ratio is that of the gifts: a difference is `fail`. What an arm *is* (seccomp filter,
-//! mitigations of its processes, file system under its work) is what a study compares: a difference is
-//! `differs`, and says where to look for a cause. Facts are compared as text, exactly as found.
-//! A run compares before its first trial and says what it found; the dossier holds the same comparison of what
-//! was stored.
-//! What it cannot see: what neither side could read; that is `n.a.`, never `pass`.
+//! Two kinds of fact. What an arm is *given* (CPUs, memory, clock, the agent's bytes, the tools) must be equal, or
+//! the ratio measures that difference: it is `fail`. What an arm *is* (seccomp filter, mitigations of its processes,
+//! file system under its work) is what a study compares: a difference is `differs`, and a hint at a cause. Facts are
+//! compared as text, exactly as found.
+//! A run compares before its first trial and reports the result; the dossier holds the same comparison of the stored
+//! facts.
+//! Limits: facts that neither side could read are `n.a.`, never `pass`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,17 +25,17 @@ pub use tools::{Mismatch, fix, mismatches, missing};
 
 const KERNEL: &[&str] = &[fact::KERNEL_RELEASE];
 
-/// A number that the kernel makes at each boot, the same in every container on it.
+/// A number that the kernel generates at each boot, the same in every container on it.
 const BOOT: &[&str] = &[fact::KERNEL_BOOT_ID];
 
-/// What is known of one arm.
+/// The facts and settings of one arm.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
     /// Its name.
     pub id: &'a str,
-    /// Its settings as given.
+    /// Its settings as given by the user.
     pub settings: &'a Params,
-    /// What was found out about it.
+    /// Facts found about it.
     pub facts: &'a Facts,
     /// Hash of the agent in it.
     pub agent_sha256: Option<&'a str>,
@@ -48,9 +48,9 @@ pub struct Finding {
     what: String,
     /// Whether both are equal.
     pub result: CheckResult,
-    /// In one sentence that names both arms; the value where both are equal.
+    /// A sentence that names both arms; the value if both are equal.
     detail: String,
-    /// What is there, what is here, what that means; where the two differ.
+    /// The baseline's value, the arm's value and the meaning, if the two differ.
     difference: Option<[String; 3]>,
 }
 
@@ -72,7 +72,7 @@ impl Finding {
         }
     }
 
-    /// As the dossier holds it.
+    /// Converts it to the dossier's form.
     pub fn into_item(self) -> CheckItem {
         CheckItem {
             id: format!("{}.{}", self.arm, self.what),
@@ -94,14 +94,14 @@ pub fn compared(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Findi
     findings
 }
 
-/// Whether these programs are the same bytes in an arm as in the baseline, as the dossier holds it.
+/// Checks whether these programs are the same bytes in an arm as in the baseline, in the dossier's form.
 pub fn same_programs(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<CheckItem> {
     let findings = tools::findings(base, arm, programs).into_iter();
     findings.map(Finding::into_item).collect()
 }
 
-/// The differences among the findings of all arms, one line each, those first that should not be. Arms that
-/// differ in the same way from the baseline share a line; where nothing differs there is none.
+/// Returns the differences among the findings of all arms, one line each, unwanted ones first. Arms that differ from
+/// the baseline in the same way share a line; without differences there is none.
 pub fn lines(baseline: &str, findings: &[Finding]) -> Vec<String> {
     let mut lines = Vec::new();
     for (result, word) in [
@@ -135,10 +135,10 @@ pub fn lines(baseline: &str, findings: &[Finding]) -> Vec<String> {
     lines
 }
 
-/// The longest value that stands in a line, characters.
+/// The longest value in a line, in characters.
 const VALUE_LIMIT: usize = 60;
 
-/// A value in backticks, cut where it is too long for a line.
+/// A value in backticks, shortened if it is too long for a line.
 fn quoted(value: &str) -> String {
     if value.chars().count() <= VALUE_LIMIT {
         return format!("`{value}`");
@@ -168,16 +168,16 @@ impl Limit {
     }
 }
 
-/// How a difference is told.
+/// How a difference is reported.
 struct Wording<'a> {
     what: &'a str,
-    /// Of a difference that no setting of the arm asks for.
+    /// The result if no setting of the arm requests the difference.
     result: CheckResult,
     meaning: &'a str,
     settings: &'a [&'a str],
 }
 
-/// The same of what `known` reads on both sides; of the facts of these `names` where it reads nothing.
+/// The same for what `known` reads on both sides; if it reads nothing, these `names` explain why.
 fn compare_where_known(
     base: Side<'_>,
     arm: Side<'_>,
@@ -203,7 +203,7 @@ fn compare(
         return Finding::new(arm, wording.what, CheckResult::Pass, here.to_owned());
     }
     let read = [there, here].map(|value| readable(wording.what, value));
-    // What is written alike and is not is told as it is.
+    // If the readable forms are equal, the raw values are shown.
     let (there, here) = if read[0] == read[1] {
         (there, here)
     } else {
@@ -234,7 +234,7 @@ fn compare(
     }
 }
 
-/// A value as people read it, where it is written for programs.
+/// Formats a value that is written for programs.
 fn readable<'a>(what: &str, value: &'a str) -> Cow<'a, str> {
     let filters = |state: &str, count: &str| match (state, count) {
         ("0", _) => Some("off".to_owned()),
@@ -253,7 +253,7 @@ fn readable<'a>(what: &str, value: &'a str) -> Cow<'a, str> {
     written.map_or(Cow::Borrowed(value), Cow::Owned)
 }
 
-/// The file systems under the paths that were asked about: those of the probes' files.
+/// Compares the file systems under the requested paths: those of the probes' files.
 fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
     let kinds = |side: Side<'_>| {
         let mounts = side.facts.iter();
@@ -274,7 +274,7 @@ fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
     compare_where_known(base, arm, kinds, &[], &wording)
 }
 
-/// The number of processors that are online, if the facts tell.
+/// The number of online CPUs, if the facts contain it.
 pub fn online_cpus(facts: &Facts) -> Option<f64> {
     facts
         .get(fact::CPU_COUNT)?
@@ -298,7 +298,7 @@ impl Compared {
             );
         };
         if there != here && self.names.iter().any(|name| name.ends_with('*')) {
-            // Of a long list only what differs is worth reading.
+            // Of a long list only the differing entries are worth reading.
             let equal: Vec<String> = there
                 .iter()
                 .filter(|one| here.contains(one))
@@ -324,7 +324,7 @@ impl Compared {
     }
 }
 
-/// The facts under `names`; `None` if there is none of them.
+/// The facts under `names`; `None` if there are none.
 fn picked(facts: &Facts, names: &[&str]) -> Option<Vec<String>> {
     let mut found = Vec::new();
     for name in names {
@@ -339,7 +339,7 @@ fn picked(facts: &Facts, names: &[&str]) -> Option<Vec<String>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Why a fact is not known, in the words of whoever could not read it.
+/// Why a fact is not known, as reported by the reader.
 fn unread(base: Side<'_>, arm: Side<'_>, names: &[&str]) -> String {
     let why = [base, arm].iter().find_map(|side| {
         let reason = names
@@ -370,8 +370,8 @@ fn agent(base: Side<'_>, arm: Side<'_>) -> Finding {
     }
 }
 
-/// Whether both run on one boot of one kernel. Nothing where one side cannot tell: then the kernel's release
-/// is all that there is to go by, and it says so.
+/// Whether both run on one boot of one kernel. `None` if one side does not report it: then only the kernel's release
+/// can be compared, with its own finding.
 fn machine(base: Side<'_>, arm: Side<'_>) -> Option<Finding> {
     let boot = |side: Side<'_>| Some(picked(side.facts, BOOT)?.join("; "));
     let (there, here) = (boot(base)?, boot(arm)?);
@@ -435,7 +435,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn equal_arms_give_no_line_and_arms_that_differ_alike_share_one() {
+    fn parity_lines_skip_equal_arms_and_merge_alike_ones() {
         let plain = Params::new();
         let base = facts(&[
             ("cpu.affinity", "0-1"),

@@ -1,6 +1,6 @@
-//! "Did you mean …": the nearest of the known words.
+//! "Did you mean …": finds the nearest known word.
 
-/// The known word nearest to `word`, if any is near enough to have been meant.
+/// The known word nearest to `word`, if it is near enough to be a typo.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
@@ -10,7 +10,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// A hint that names the nearest word, or all of them.
+/// A hint with the nearest word, or with all of them.
 pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_finds_its_word_and_nonsense_finds_none() {
+    fn typo_finds_nearest_word_and_nonsense_finds_no_word() {
         let known = ["docker", "container", "host"];
         assert_eq!(nearest("dokcer", known), Some("docker"));
         assert_eq!(nearest("contaner", known), Some("container"));

@@ -1,4 +1,4 @@
-//! What tests make their cases from, here and in the crate `tare`.
+//! Builds test cases for this crate and the crate `tare`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tare_model::{
 
 use crate::why::readings::Block;
 
-/// A study of `n_arms` arms (`host`, A′, `arm-2`, …) and `n_workloads` workloads (`w0`, …).
+/// A study of `n_arms` arms (`host`, A/A control, `arm-2`, …) and `n_workloads` workloads (`w0`, …).
 pub fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
     let name = |index: usize| match index {
         0 => "host".to_owned(),
@@ -45,7 +45,7 @@ pub fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
     }
 }
 
-/// The raw output of a trial in which a program printed `stdout` and exited with `code`.
+/// The raw output of a trial whose program printed `stdout` and `stderr` and exited with `code`.
 pub fn raw(code: i32, stdout: &[u8], stderr: &[u8]) -> RawOutput {
     let report = ProbeReport {
         canary_ns: [5e6, 5e6],
@@ -71,15 +71,15 @@ pub fn raw(code: i32, stdout: &[u8], stderr: &[u8]) -> RawOutput {
     RawOutput::of_probe(serde_json::to_vec(&report).unwrap())
 }
 
-/// The dossier of a real run of an earlier version, as the tests of reports vary it.
+/// The dossier of a real run of an earlier version, from which the tests of reports start.
 pub fn stored() -> Dossier {
     const STORED: &str = include_str!("../../../fixtures/before/20261122-210539-1f5a.json");
     serde_json::from_str(STORED).unwrap()
 }
 
-/// A cell of this metric with this cost ratio; material from 5 % on. Its workload is the metric's first word.
+/// A cell of `metric` with the given ratio, material from 5 % on. Its workload is the metric's first word.
 ///
-/// Only of a metric that there is: a rule that looks for another would never speak.
+/// Panics if no workload has the metric: a rule that looks for it would never apply.
 #[track_caller]
 pub fn cell(metric: &str, ratio: f64) -> DossierCell {
     assert_is_measured(metric);
@@ -123,7 +123,7 @@ pub fn cell(metric: &str, ratio: f64) -> DossierCell {
     }
 }
 
-/// Only tests may look into the registry: causes are functions of what they are given.
+/// Only tests use the registry here: causes are pure functions of their arguments.
 #[track_caller]
 fn assert_is_measured(metric: &str) {
     let mut metrics = crate::workload::WORKLOADS

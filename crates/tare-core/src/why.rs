@@ -1,16 +1,17 @@
-//! `why`: which mechanism makes a command of the user's cost more in an environment, proved by switching it off.
+//! `why`: finds which mechanism makes a user's command slower in an environment, and proves it by switching it off.
 //!
-//! In order: carry the command there, look at it on both sides (the crate `tare` does both), compare host, A′ and
-//! environment in a few blocks, ask the causes, and then, as far as the time goes, run studies whose arms are the
-//! host, the environment, suspects switched off ([`counterfactual`]) and the steps between ([`ladder`]), all in the
-//! same randomised blocks ([`studies`]). After the run of any other study, [`proof`] tries its suspects. What is
-//! concluded ([`conclude`](mod@conclude)) is a pure function of the stored runs, which count as one
-//! (`joined`): the arms of the studies carry all that is needed ([`tare_model::arm`]).
-//! What it cannot see: causes that none of the rules knows; their cost stays unexplained, and is said to.
+//! The steps: carry the command into the environment, observe it on both sides (both in the crate `tare`), compare
+//! host, A/A control and environment in a few blocks, and ask the causes. Then, as far as the budget allows, run
+//! studies whose arms are the host, the environment, suspects switched off ([`counterfactual`]) and the steps between
+//! ([`ladder`]), all in the same randomised blocks ([`studies`]). After the run of any other study, [`proof`] tries
+//! its suspects.
+//! The conclusion ([`conclude`](mod@conclude)) is a pure function of the stored runs, which count as one (`joined`):
+//! the arms of the studies carry all that is needed ([`tare_model::arm`]).
+//! Limits: finds only causes that have a rule; all other overhead is reported as unexplained.
 
 use std::collections::BTreeMap;
 
-use tare_model::arm::Asked;
+use tare_model::arm::WhyQuestion;
 use tare_model::command::Stdout;
 use tare_model::dossier::{DossierCell, Span};
 use tare_model::{
@@ -25,7 +26,6 @@ use crate::driver::own::{WITHOUT, leave_out};
 use crate::driver::{Files, container};
 use crate::workload::{Workload, user_command};
 
-pub mod again;
 mod answer;
 pub mod conclude;
 pub mod counterfactual;
@@ -33,6 +33,7 @@ pub mod cut_off;
 pub mod fresh;
 mod joined;
 pub mod ladder;
+pub mod more_blocks;
 pub mod observed;
 pub mod own;
 pub mod pace;
@@ -49,16 +50,16 @@ pub use observed::First;
 use observed::Observed;
 pub use settled::is_settled;
 
-/// The id of every study made here.
+/// The id of every study of `why`.
 pub const STUDY: &str = "why";
 
-/// Blocks without which there is no interval.
+/// The fewest blocks that give an interval.
 pub const FEWEST: u32 = 6;
-/// Suspects that are tried in one study at most.
+/// The maximum number of suspects in one study.
 const SUSPECTS_MOST: usize = 6;
-/// The least time that a run of the command may take before it is given up.
+/// The shortest time limit for a run of the command.
 const LEAST_LIMIT_NS: u64 = 60_000_000_000;
-/// What is kept of the mounts under the command's files.
+/// The facts that are kept about the mounts under the command's files.
 const PARTS_OF_MOUNT: [&str; 4] = [
     fact::MOUNT_FSTYPE,
     fact::MOUNT_DEVICE,
@@ -66,51 +67,51 @@ const PARTS_OF_MOUNT: [&str; 4] = [
     fact::MOUNT_SUPER_OPTIONS,
 ];
 
-/// The host's name, as a driver and as an arm.
+/// The host's name, both as driver and as arm.
 pub const HOST: &str = "host";
 
-/// What is asked.
+/// The question: a command, an environment and a budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// The command as it was typed.
     pub command: Vec<String>,
     /// The environment's driver.
     pub driver: String,
-    /// Its settings, with what must be shown inside.
+    /// The driver's settings, including the mounts that the command needs.
     pub settings: Params,
-    /// A program that is to be packed where nothing can be shown.
+    /// The program to pack into an environment without bind mounts, if any.
     pub program: Option<String>,
-    /// The metric.
+    /// The metric to explain.
     pub metric: String,
-    /// How long everything may take, nanoseconds.
+    /// Time limit for the whole answer, nanoseconds.
     pub budget_ns: u64,
-    /// Seed of the order.
+    /// Seed of the trial order.
     pub seed: u64,
-    /// What is run in a trial.
+    /// The call that a trial runs.
     pub call: CommandCall,
-    /// How it was carried, a line each.
+    /// How the command was carried into the environment, one line each.
     pub carried: Vec<String>,
-    /// What would have to be shown inside for the host's own program, where an image brings another.
+    /// The mounts that would make the host's program visible inside, if an image brings another.
     pub instead: Vec<String>,
-    /// Where a container of the user's own is asked about: in what it differs from what it is compared with.
+    /// For a user's container: its differences from the baseline.
     pub own: Option<own::Asks>,
 }
 
-/// What the environment is compared with.
+/// The baseline that the environment is compared with.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Base {
-    /// Its name.
+    /// The arm's name.
     pub id: &'static str,
     /// Its driver.
     pub driver: String,
     /// Its settings.
     pub settings: Params,
-    /// What it changes of the command: parts of it may be differences that it does without.
+    /// Its changes to the command, which may include some of the differences.
     pub change: CommandChange,
 }
 
 impl Ask {
-    /// What the environment is compared with: the host, or what is there below the user's own container.
+    /// The baseline: the host, or the one below the user's container.
     pub fn base(&self) -> Base {
         match &self.own {
             Some(own) => own.base.clone(),
@@ -140,7 +141,7 @@ impl Ask {
         arm.role.seen = seen_facts(&first.env);
         let asks = self.own.as_ref();
         arm.role.suspects = asks.map_or_else(Vec::new, |asks| own::noted(asks, &self.metric));
-        arm.role.asked = Some(Asked {
+        arm.role.asked = Some(WhyQuestion {
             argv: self.command.clone(),
             carried: self.carried.clone(),
             metric: self.metric.clone(),
@@ -151,8 +152,8 @@ impl Ask {
         arm
     }
 
-    /// What is done to the command in the environment, and at every step on the way there. An engine's containers
-    /// write into its log.
+    /// The changes to the command in the environment and at every step towards it. Containers of an engine write to
+    /// its log driver.
     pub fn change(&self) -> CommandChange {
         let head = self.own.as_ref().map(|own| own.head.clone());
         let head = head.unwrap_or_default();
@@ -163,7 +164,7 @@ impl Ask {
         }
     }
 
-    /// The same in what it is compared with.
+    /// The same for the baseline.
     fn change_of(&self, base: &Base) -> CommandChange {
         let in_driver = self.change_in(&base.driver);
         CommandChange {
@@ -176,10 +177,10 @@ impl Ask {
         }
     }
 
-    /// The same in an arm of another driver.
+    /// The same for an arm of another driver.
     fn change_in(&self, driver: &str) -> CommandChange {
         let has_log = crate::driver::mechanisms(driver).of(Kind::Output).is_some();
-        // Where only what was packed is inside, the working directory is not.
+        // The working directory does not exist where only packed files are inside.
         let has_directory =
             crate::driver::find(driver).is_none_or(|found| found.files != Files::Packed);
         let is_server = self.call.client.is_some();
@@ -187,7 +188,7 @@ impl Ask {
             directory: (!has_directory).then(|| "/".to_owned()),
             stdout: match (has_log, is_server) {
                 (true, _) if is_server || self.call.pick.is_none() => Some(Stdout::Console),
-                // A bare server's log goes nowhere.
+                // The log of a bare server is discarded.
                 (false, true) => Some(Stdout::Discarded),
                 _ => None,
             },
@@ -250,7 +251,7 @@ fn arm_id(text: &str) -> ArmId {
     ArmId::new(text).expect("a plain word is a name")
 }
 
-/// What was seen of the command, as facts: its own state in place of that of the agent.
+/// Observations of the command as facts; its process status replaces the agent's.
 fn seen_facts(look: &Observed) -> BTreeMap<String, String> {
     let lines = look.report.stdout.0.iter().filter(|byte| **byte == b'\n');
     let lines = lines.count();
@@ -305,8 +306,8 @@ fn seen_facts(look: &Observed) -> BTreeMap<String, String> {
     facts
 }
 
-/// Which bytes ran: the program's, its libraries', and whose C library is among them.
-fn bytes_of(seen: &tare_model::command::Seen) -> BTreeMap<String, String> {
+/// Checksums of the program and its libraries, and the C library's name.
+fn bytes_of(seen: &tare_model::command::ProcessSamples) -> BTreeMap<String, String> {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let mut facts: BTreeMap<String, String> = seen
         .sha256
@@ -331,7 +332,7 @@ fn bytes_of(seen: &tare_model::command::Seen) -> BTreeMap<String, String> {
     facts
 }
 
-/// What the causes suspect after one run on each side, for commands that take too long for more.
+/// The suspects after one run on each side, for commands that take too long for more.
 pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
     let arms = studies::base_arms(ask, first, false);
     let [host, env] = arms.as_slice() else {
@@ -354,7 +355,7 @@ pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
     counterfactual::suspects(&case, &ask.metric, env)
 }
 
-/// The two runs as a cell that costs, so that the causes have something to explain; it is never shown.
+/// The two runs as a cell with a slowdown, so that the causes have something to explain; never displayed.
 fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
     let level = |look: &Observed| {
         let point = look.wall_ns as f64;
@@ -394,8 +395,7 @@ fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
     }
 }
 
-/// The study with a note of the run that came before it, so that whoever reads the stored run finds the start-up
-/// that only that one measured.
+/// Notes in the study which run came before it, because only that one measured the start-up.
 #[must_use]
 pub fn after(mut study: Study, before: &RunId) -> Study {
     let baseline = study.baseline.clone();
@@ -409,17 +409,17 @@ pub fn after(mut study: Study, before: &RunId) -> Study {
     study
 }
 
-/// Whether a study was made here, rather than by a user.
+/// Whether `why` made the study, rather than a user.
 pub fn is_own_study(study: &Study) -> bool {
     is_an_answer(&study.id)
 }
 
-/// The same by the study's name.
+/// The same by the study's id.
 pub fn is_an_answer(study: &str) -> bool {
     matches!(study, STUDY | proof::STUDY)
 }
 
-/// The run that came before a stored one, as it is noted there.
+/// The id of the run before a stored one, if noted.
 pub fn before(study: &Study) -> Option<&str> {
     let mut arms = study.arms.iter();
     arms.find_map(|arm| arm.role.before.as_deref())

@@ -1,7 +1,8 @@
-//! What touches the world outside: programs, clocks, files and variables ([`cx`]), and the environments that work runs in,
-//! one driver a file ([`env`](mod@env)).
+//! Everything that touches the outside world: programs, clocks, files and variables ([`cx`]), and the environments
+//! that work runs in, one driver per file ([`env`](mod@env)).
 //!
-//! An environment knows no workload: it starts instances with Tare's agent in them, and removes what it started.
+//! An environment is independent of workloads: it starts instances with Tare's agent in them, and removes what it
+//! started.
 
 #[cfg(test)]
 use tare_core::cause;

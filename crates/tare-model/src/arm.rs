@@ -1,8 +1,8 @@
-//! One arm of a study: an environment with its settings, what is done to the command in it, and what the arm is for.
+//! One arm of a study: an environment with its settings, its changes to the command, and its role.
 //!
-//! All arms of a block run one and the same workload, or they could not be paired; so a variable or a prefix that
-//! switches a suspect off belongs to the arm. In stores and dossiers change and purpose stand among the settings, as
-//! values whose names begin with [`COMMAND`]; everywhere else they are fields.
+//! All arms of a block run the same workload; otherwise they could not be paired. A variable or a prefix that
+//! switches a suspect off is therefore part of the arm. Stores and dossiers keep change and role among the settings,
+//! under names that begin with [`COMMAND`]; everywhere else they are fields.
 
 use std::collections::BTreeMap;
 
@@ -13,123 +13,124 @@ use crate::id::ArmId;
 use crate::params::{Params, Value};
 use crate::recipe::{End, Path, ProbeCall, Recipe};
 
-/// What the names begin with under which change and purpose are stored among the settings.
+/// Prefix of the setting names under which change and role are stored.
 pub const COMMAND: &str = "command.";
 
-/// One arm as the study names it.
+/// An arm as defined in the study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct ArmSpec {
-    /// Its name in the study.
+    /// Name of the arm in the study.
     pub id: ArmId,
-    /// The driver that makes it.
+    /// The driver that creates it.
     pub driver: String,
     /// The driver's settings.
     pub settings: Params,
-    /// Whether the user asked for it by name: then it is an error if it cannot be started.
+    /// Whether the user named the arm explicitly; it is then an error if it cannot be started.
     pub required: bool,
-    /// What is done to the command in it.
+    /// How the command is changed in this arm.
     pub change: CommandChange,
-    /// What it is for.
+    /// The arm's purpose.
     pub role: Role,
 }
 
-/// What an arm changes of the commands that are run in it. Other probes stay as they are.
+/// Changes that an arm makes to the commands run in it. Other probes are unaffected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandChange {
-    /// What is run in place of the command; empty where it is the command itself.
+    /// Arguments that replace the command; empty if the command itself runs.
     pub argv: Vec<String>,
-    /// Words before the command.
+    /// Words put before the command.
     pub prefix: Vec<String>,
-    /// Variables of the command, in addition.
+    /// Additional environment variables of the command.
     pub variables: BTreeMap<String, String>,
-    /// Where it writes, if not into the report.
+    /// Where stdout goes, if not into the report.
     pub stdout: Option<Stdout>,
-    /// Files that are dropped from the page cache before each run of the command.
+    /// Files dropped from the page cache before each run of the command.
     pub cold: Vec<String>,
-    /// A program that is to be packed where nothing can be shown.
+    /// A program to pack where it cannot be bind-mounted.
     pub program: Option<String>,
-    /// How many words at the beginning of the command are left out; one always stays.
+    /// Number of words removed from the beginning of the command; at least one word always stays.
     pub left_out: usize,
-    /// Where it is started instead.
+    /// Working directory of the command, if changed.
     pub directory: Option<String>,
 }
 
-/// What an arm is for in a study of `tare why`, or of suspects switched off; empty in all others.
+/// An arm's purpose in a study of `tare why` or one that switches suspects off; empty in all others.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Role {
-    /// What was asked about it, in the arm that was.
-    pub asked: Option<Asked>,
-    /// What was seen of the command here in the first look, as facts.
+    /// The question, in the arm that it is about.
+    pub asked: Option<WhyQuestion>,
+    /// Facts observed about the command here during the first look.
     pub seen: BTreeMap<String, String>,
-    /// The causes that are switched off, or on, in this arm; in the arm that was asked about, those that nothing
-    /// tries.
+    /// Causes that are switched off, or on, in this arm; in the arm in question, the causes that no arm tests.
     pub suspects: Vec<Suspect>,
-    /// The arm's place on the ladder.
+    /// The arm's step of the ladder, if any.
     pub rung: Option<Rung>,
-    /// The run that gave rise to this one, by its name; noted in one of the arms.
+    /// Name of the run that led to this one; noted in one of the arms.
     pub before: Option<String>,
-    /// The arm that this one is a changed copy of, or, where it is the baseline that is changed, stands for.
+    /// The arm that this one is a changed copy of; if the baseline is the changed one, the arm that this one stands
+    /// for.
     pub of: Option<String>,
-    /// Where two sides are compared and this arm is the second with something of the first: the names of those
+    /// If two sides are compared and this arm is the second side with something of the first: the names of those
     /// differences.
     pub without: Vec<String>,
 }
 
-/// A question of `tare why`.
+/// A question asked with `tare why`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// The command as it was typed.
+pub struct WhyQuestion {
+    /// The command as typed.
     pub argv: Vec<String>,
-    /// How it was carried inside, a line each.
+    /// How the command was carried into the environment, one line each.
     pub carried: Vec<String>,
-    /// The metric.
+    /// The metric in question.
     pub metric: String,
-    /// What must be shown inside so that the host's own program runs there, where an image brings another.
+    /// Host files that must be mounted inside so that the host's program runs there, if the image has a different
+    /// one.
     pub host_files: Vec<String>,
-    /// Why the command runs in one go, as what follows "because it", where it does.
+    /// Why the command runs uninterrupted, if it does; a clause that follows "because it".
     pub in_one_go: Option<String>,
-    /// How long starting and removing the environment took once, nanoseconds.
+    /// Time that starting and removing the environment took once, nanoseconds.
     pub life_ns: Option<u64>,
 }
 
 /// A step of the ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rung {
-    /// Its place, from 1.
+    /// Position, from 1.
     pub place: i64,
-    /// What it adds.
+    /// The mechanism that it adds, in words.
     pub title: String,
 }
 
-/// A cause that suspects itself.
+/// A suspected cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Suspect {
     /// The cause.
     pub cause: String,
-    /// What it claims.
+    /// The claim about it.
     pub claim: String,
-    /// The part of claim and evidence that says how large the cost was when it was suspected.
+    /// The part of claim and evidence that states the size of the overhead when it was suspected.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub size: String,
-    /// What speaks for it.
+    /// Evidence for it.
     pub evidence: Vec<String>,
-    /// How likely it is.
+    /// Estimated likelihood.
     pub likelihood: f64,
-    /// What to do.
+    /// Advice to the user.
     pub advice: String,
-    /// What that costs.
+    /// What following the advice costs.
     pub price: String,
-    /// The metric that it is about.
+    /// The affected metric.
     pub metric: String,
-    /// What is tried, in words; or why nothing is.
+    /// The test in words, or why there is none.
     pub tried: String,
-    /// Whether it is switched on outside rather than off inside.
+    /// Whether the cause is switched on outside rather than off inside.
     pub is_outside: bool,
 }
 
 impl ArmSpec {
-    /// An arm that changes nothing of the command and is for nothing but itself.
+    /// Creates an arm without a role that leaves the command unchanged.
     pub fn new(id: ArmId, driver: impl Into<String>, settings: Params) -> Self {
         Self {
             id,
@@ -141,7 +142,7 @@ impl ArmSpec {
         }
     }
 
-    /// The same, asked for by name.
+    /// Marks the arm as explicitly requested.
     #[must_use]
     pub fn required(self) -> Self {
         Self {
@@ -150,7 +151,7 @@ impl ArmSpec {
         }
     }
 
-    /// The settings with change and purpose among them, as stores and dossiers have them.
+    /// Returns the settings including change and role, as stores and dossiers have them.
     pub fn stored_settings(&self) -> Params {
         let mut settings = self.settings.clone();
         let mut put = |name: &str, value: Option<Value>| {
@@ -212,7 +213,7 @@ fn list(texts: impl Iterator<Item = String>) -> Value {
     Value::List(texts.map(Value::Text).collect())
 }
 
-/// The list, if there is anything in it.
+/// Returns the list, if it is not empty.
 fn listed(texts: impl Iterator<Item = String>) -> Option<Value> {
     match list(texts) {
         Value::List(texts) if texts.is_empty() => None,
@@ -220,7 +221,7 @@ fn listed(texts: impl Iterator<Item = String>) -> Option<Value> {
     }
 }
 
-/// An arm as stores have it.
+/// Stored form of an arm.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     id: ArmId,
@@ -279,7 +280,7 @@ impl TryFrom<Stored> for ArmSpec {
         };
         let (place, title) = (taken("rung"), taken("title"));
         let role = Role {
-            asked: metric.map(|metric| Asked {
+            asked: metric.map(|metric| WhyQuestion {
                 argv: texts(argv),
                 carried,
                 metric: metric.to_string(),
@@ -326,7 +327,7 @@ fn texts(value: Option<Value>) -> Vec<String> {
 }
 
 impl CommandChange {
-    /// What is run in the arm where a workload asks for `recipe`. What runs on the host stays as it is.
+    /// Returns `recipe` with the arm's changes applied. Parts that run on the host stay as they are.
     #[must_use]
     pub fn laid_into(&self, recipe: &Recipe, path: Option<Path>) -> Recipe {
         let mut recipe = recipe.clone();
@@ -364,7 +365,7 @@ impl CommandChange {
         call.args.0.extend(self.changed(command).to_probe().args.0);
     }
 
-    /// The command as it is run in the arm.
+    /// Returns the command as run in the arm.
     #[must_use]
     pub fn changed(&self, mut command: CommandCall) -> CommandCall {
         if !self.argv.is_empty() {
@@ -377,7 +378,7 @@ impl CommandChange {
         if let Some(directory) = &self.directory {
             command.directory = Some(directory.clone());
         }
-        // What a client of it prints is read, not what a server prints.
+        // If there is a client, its output is read and not the server's.
         let is_read = command.pick.is_some() && command.client.is_none();
         let is_free = !is_read && !command.observe;
         if let Some(stdout) = self.stdout.filter(|_| is_free) {
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn change_and_purpose_are_stored_among_the_settings_and_read_from_there() {
+    fn change_and_role_roundtrip_through_settings() {
         let stored = r#"{"id":"docker","driver":"docker","settings":{"command.argv":["work"],"command.before":"run-1","command.carried":["all of it"],"command.causes":["{\"cause\":\"a.b\",\"claim\":\"c\",\"evidence\":[],\"likelihood\":0.9,\"advice\":\"\",\"price\":\"\",\"metric\":\"m\",\"tried\":\"t\",\"is_outside\":false}"],"command.cold":["/data"],"command.directory":"/srv","command.host_files":["/bin:/bin:ro"],"command.left_out":1,"command.metric":"command.wall.time","command.of":"box","command.prefix":["nice"],"command.program":"/bin/work","command.rung":2,"command.seen":"{\"command.threads\":\"2\"}","command.stdout":"console","command.title":"a filter","command.variables":["A=1"],"cpus":0.5},"required":true}"#;
         let spec: ArmSpec = serde_json::from_str(stored).unwrap();
         assert_eq!(spec.settings, Params::new().with("cpus", 0.5));
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_reaches_the_command_in_the_arm_and_nothing_else() {
+    fn change_applies_only_to_command_in_the_arm() {
         let change = arm().change;
         let command = || CommandCall::new("entry", ["sleep", "1"]).to_probe();
         let argv = |call: &ProbeCall| CommandCall::from_args(&call.args).unwrap().argv;

@@ -1,13 +1,13 @@
-//! Lists of allowed system calls as data: their notation, and Docker's own lists.
+//! Lists of allowed syscalls as data: the notation, and Docker's default lists.
 //!
-//! The notation stands in the header of `docker-20.10.txt`. Conditions about the machine and the kept capabilities are
-//! decided here; conditions about a call's arguments are left for whoever makes a filter of the list. The built-in
-//! container and the OCI runtimes' specification read the same lists, so that both filter the same calls.
-//! What it cannot see: which numbers names have, and which names a machine does not know.
+//! The notation is described in the header of `docker-20.10.txt`. Conditions on the machine and on the kept
+//! capabilities are evaluated here; conditions on a call's arguments are left to the code that builds the filter. The
+//! built-in container and the OCI runtimes' specification read the same lists, so both filter the same syscalls.
+//! Limits: does not know the numbers of syscalls, or which names a machine lacks.
 
 use crate::launch::DockerRelease;
 
-/// The default list of a release of Docker.
+/// Returns the default list of a Docker release.
 pub fn of_docker(release: DockerRelease) -> &'static str {
     match release {
         DockerRelease::V20 => include_str!("call_list/docker-20.10.txt"),
@@ -16,54 +16,54 @@ pub fn of_docker(release: DockerRelease) -> &'static str {
     }
 }
 
-/// What the filter answers.
+/// Action of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// The call goes through.
+    /// The call is allowed.
     Allow,
     /// The call fails with this error number.
     Errno(u16),
 }
 
-/// A condition about an argument: the argument, masked, equals a value; all 64 bits.
+/// A condition on an argument: all 64 bits, masked, equal a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArgumentTest {
-    /// Position, 0 to 5.
+    /// Position of the argument, 0 to 5.
     pub index: u32,
-    /// Bits that count.
+    /// Bits to compare.
     pub mask: u64,
-    /// What they must be.
+    /// Their required value.
     pub value: u64,
 }
 
-/// What a list's conditions are decided by.
+/// Properties of the machine that decide a list's conditions.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine<'a> {
-    /// Names of the capabilities that are kept.
+    /// Names of the kept capabilities.
     pub capabilities: &'a [String],
-    /// The kernel's release.
+    /// The kernel release.
     pub kernel: &'a str,
 }
 
-/// Where a list is wrong.
+/// An error in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListError {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: String,
 }
 
 /// One line of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// What happens to its calls.
+    /// Action for its calls.
     pub action: Action,
-    /// If all of these hold.
+    /// Conditions that must all hold.
     pub tests: Vec<ArgumentTest>,
-    /// Whether its conditions hold on the machine.
+    /// Whether its conditions on the machine hold.
     pub applies: bool,
-    /// Its calls, with spaces between them.
+    /// Its calls, separated by spaces.
     pub names: &'a str,
 }
 
@@ -131,10 +131,10 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Reads a list: its lines with what the machine decides of them.
+/// Parses a list and evaluates its conditions on the machine.
 ///
 /// # Errors
-/// The first line that cannot be read.
+/// Returns the first line that cannot be parsed.
 pub fn read<'a>(text: &'a str, machine: Machine<'_>) -> Result<Vec<Line<'a>>, ListError> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_list_of_dockers_can_be_read_whatever_is_kept() {
+    fn docker_call_lists_parse_for_any_capabilities() {
         let all = crate::launch::CAPABILITIES.map(str::to_owned);
         for (_, release) in DockerRelease::ALL {
             for capabilities in [&all[..], &[]] {

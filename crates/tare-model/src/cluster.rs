@@ -1,9 +1,8 @@
-//! What the programs of a cluster are told of it: which node they run on, where the others are, and which
-//! folder all of them share.
+//! Describes a cluster to the programs that run in it: their node, the addresses of all nodes and the shared folder.
 //!
-//! The engine lays a [`ClusterView`] into the arguments of every call of a cluster, and the probe `command`
-//! puts its parts in place of the placeholders below. Nodes are numbered from 1, and node 1 is the one on which
-//! the client runs. Addresses are written as numbers everywhere, so that no node needs a name service.
+//! The engine puts a [`ClusterView`] into the arguments of every call of a cluster, and the probe `command`
+//! substitutes its parts for the placeholders below. Nodes are numbered from 1, and the client runs on node 1.
+//! Addresses are always numeric, so that no node needs a name service.
 
 use std::net::IpAddr;
 
@@ -11,26 +10,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::params::Params;
 
-/// The argument of a call that holds the view as JSON.
+/// Name of the argument that holds the view as JSON.
 const VIEW: &str = "cluster";
 
-/// Stands for the number of the node on which the program runs, from 1.
+/// Placeholder for the number of the program's node, from 1.
 pub const NODE: &str = "{node}";
-/// Stands for the number of nodes.
+/// Placeholder for the number of nodes.
 pub const NODES: &str = "{nodes}";
-/// Stands for the addresses of all nodes in their order, with commas.
+/// Placeholder for the addresses of all nodes, in order, separated by commas.
 pub const ADDRESSES: &str = "{addresses}";
-/// Stands for the smallest network in which all nodes are, such as `10.0.0.0/30`.
+/// Placeholder for the smallest network that contains all nodes, such as `10.0.0.0/30`.
 pub const SUBNET: &str = "{subnet}";
-/// Stands for the folder that every node has at this path.
+/// Placeholder for the folder that every node has at this path.
 pub const SHARED: &str = "{shared}";
-/// Stands for a file in the program's own folder with one line a node, `ADDRESS slots=SLOTS`.
+/// Placeholder for a file in the program's folder with one line per node, `ADDRESS slots=SLOTS`.
 pub const HOSTFILE: &str = "{hostfile}";
 
-/// The name of that file.
+/// Name of that file.
 pub const HOSTFILE_NAME: &str = "hostfile";
 
-/// The name of a node, from 1.
+/// Returns the name of a node, numbered from 1.
 pub fn node_name(number: u32) -> String {
     format!("node-{number}")
 }
@@ -38,42 +37,43 @@ pub fn node_name(number: u32) -> String {
 /// A cluster as one of its nodes sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterView {
-    /// The number of this node, from 1.
+    /// Number of this node, from 1.
     pub node: u32,
-    /// Where each node reaches the others, in their order.
+    /// Addresses at which the nodes reach each other, in node order.
     pub addresses: Vec<IpAddr>,
-    /// How many processes each node takes.
+    /// Number of processes that each node takes.
     pub slots: u32,
-    /// The folder that every node has at this path; `None` where the environment has none.
+    /// Folder that every node has at this path; `None` if the environment has none.
     pub shared: Option<String>,
 }
 
 impl ClusterView {
-    /// Arguments with this view in them.
+    /// Adds this view to arguments.
     #[must_use]
     pub fn laid_into(&self, args: Params) -> Params {
         let json = serde_json::to_string(self).expect("texts and numbers are always JSON");
         args.with(VIEW, json)
     }
 
-    /// The view that arguments hold, if they hold one.
+    /// Reads the view from arguments, if they contain one.
     ///
     /// # Errors
-    /// What is not understood.
+    /// Returns the parse error.
     pub fn from_args(args: &Params) -> Result<Option<Self>, String> {
         args.text(VIEW)
             .map(|text| serde_json::from_str(text).map_err(|error| format!("`{VIEW}`: {error}")))
             .transpose()
     }
 
-    /// The content of the hostfile, in the form that Open MPI reads.
+    /// Returns the content of the hostfile in Open MPI's format.
     pub fn hostfile(&self) -> String {
         self.addresses.iter().fold(String::new(), |lines, address| {
             lines + &format!("{address} slots={}\n", self.slots)
         })
     }
 
-    /// The smallest network that holds every address, as `ADDRESS/BITS`. Addresses of two families have none.
+    /// Returns the smallest network that contains every address, as `ADDRESS/BITS`; `None` for mixed address
+    /// families.
     pub fn subnet(&self) -> Option<String> {
         let bits = |address: &IpAddr| match address {
             IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
@@ -98,7 +98,7 @@ impl ClusterView {
         Some(format!("{network}/{common}"))
     }
 
-    /// What the placeholders stand for, but for the hostfile, whose place the node knows.
+    /// Returns the values of the placeholders except the hostfile, whose path only the node knows.
     pub fn blanks(&self) -> Vec<(&'static str, String)> {
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
         let mut blanks = vec![

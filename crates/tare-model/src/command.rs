@@ -1,7 +1,7 @@
-//! A program that is run as a trial, and what it left: the arguments and the result of the probe `command`.
+//! Arguments and result of the probe `command`, which runs a program as a trial.
 //!
-//! Workloads around other people's tools say with a [`CommandCall`] what to run and read from a
-//! [`CommandReport`] what came of it. Nothing passes through a shell: arguments are a list.
+//! Workloads that wrap third-party tools describe the program with a [`CommandCall`] and read its result from a
+//! [`CommandReport`]. No shell is involved: arguments are a list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -12,27 +12,27 @@ use crate::outcome::{Bytes, Exit};
 use crate::params::Params;
 use crate::recipe::ProbeCall;
 
-/// The name of the probe that runs a program.
+/// Name of the probe that runs a program.
 pub const COMMAND_PROBE: &str = "command";
 
-/// The argument of the probe that holds the call as JSON.
+/// Name of the probe's argument that holds the call as JSON.
 const CALL: &str = "call";
 
-/// Stands in arguments and files for the address of the other end of a pair; in the server's own, for the address
-/// on which it is to listen.
+/// Placeholder in arguments and files for the address of the other end of a pair; in the server's own, for the
+/// address to listen on.
 pub const ADDRESS: &str = "{address}";
-/// The argument that says how long a server may take until it listens, milliseconds.
+/// The argument with the time that a server may take until it listens, milliseconds.
 pub const READY_MS: &str = "ready_ms";
-/// Stands in arguments and files for the port of a pair's server.
+/// Placeholder in arguments and files for the port of a pair's server.
 pub const PORT: &str = "{port}";
-/// Stands in arguments and files of a pair's server for the address on which it is to listen.
+/// Placeholder in arguments and files of a pair's server for the address to listen on.
 pub const BIND: &str = "{bind}";
-/// Stands in arguments and files for the fresh folder in which the program is started.
+/// Placeholder in arguments and files for the fresh folder that the program starts in.
 pub const FOLDER: &str = "{folder}";
-/// All that is filled in.
+/// All placeholders that are replaced.
 pub const PLACEHOLDERS: [&str; 4] = [ADDRESS, PORT, BIND, FOLDER];
 
-/// Over what a program serves.
+/// Transport protocol of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -46,114 +46,114 @@ pub enum Transport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stdout {
-    /// Through a pipe into the report.
+    /// Into the report, through a pipe.
     #[default]
     Kept,
     /// To `/dev/null`.
     Discarded,
-    /// To wherever the first process of the environment writes, as the output of a container's own program
-    /// does: through an engine's pipe, log driver or terminal. Nothing of it is in the report.
+    /// To where the first process of the environment writes, like the output of a container's main program: through
+    /// the engine's pipe, log driver or terminal. The report contains none of it.
     Console,
 }
 
 /// A number in a program's output that is the value of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pick {
-    /// A regular expression; its first group, else the whole match, is the number. Which of several matches
-    /// count is the workload's to say.
+    /// A regular expression; the number is its first group, or else the whole match. The workload decides which of
+    /// several matches count.
     pub pattern: String,
-    /// Whether a larger number is the better one.
+    /// Whether larger is better.
     #[serde(default)]
     pub more_is_better: bool,
-    /// The metric that it is the value of, where it is not just a number of the user's.
+    /// The metric of the value, if it is not just a number chosen by the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
 }
 
-/// A program to be run.
+/// A program to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches that have nothing to do with each other"
 )]
 pub struct CommandCall {
-    /// The program, by its name on the search path or by its path, and its arguments. Placeholders
-    /// ([`ADDRESS`], [`BIND`], [`PORT`], [`FOLDER`]) are replaced.
+    /// The program, by name on the search path or by path, and its arguments. Placeholders ([`ADDRESS`], [`BIND`],
+    /// [`PORT`], [`FOLDER`]) are replaced.
     pub argv: Vec<String>,
-    /// Environment variables that are set in addition.
+    /// Additional environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
-    /// Files that are written into the fresh folder before the program is started, by name. Placeholders are
-    /// replaced in them as well.
+    /// Files written to the fresh folder before the program starts, by name. Placeholders in them are replaced as
+    /// well.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// What it reads from standard input; nothing (`/dev/null`) for `None`.
+    /// Text for its stdin; `/dev/null` if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// Where its standard output goes.
+    /// Where its stdout goes.
     #[serde(default)]
     pub stdout: Stdout,
-    /// Files of the fresh folder that come back with the report, by name; one that does not exist is left out.
+    /// Files of the fresh folder to return with the report, by name; missing ones are omitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<String>,
-    /// Where it is started, if not in the fresh folder.
+    /// Working directory, if not the fresh folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// Exit statuses other than 0 that are no failure.
+    /// Exit statuses other than 0 that are not failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerated: Vec<i32>,
     /// For the server of a pair: it has started when it listens on [`PORT`], which the agent chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listens: Option<Transport>,
-    /// A file from which it reads its standard input, instead of `stdin`.
+    /// File to use as stdin instead of `stdin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin_file: Option<String>,
     /// Whether it gets `variables` only, and none of the agent's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clean: bool,
-    /// Whether its processes are looked at while it runs ([`Seen`]): costs it a little time.
+    /// Whether its processes are observed while it runs ([`ProcessSamples`]); slows it down slightly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe: bool,
-    /// Whether its output is sent to the host while it runs ([`Reply::Printed`](crate::wire::Reply::Printed)): it passes
-    /// through the agent then, wherever it goes on to.
+    /// Whether its output is sent to the host while it runs ([`Reply::Printed`](crate::wire::Reply::Printed)). The
+    /// output then passes through the agent, wherever it goes afterwards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub streams_output: bool,
-    /// Whether what it prints is stored although nothing is read from it; for those who store.
+    /// Whether its output is stored although no value is read from it; for the code that stores.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_output: bool,
-    /// Files whose pages are dropped from the cache before it is started, and outside of its time; one that is not
-    /// there is passed over.
+    /// Files whose pages are dropped from the page cache before it starts, outside the timed region; missing ones are
+    /// skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cold: Vec<String>,
-    /// Which number of its output is wanted; comes back with the report for those who read it.
+    /// The number to read from its output; returned with the report for the code that reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
-    /// How it is stopped on its way and goes on again; `None` for a program that runs to its end in one go.
+    /// How it is stopped and continued in slices; `None` for a program that runs uninterrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_slices: Option<InSlices>,
-    /// How many times it runs, one run after another, each in a fresh folder; once for `None`. Of several the report
-    /// has the mean time and use of a run, and all else of the last.
+    /// Number of runs, one after another, each in a fresh folder; `None` means one. Of several, the report has the
+    /// mean time and resource usage of a run, and everything else from the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<NonZeroU32>,
-    /// Whether a run that is ended at its limit counts as one that took at least so long; for those who read it.
+    /// Whether a run killed at its limit counts as one that took at least that long; for the code that reads it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
-    /// For a server: the client on the host that asks it, as JSON. It is the host's business; no agent reads it.
+    /// For a server: the client on the host that queries it, as JSON. Only the host reads this, never an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
 }
 
-/// How a program that computes is cut: it runs for a slice, with all its processes, and is stopped until its next
-/// turn; where no turns are taken, for twice as long as it ran.
+/// How a computing program is sliced: it runs for a slice, with all its processes, and is stopped until its next
+/// turn; without alternation, for twice as long as it ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InSlices {
-    /// What a slice aims at, nanoseconds.
+    /// Target length of a slice, nanoseconds.
     pub ns: u64,
-    /// Whether one processor is all that it uses, so that it can be bound to the one of its block.
+    /// Whether it uses only one processor, so that it can be pinned to that of its block.
     pub one_processor: bool,
 }
 
-/// What a program has to do with the world outside of it, which does not stop with it.
+/// A program's connection to the outside that does not stop with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tie {
@@ -163,48 +163,48 @@ pub enum Tie {
     Timer,
     /// A terminal was open.
     Terminal,
-    /// One of its processes began a session of its own.
+    /// One of its processes started a new session.
     Session,
-    /// It is told when it goes on: it has a handler for SIGCONT.
+    /// It notices when it is continued: it has a handler for SIGCONT.
     Continued,
     /// One of its processes was stopped by another.
     Stopped,
 }
 
-/// What was seen of a program's processes while it ran, by looking every few milliseconds.
+/// Observations of a program's processes while it ran, sampled every few milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
-    /// The most threads at once, of all its processes together.
+pub struct ProcessSamples {
+    /// Maximum number of threads at once, over all its processes.
     pub threads: u32,
-    /// The most processes at once.
+    /// Maximum number of processes at once.
     pub processes: u32,
     /// Files mapped as code into any of them.
     pub mapped: BTreeSet<String>,
-    /// Regular files that any of them had open, by path; those that were removed meanwhile are left out.
+    /// Regular files that any of them had open, by path, without those removed meanwhile.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub opened: BTreeSet<String>,
-    /// Those of them that were only read.
+    /// The files in `opened` that were only read.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub read: BTreeSet<String>,
-    /// The most bytes at once of the files in `/dev/shm` that any of them had open or mapped, also of those that
-    /// were removed meanwhile.
+    /// Maximum size at once of the files in `/dev/shm` that any of them had open or mapped, bytes, including files
+    /// removed meanwhile.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub shared_memory_bytes: u64,
-    /// How long it was looked at, nanoseconds.
+    /// Observed time, nanoseconds.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub watched_ns: u64,
-    /// How much of that began with a look at which none of its threads ran or was ready to.
+    /// Part of it that began with a sample in which none of its threads was running or runnable.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub idle_ns: u64,
-    /// What does not stop when it does.
+    /// Connections to the outside that do not stop when it does.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub ties: BTreeSet<Tie>,
-    /// Lines of `/proc/<pid>/status` of its first process that tell how it was treated, by name.
+    /// Lines of `/proc/<pid>/status` of its first process that show how it was treated, by name.
     pub status: BTreeMap<String, String>,
-    /// The file that its first process executed, of several the last.
+    /// The file that its first process executed; the last one of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed: Option<String>,
-    /// SHA-256 of files of `mapped` and `read`, of those that are not large, as hexadecimal digits.
+    /// SHA-256 of the files in `mapped` and `read` that are not large, as hexadecimal digits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sha256: BTreeMap<String, String>,
 }
@@ -218,7 +218,7 @@ fn is_nothing(number: &u64) -> bool {
 }
 
 impl CommandCall {
-    /// A call of `program` with `arguments`.
+    /// Creates a call of `program` with `arguments`.
     pub fn new<T: Into<String>>(program: &str, arguments: impl IntoIterator<Item = T>) -> Self {
         let mut argv = vec![program.to_owned()];
         argv.extend(arguments.into_iter().map(Into::into));
@@ -228,21 +228,21 @@ impl CommandCall {
         }
     }
 
-    /// The same with a file in its folder.
+    /// Adds a file to its folder.
     #[must_use]
     pub fn with_file(mut self, name: &str, text: impl Into<String>) -> Self {
         self.files.insert(name.to_owned(), text.into());
         self
     }
 
-    /// The same with an environment variable.
+    /// Adds an environment variable.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.insert(name.to_owned(), value.into());
         self
     }
 
-    /// As a call of the probe.
+    /// Converts it to a call of the probe.
     pub fn to_probe(&self) -> ProbeCall {
         let json = serde_json::to_string(self).expect("texts and numbers are always JSON");
         ProbeCall {
@@ -251,10 +251,10 @@ impl CommandCall {
         }
     }
 
-    /// From the arguments of the probe.
+    /// Reads the call from the arguments of the probe.
     ///
     /// # Errors
-    /// What is missing or not understood.
+    /// Returns what is missing or cannot be parsed.
     pub fn from_args(args: &Params) -> Result<Self, String> {
         let text = args
             .text(CALL)
@@ -268,12 +268,12 @@ impl CommandCall {
     }
 }
 
-/// What a program left.
+/// The result of running a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandReport {
-    /// The arguments with which it was run, placeholders replaced.
+    /// The arguments it ran with, placeholders replaced.
     pub argv: Vec<String>,
-    /// The file that was executed.
+    /// The executed file.
     pub program: String,
     /// How it ended.
     pub exit: Exit,
@@ -284,30 +284,30 @@ pub struct CommandReport {
     /// Whether more was written than is kept.
     #[serde(default)]
     pub is_cut: bool,
-    /// The files asked for that exist.
+    /// The requested files that exist.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Bytes>,
-    /// Between the request to start it and its end, nanoseconds on the monotonic clock, without the time in which
-    /// it was stopped; the mean of several runs.
+    /// Time from the request to start it to its end, nanoseconds on the monotonic clock, excluding time in which it
+    /// was stopped; the mean of several runs.
     pub wall_ns: u64,
-    /// How often it was stopped.
+    /// Number of times it was stopped.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub stops: u64,
-    /// What it and those of its children that it reaped used, by name: `user_ns`, `sys_ns`, `max_rss_bytes`,
-    /// `minflt`, `majflt`, `inblock` and `oublock` (blocks of 512 bytes), `nvcsw`, `nivcsw`; and `permitted_cpus`, the processors on which affinity and quota
-    /// let it run. Absent where the system does not tell.
+    /// Resource usage of the program and the children that it reaped, by name: `user_ns`, `sys_ns`, `max_rss_bytes`,
+    /// `minflt`, `majflt`, `inblock` and `oublock` (blocks of 512 bytes), `nvcsw`, `nivcsw`; and `permitted_cpus`,
+    /// the processors that affinity and quota allow it. Absent if the system does not report it.
     #[serde(default)]
     pub usage: BTreeMap<String, f64>,
-    /// Processes that it had left running when it ended, and that were ended then.
+    /// Number of processes that it left running; they were ended then.
     #[serde(default)]
     pub left_running: u32,
-    /// What was seen of it while it ran, if that was asked for.
+    /// Observations while it ran, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen: Option<Seen>,
-    /// The call's own.
+    pub seen: Option<ProcessSamples>,
+    /// `pick` of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
-    /// The call's own.
+    /// `tolerated` of the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerated: Vec<i32>,
 }
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_survives_the_way_through_the_probes_arguments() {
+    fn command_call_roundtrips_through_probe_arguments() {
         let call = CommandCall::new("fio", ["--filename=a b", "it's"])
             .with_file("job", "x\n")
             .with_variable("A", "1");

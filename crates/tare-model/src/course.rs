@@ -1,4 +1,4 @@
-//! How trials went from beginning to end: what a program told second by second, or request by request.
+//! Progress of trials from beginning to end, as a program reported it second by second or request by request.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,22 +6,22 @@ use crate::params::Params;
 use crate::recipe::Path;
 use crate::unit::Unit;
 
-/// The way of one trial.
+/// Progress of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Course {
-    /// The metric whose values these are.
+    /// Metric of the values.
     pub metric: &'static str,
-    /// Their unit.
+    /// Unit of the values.
     pub unit: Unit,
-    /// What one step is of: `s` or `request`.
+    /// Unit of a step: `s` or `request`.
     pub axis: &'static str,
-    /// How long a step is on the axis.
+    /// Length of a step on the axis.
     pub step: f64,
-    /// One for each step, in their order.
+    /// One value per step, in order.
     pub values: Vec<f64>,
 }
 
-/// The trials of one workload from beginning to end, in each arm.
+/// Progress of one workload's trials, in each arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierCourse {
     /// Workload.
@@ -30,27 +30,27 @@ pub struct DossierCourse {
     pub params: Params,
     /// Path of a two-ended workload.
     pub path: Option<Path>,
-    /// The metric whose values these are.
+    /// Metric of the values.
     pub metric: String,
     /// Unit of the values.
     pub unit: String,
-    /// What the steps are of.
+    /// Unit of the steps.
     pub axis: String,
     /// The arms in which it was measured, in the study's order.
     pub arms: Vec<CourseArm>,
-    /// What was published of such trials.
+    /// Published courses of such trials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedCourse>,
 }
 
-/// The way of one published trial.
+/// Progress of one published trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedCourse {
-    /// The arm that it corresponds to.
+    /// The corresponding arm.
     pub arm: String,
-    /// Where it stands in the publication.
+    /// Where it appears in the publication.
     pub at: String,
-    /// Where each step ends on the axis, and its value in the course's unit.
+    /// End of each step on the axis, and its value in the course's unit.
     pub points: Vec<[f64; 2]>,
 }
 
@@ -59,21 +59,21 @@ pub struct PublishedCourse {
 pub struct CourseArm {
     /// The arm.
     pub arm: String,
-    /// Its steps, in their order.
+    /// The steps, in order.
     pub points: Vec<CoursePoint>,
 }
 
 /// One step of all trials of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CoursePoint {
-    /// Where the step ends on the axis.
+    /// End of the step on the axis.
     pub at: f64,
-    /// How many trials got so far.
+    /// Number of trials that got this far.
     pub trials: u32,
     /// The median of these trials.
     pub typical: f64,
-    /// The least of them.
+    /// The minimum of these trials.
     pub least: f64,
-    /// The greatest of them.
+    /// The maximum of these trials.
     pub greatest: f64,
 }

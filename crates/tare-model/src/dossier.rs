@@ -1,7 +1,7 @@
-//! The dossier: everything that a run found out, as reports draw it and `--json` prints it.
+//! The dossier: all results of a run, as rendered by reports and printed by `--json`.
 //!
-//! Version 1. Fields may be added, never renamed. A ratio above 1 always means that the arm costs more,
-//! whatever the direction of the metric. Absent numbers are `null` with a reason beside them, never 0.
+//! Version 1. Fields may be added, never renamed. A ratio above 1 always means that the arm costs more, whatever the
+//! direction of the metric. Missing numbers are `null` with a reason next to them, never 0.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ pub use published::{
     DossierOwnNumbers, DossierPublication, DossierPublished,
 };
 
-/// The dossier's version.
+/// Version of the dossier's format.
 pub const DOSSIER_VERSION: u32 = 1;
 
-/// A point with its interval.
+/// An estimate with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// Estimate.
@@ -37,13 +37,13 @@ pub struct Span {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Confidence level; absent where it is the run's 0.95.
+    /// Confidence level; absent if it is the run's 0.95.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
 }
 
 impl Span {
-    /// With the run's own level.
+    /// Creates a span at the run's level.
     pub const fn new(low: f64, point: f64, high: f64) -> Self {
         Self {
             point,
@@ -59,7 +59,7 @@ impl Span {
 pub struct DossierStudy {
     /// Its name.
     pub id: String,
-    /// One line for people.
+    /// One-line title.
     pub title: String,
     /// Seed.
     pub seed: u64,
@@ -80,33 +80,33 @@ pub struct DossierArm {
     pub baseline: bool,
     /// Whether it could be measured.
     pub available: bool,
-    /// Why not.
+    /// Why it could not be measured.
     pub reason: Option<String>,
-    /// The command or change that would fix it.
+    /// The command or change that fixes this.
     #[serde(default)]
     pub fix: Option<String>,
     /// Settings as given.
     pub settings: Params,
-    /// What was found out about it.
+    /// Facts collected about it.
     pub facts: Facts,
-    /// Hash of the agent that ran inside.
+    /// Hash of the agent that ran in it.
     pub agent_sha256: Option<String>,
 }
 
-/// One metric of one arm against the baseline.
+/// One metric of one arm compared with the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierCell {
     /// The arm.
     pub arm: String,
-    /// What it is compared with.
+    /// The arm that it is compared with.
     pub baseline: String,
     /// The workload.
     pub workload: String,
     /// Its parameters.
     pub params: Params,
-    /// Instances at once.
+    /// Number of concurrent instances.
     pub instances: u32,
-    /// Where the instances ran, `processes` or `environments`; absent where one ran as it is.
+    /// Where the instances ran, `processes` or `environments`; absent for a single instance started directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
     /// Path of a two-ended workload.
@@ -117,20 +117,20 @@ pub struct DossierCell {
     pub revision: u32,
     /// Unit of `base`, `env` and `difference`.
     pub unit: String,
-    /// Which direction is the better one.
+    /// Which direction is better.
     pub better: Better,
-    /// Which in-trial summary this is.
+    /// The in-trial summary used.
     pub summary: Summary,
-    /// Blocks that entered.
+    /// Number of blocks used.
     pub n_blocks: u32,
-    /// Whether the arms took turns slice by slice in these blocks; they ran whole trials otherwise.
+    /// Whether the arms were interleaved in slices in these blocks; otherwise they ran whole trials.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_turn: bool,
     /// The baseline's value (pseudo-median over blocks).
     pub base: Option<Span>,
     /// The arm's value.
     pub env: Option<Span>,
-    /// Cost as a ratio; `null` where there are too few blocks.
+    /// Overhead as a ratio; `null` if there are too few blocks.
     pub ratio: Option<Span>,
     /// The arm minus the baseline, in `unit`.
     pub difference: Option<Span>,
@@ -144,50 +144,51 @@ pub struct DossierCell {
     pub p: Option<f64>,
     /// Benjamini–Hochberg q over the report's family.
     pub q: Option<f64>,
-    /// The margin that the verdict used.
+    /// The margin used for the verdict.
     pub margin: f64,
-    /// What it shows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Minimum detectable effect as a fraction; given where the verdict is `inconclusive`.
+    /// Minimum detectable effect as a fraction; given if the verdict is `inconclusive`.
     pub mde: Option<f64>,
-    /// Further blocks that the wanted precision would need, where it was missed.
+    /// Number of further blocks needed for the requested precision, if it was missed.
     #[serde(default)]
     pub further_blocks: Option<u32>,
-    /// Diagnostics that fell out, by id: `drifting-effect`, `fragile`, `autocorrelated`, …
+    /// Diagnostics that were raised, by id: `drifting-effect`, `fragile`, `autocorrelated`, …
     pub flags: Vec<Flag>,
-    /// The blocks that entered, in order: what every number above is made of. Left out where there are none, more than
-    /// 5 000, or an earlier version made the dossier.
+    /// The blocks used, in order: the data behind every number above. Omitted if there are none, more than 5 000, or
+    /// if an earlier version wrote the dossier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<DossierBlock>,
 }
 
-/// What one block says of one cell.
+/// One block's values for a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DossierBlock {
     /// Its number, from 0.
     pub block: u32,
-    /// The arm's place in the order of this block, from 0.
+    /// The arm's position in the order of this block, from 0.
     pub position: u32,
-    /// The launch of the arms that it belongs to, from 0.
+    /// The launch of the arms, from 0.
     pub launch: u32,
     /// The baseline's value, in the cell's unit.
     pub base: f64,
-    /// The arm's value, likewise.
+    /// The arm's value, in the cell's unit.
     pub env: f64,
-    /// What the baseline's first copy left by itself, where `base` stands for two, whose middle scatters less.
+    /// The value of the baseline's first copy alone, if `base` is the middle of two copies, which scatters less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_alone: Option<f64>,
-    /// What the arm left by itself, where `env` is the baseline's value times the ratio of arms that took turns.
+    /// The arm's measured value, if `env` is the baseline's value times the ratio of interleaved arms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_alone: Option<f64>,
-    /// By how much the two differences of the block lie apart, where the arm is compared with both copies of the
-    /// baseline: ln(arm/first) − ln(arm/second), of values. Their middle is ln(env/base).
+    /// Distance between the two differences of the block, if the arm is compared with both copies of the baseline:
+    /// ln(arm/first) − ln(arm/second), of values. Their middle is ln(env/base).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<f64>,
 }
 
 impl DossierBlock {
-    /// One copy's reading of either side, baseline first, for where it matters how values are spread.
+    /// Returns the reading of a single copy on either side, baseline first; for uses in which the spread of values
+    /// matters.
     pub fn alone(&self) -> [f64; 2] {
         [
             self.base_alone.unwrap_or(self.base),
@@ -195,7 +196,7 @@ impl DossierBlock {
         ]
     }
 
-    /// Cost of the arm over cost of the baseline; `None` where a value is not above 0.
+    /// Returns the arm's cost over the baseline's; `None` if a value is not above 0.
     pub fn ratio(&self, better: Better) -> Option<f64> {
         if !(self.base > 0.0 && self.env > 0.0) {
             return None;
@@ -207,7 +208,7 @@ impl DossierBlock {
     }
 }
 
-/// One metric of one workload as more and more instances of it run at once.
+/// One metric of one workload with an increasing number of concurrent instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Concurrency {
     /// The workload.
@@ -222,11 +223,11 @@ pub struct Concurrency {
     pub metric: String,
     /// Unit of `value` and `worst`.
     pub unit: String,
-    /// Which direction is the better one.
+    /// Which direction is better.
     pub better: Better,
-    /// Unit of `throughput`; `null` where the metric is neither a time nor a rate.
+    /// Unit of `throughput`; `null` if the metric is neither a time nor a rate.
     pub throughput_unit: Option<String>,
-    /// The arms, baseline first, the A′ arm among them.
+    /// The arms, baseline first, including A′.
     pub arms: Vec<ConcurrencyArm>,
 }
 
@@ -237,56 +238,56 @@ pub struct ConcurrencyArm {
     pub arm: String,
     /// Whether it is the baseline.
     pub baseline: bool,
-    /// One point for each number of instances, the least first.
+    /// One point per number of instances, in ascending order.
     pub points: Vec<ConcurrencyPoint>,
-    /// Whether the cost against the baseline depends on the number of instances; `null` for the baseline and
-    /// where there is one number only.
+    /// Whether the overhead depends on the number of instances; `null` for the baseline and if there is only one
+    /// number.
     pub doubling: Option<Doubling>,
-    /// A law of scaling, as a summary; `null` below six different numbers.
+    /// A scaling law, as a summary; `null` below six different numbers.
     pub scaling: Option<Scaling>,
 }
 
-/// One number of instances in one arm. Each is the pseudo-median over blocks, with its interval.
+/// One arm with one number of instances. Each value is the pseudo-median over blocks, with its interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConcurrencyPoint {
-    /// Instances at once.
+    /// Number of concurrent instances.
     pub instances: u32,
-    /// Blocks that entered.
+    /// Number of blocks used.
     pub n_blocks: u32,
-    /// The mean over the instances: of times arithmetic, of rates harmonic.
+    /// Mean over the instances: arithmetic for times, harmonic for rates.
     pub value: Option<Span>,
-    /// The instance that fared worst.
+    /// The worst instance.
     pub worst: Option<Span>,
-    /// Each instance, in the order of their numbers; empty for one alone.
+    /// Each instance, in numerical order; empty for a single one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Span>,
-    /// Cost of an instance against that of one alone in the same arm and block; `null` without a series of 1.
+    /// Cost of an instance relative to a single one in the same arm and block; `null` without a series of 1.
     pub stretch: Option<Span>,
-    /// Jain's index of the instances' rates: 1 when all are equal, 1/N when one has everything.
+    /// Jain's index of the instances' rates: 1 if all are equal, 1/N if one has everything.
     pub fairness: Option<Span>,
     /// Sum of the instances' rates, in `throughput_unit`.
     pub throughput: Option<Span>,
-    /// Throughput against that of as many instances as if each were alone.
+    /// Throughput relative to that of the same number of instances if each ran alone.
     pub efficiency: Option<Span>,
-    /// From the first start to the last end, nanoseconds.
+    /// Time from the first start to the last end, nanoseconds.
     pub makespan_ns: Option<Span>,
-    /// The same against one instance alone in the same arm and block.
+    /// Makespan relative to that of a single instance in the same arm and block.
     pub makespan_stretch: Option<Span>,
-    /// From the first start to the last start, nanoseconds; `null` where the instances share no clock.
+    /// Time from the first start to the last start, nanoseconds; `null` if the instances share no clock.
     pub skew_ns: Option<Span>,
-    /// Share of the makespan in which all instances were at work; `null` where they share no clock.
+    /// Share of the makespan in which all instances were working; `null` if they share no clock.
     pub overlap: Option<Span>,
-    /// What is to be known about these trials.
+    /// Remarks on these trials.
     pub flags: Vec<Flag>,
 }
 
-/// What each doubling of the number of instances does to an arm's cost against the baseline: the slope of
-/// ln(ratio) on log2 of the number, by block (Theil–Sen), over blocks (Hodges–Lehmann), as a factor.
+/// Effect of each doubling of the number of instances on an arm's overhead: the slope of ln(ratio) on log2 of the
+/// number, by block (Theil–Sen), over blocks (Hodges–Lehmann), as a factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Doubling {
     /// Blocks that have every number of instances on both sides.
     pub n_blocks: u32,
-    /// The factor: above 1 the environment costs more, the more instances there are.
+    /// The factor: above 1, the overhead grows with the number of instances.
     pub ratio: Option<Span>,
     /// Its 90 % interval, for equivalence.
     pub ratio90: Option<Span>,
@@ -294,37 +295,37 @@ pub struct Doubling {
     pub p: Option<f64>,
     /// Benjamini–Hochberg q over the doublings of the arm.
     pub q: Option<f64>,
-    /// The margin that the verdict used.
+    /// The margin used for the verdict.
     pub margin: f64,
-    /// As that of a cell.
+    /// The verdict, as for a cell.
     pub verdict: Verdict,
 }
 
 /// X(N) = γN/(1 + α(N − 1) + βN(N − 1)) (Gunther 2007), or a simpler case of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
-    /// Whichever has the smallest corrected Akaike criterion.
+    /// The law with the smallest corrected Akaike criterion.
     pub law: ScalingLaw,
     /// Throughput of one instance, in `throughput_unit`.
     pub gamma: f64,
-    /// The share that is done one at a time.
+    /// The serialized share of the work.
     pub alpha: f64,
-    /// Its interval by bootstrap over blocks; `null` below ten blocks.
+    /// Its bootstrap interval over blocks; `null` below ten blocks.
     pub alpha_interval: Option<Span>,
-    /// The cost of agreeing with every other.
+    /// The cost of agreement between every two instances.
     pub beta: f64,
-    /// Its interval by bootstrap over blocks; `null` below ten blocks.
+    /// Its bootstrap interval over blocks; `null` below ten blocks.
     pub beta_interval: Option<Span>,
-    /// The number of instances beyond which throughput falls, if it is within 1.5 times of what was measured.
+    /// Number of instances beyond which throughput falls, if it is within 1.5 times of what was measured.
     pub peak: Option<f64>,
 }
 
-/// One remark of a diagnostic on a cell.
+/// A diagnostic's remark on a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flag {
-    /// The diagnostic.
+    /// Id of the diagnostic.
     pub id: String,
-    /// What it saw, with its numbers.
+    /// Its observation, with numbers.
     pub detail: String,
 }
 
@@ -333,15 +334,15 @@ pub struct Flag {
 pub struct DossierFailure {
     /// The arm.
     pub arm: String,
-    /// The workload; `null` where the whole arm is meant.
+    /// The workload; `null` if the whole arm is affected.
     pub workload: Option<String>,
-    /// How it is missing.
+    /// Kind of absence.
     pub kind: Absence,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How many trials it befell.
+    /// Number of trials affected.
     pub trials: u32,
-    /// What the reader can do.
+    /// Suggestion for the reader.
     #[serde(default)]
     pub hint: Option<String>,
 }
@@ -351,7 +352,7 @@ pub struct DossierFailure {
 pub struct DossierFinding {
     /// The cause.
     pub cause: String,
-    /// What was proved of it.
+    /// The result of testing it.
     pub status: Status,
     /// Indices into `cells`.
     pub cells: Vec<u32>,
@@ -361,18 +362,18 @@ pub struct DossierFinding {
     pub evidence: Vec<String>,
     /// The measured effect of switching the cause off.
     pub effect: Option<Span>,
-    /// What to do.
+    /// Advice to the user.
     pub advice: String,
-    /// What that costs in security or money.
+    /// What following it costs in security or money.
     pub price: String,
-    /// Which part of the whole cost goes when the cause is switched off, or comes when it is switched on outside;
-    /// 1 is all of it.
+    /// Share of the overhead that goes away when the cause is switched off, or appears when it is switched on
+    /// outside; 1 is all of it.
     #[serde(default)]
     pub share: Option<Span>,
-    /// The arm in which that was tried.
+    /// The arm that tested it.
     #[serde(default)]
     pub arm: Option<String>,
-    /// What was tried, or why nothing was.
+    /// The test in words, or why there was none.
     #[serde(default)]
     pub tried: Option<String>,
 }
@@ -380,46 +381,46 @@ pub struct DossierFinding {
 /// One step from the bare process to the whole environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierRung {
-    /// What it adds, in words.
+    /// The mechanism that it adds, in words.
     pub title: String,
     /// The arm that has everything up to this step.
     pub arm: String,
-    /// What it adds to the command, in the ladder's unit; `null` where it could not be measured.
+    /// Its addition to the command's value, in the ladder's unit; `null` if it could not be measured.
     pub adds: Option<Span>,
-    /// Why not, or what cannot be told apart.
+    /// Why it could not be measured, or what cannot be distinguished.
     pub note: Option<String>,
 }
 
-/// What each mechanism adds to the command.
+/// Contribution of each mechanism to the command's value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierLadder {
     /// The arm at its top.
     pub arm: String,
     /// The metric.
     pub metric: String,
-    /// Unit of everything here.
+    /// Unit of all values here.
     pub unit: String,
-    /// The bare process.
+    /// Value of the bare process.
     pub base: Option<Span>,
-    /// The whole environment.
+    /// Value of the whole environment.
     pub env: Option<Span>,
     /// The whole environment minus the bare process, paired by block.
     pub total: Option<Span>,
-    /// The steps, from the bottom.
+    /// The steps, bottom first.
     pub rungs: Vec<DossierRung>,
     /// The sum of the steps' estimates.
     pub sum: Option<f64>,
-    /// The sum with its interval, from drawing blocks again; from ten blocks on.
+    /// The sum with its bootstrap interval over blocks; needs ten blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_span: Option<Span>,
-    /// Whether the sum lies within the interval of the total.
+    /// Whether the sum is within the interval of the total.
     pub agrees: Option<bool>,
-    /// What no step takes apart, and why, a line each.
+    /// Mechanisms that no step separates, and why, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<String>,
 }
 
-/// A counter of the command on both sides, the median over trials.
+/// A counter of the command on both sides, as the median over trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierCounter {
     /// Its name.
@@ -430,34 +431,34 @@ pub struct DossierCounter {
     pub env: Option<f64>,
 }
 
-/// The question that `tare why` was asked, and its answer in a sentence.
+/// The question asked with `tare why`, and its answer in one sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierWhy {
     /// The command.
     pub command: Vec<String>,
-    /// The arm that was asked about.
+    /// The arm in question.
     pub arm: String,
-    /// The metric that was asked for.
+    /// The requested metric.
     pub metric: String,
-    /// How the command was carried there, a line each.
+    /// How the command was carried into the arm, one line each.
     pub carried: Vec<String>,
-    /// The answer in a word.
+    /// The answer as a word.
     pub outcome: WhyOutcome,
-    /// The headline, a sentence.
+    /// The headline, one sentence.
     pub answer: String,
-    /// How far the reason is known; `None` where there is nothing to explain.
+    /// How far the reason is known; `None` if there is nothing to explain.
     #[serde(default)]
     pub reason: Option<WhyReason>,
-    /// What stands below the headline, in order.
+    /// The lines below the headline, in order.
     #[serde(default)]
     pub lines: Vec<AnswerLine>,
     /// The part of the slowdown or speed-up that confirmed causes explain.
     pub explained: Option<Span>,
-    /// Where no slowdown was found: the smallest one that four of five runs would have detected, as a fraction.
+    /// If no slowdown was found: the smallest one that four of five runs would have detected, as a fraction.
     pub could_see: Option<f64>,
-    /// What creating and removing the environment takes, nanoseconds, which is in no other number here.
+    /// Time to create and remove the environment, nanoseconds; not included in any other number here.
     pub start_up_ns: Option<Span>,
-    /// What was found, applied once: whether the cost is gone. Absent where nobody asked.
+    /// Result of applying the fix once: whether the overhead is gone. Absent if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<DossierApplied>,
     /// Counters per run of the command.
@@ -467,59 +468,59 @@ pub struct DossierWhy {
 /// A line below the headline of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerLine {
-    /// What it is about.
+    /// Its subject.
     pub label: AnswerLabel,
     /// The text.
     pub text: String,
 }
 
-/// A change that was made as its user would make it, and what came of it.
+/// A change applied as the user would apply it, and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierApplied {
-    /// What was changed, in words.
+    /// The change, in words.
     pub change: String,
-    /// What that gives up.
+    /// What the change gives up.
     pub price: String,
-    /// The arm that was changed.
+    /// The changed arm.
     pub arm: String,
-    /// What the command costs there, as a multiple of the baseline.
+    /// The command's cost there, as a multiple of the baseline.
     pub ratio: Option<Span>,
-    /// The share of the cost that is left.
+    /// Share of the overhead that is left.
     pub left: Option<Span>,
-    /// Whether the cost is gone; `None` where that was not decided.
+    /// Whether the overhead is gone; `None` if undecided.
     pub is_gone: Option<bool>,
 }
 
-/// In what a run was not carried out as it was planned before its first trial.
+/// A deviation of the run from the plan fixed before its first trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DossierDeviation {
-    /// What kind of deviation.
+    /// Kind of deviation.
     pub kind: Deviation,
     /// Where it began, and what it means for a reader.
     pub detail: String,
 }
 
-/// One line of the reporting checklist.
+/// An item of the reporting checklist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckItem {
     /// Its name.
     pub id: String,
-    /// How it came out.
+    /// Its result.
     pub result: CheckResult,
-    /// With what.
+    /// Details of the result.
     pub detail: String,
 }
 
-/// What the run itself cost.
+/// Cost of the run itself.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RunCost {
     /// Wall time, seconds.
     pub wall_s: f64,
-    /// Time in which values were taken, seconds: without starting, preparing, calibrating and storing. Absent where a
-    /// trial does not say.
+    /// Time in which values were taken, seconds, without starting, preparing, calibrating and storing. Absent if a
+    /// trial does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_s: Option<f64>,
-    /// Trials executed.
+    /// Number of trials executed.
     pub trials: u32,
 }
 
@@ -530,11 +531,11 @@ pub struct Dossier {
     pub dossier: u32,
     /// Version of Tare.
     pub tare: String,
-    /// The run.
+    /// Name of the run.
     pub run: String,
-    /// When it began, RFC 3339, UTC.
+    /// Start time, RFC 3339, UTC.
     pub started: String,
-    /// Whether it ran to the end of its plan or rule; `false` after an interruption.
+    /// Whether it ran to the end of its plan or stopping rule; `false` after an interruption.
     pub complete: bool,
     /// Why it stopped.
     pub stopped_by: StoppedBy,
@@ -542,18 +543,19 @@ pub struct Dossier {
     pub study: DossierStudy,
     /// The arms, baseline first.
     pub arms: Vec<DossierArm>,
-    /// The cells of every arm but the baseline and A′.
+    /// The cells of every arm except the baseline and A′.
     pub cells: Vec<DossierCell>,
     /// The cells of the A′ arm.
     pub aa: Vec<DossierCell>,
-    /// Each two arms beside the baseline with each other, from the same blocks: `arm` against `baseline`, which is here
-    /// the one that the study names first. Empty unless it was asked for. Without blocks: their values stand in `cells`.
+    /// Comparisons of every two arms other than the baseline, from the same blocks: `arm` against `baseline`, which
+    /// is here the one that the study names first. Empty unless requested. Without blocks: their values are in
+    /// `cells`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<DossierCell>,
-    /// What several instances at once do to each other, for the workloads with a series of them.
+    /// Effects of concurrent instances on each other, for the workloads with a series of them.
     #[serde(default)]
     pub concurrency: Vec<Concurrency>,
-    /// How trials went from beginning to end, for the workloads that tell it.
+    /// Progress of trials from beginning to end, for the workloads that report it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub courses: Vec<DossierCourse>,
     /// Findings.
@@ -561,33 +563,33 @@ pub struct Dossier {
     /// The question and answer of `tare why`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<DossierWhy>,
-    /// What each mechanism adds.
+    /// Contribution of each mechanism.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ladder: Option<DossierLadder>,
-    /// Claims.
+    /// Published claims with their verdicts.
     pub claims: Vec<DossierClaim>,
     /// The publication that the study repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publication: Option<DossierPublication>,
     /// What could not be measured, and why.
     pub failures: Vec<DossierFailure>,
-    /// How the arms differ in what they were given: cpus, limits, mitigations, clock.
+    /// Differences in what the arms were given: cpus, limits, mitigations, clock.
     #[serde(default)]
     pub parity: Vec<CheckItem>,
-    /// What was measured by whole trials although arms took turns elsewhere, and why, a line each.
+    /// Workloads measured by whole trials although arms were interleaved elsewhere, with the reason, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole_trials: Vec<String>,
-    /// In what the run was not carried out as it was planned: a run that was gone on with.
+    /// Deviations from the plan, such as a resumed run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<DossierDeviation>,
     /// The reporting checklist.
     pub checklist: Vec<CheckItem>,
-    /// Cost.
+    /// Cost of the run.
     pub cost: RunCost,
 }
 
 impl Dossier {
-    /// The cells of an arm.
+    /// Returns the cells of an arm.
     pub fn cells_of(&self, arm: &str) -> Vec<&DossierCell> {
         self.cells.iter().filter(|cell| cell.arm == arm).collect()
     }

@@ -1,15 +1,15 @@
-//! What was found out about a place: the fingerprint of an arm or of the host.
+//! Facts collected about an environment: the fingerprint of an arm or of the host.
 
 use crate::fact;
 use std::collections::BTreeMap;
 
 /// Facts by dotted name, for example `kernel.release` or `status.Seccomp`.
 ///
-/// A fact that could not be read is absent; why it could not be read stands under
-/// `unreadable.<name>`. Values are text exactly as found, trimmed.
+/// A fact that could not be read is absent; `unreadable.<name>` then has the reason. Values are text exactly as
+/// found, trimmed.
 pub type Facts = BTreeMap<String, String>;
 
-/// Why a place is no measure of what its kind costs, if it is emulated.
+/// Returns what emulates the environment, if it is emulated; its numbers then do not show the overhead of its kind.
 pub fn emulation(facts: &Facts) -> Option<&str> {
     let (name, _) = facts
         .iter()
@@ -18,10 +18,10 @@ pub fn emulation(facts: &Facts) -> Option<&str> {
     Some(detail.map_or("software emulation", String::as_str))
 }
 
-/// No machine has a processor of a higher number: a recorded list of a broken one is not followed.
+/// No machine has a processor of a higher number; rejects a broken list in a recording.
 const MOST_CPUS: usize = 1 << 16;
 
-/// The processors that a list such as `0-3,6` names; `None` where it names none.
+/// Parses a list of processors such as `0-3,6`; `None` if it names none.
 pub fn cpu_list(list: &str) -> Option<Vec<usize>> {
     let mut cpus = Vec::new();
     for part in list.trim().split(',').filter(|part| !part.is_empty()) {
@@ -35,12 +35,12 @@ pub fn cpu_list(list: &str) -> Option<Vec<usize>> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// Processors that a control group's quota amounts to; `None` without a quota.
+/// Returns a cgroup's CPU quota in processors; `None` without a quota.
 pub fn cpu_quota(facts: &Facts) -> Option<f64> {
     quota_us(facts).map(|(quota, period)| quota / period)
 }
 
-/// A control group's quota of processor time and the period that it is for, microseconds; `None` without a quota.
+/// Returns a cgroup's CPU quota and its period, microseconds; `None` without a quota.
 pub fn quota_us(facts: &Facts) -> Option<(f64, f64)> {
     let (quota, period) = match facts.get(fact::CGROUP_CPU_MAX) {
         Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
@@ -53,15 +53,14 @@ pub fn quota_us(facts: &Facts) -> Option<(f64, f64)> {
     (quota > 0.0 && period > 0.0).then_some((quota, period))
 }
 
-/// Bytes of a control group's memory limit; `None` without one.
+/// Returns a cgroup's memory limit, bytes; `None` without one.
 pub fn memory_limit(facts: &Facts) -> Option<u64> {
     let names = [fact::CGROUP_MEMORY_MAX, fact::CGROUP_MEMORY_LIMIT];
     let text = names.iter().find_map(|name| facts.get(*name))?;
     text.parse::<u64>().ok().filter(|bytes| *bytes < 1 << 62)
 }
 
-/// The first limit of a control group on bytes or requests a second: its name, and its text as found; `None` without
-/// one.
+/// Returns the name and text of a cgroup's first limit on bytes or requests per second; `None` without one.
 pub fn io_limit(facts: &Facts) -> Option<(&'static str, &str)> {
     let names = [
         fact::CGROUP_IO_MAX,
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_from_both_versions_of_control_groups() {
+    fn limits_are_read_from_cgroup_v1_and_v2() {
         let facts = |pairs: &[(&str, &str)]| -> Facts {
             let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
             pairs.iter().map(owned).collect()
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_place_that_says_so_is_emulated() {
+    fn emulation_requires_an_explicit_fact() {
         let facts = |value: &str| Facts::from([("vm.emulated".to_owned(), value.to_owned())]);
         assert_eq!(emulation(&facts("true")), Some("software emulation"));
         assert_eq!(emulation(&facts("false")), None);

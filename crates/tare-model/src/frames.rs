@@ -1,43 +1,44 @@
-//! Frames out of a stream that arrives in pieces.
+//! Extracts frames from a stream that arrives in pieces.
 //!
-//! [`read_frame`](crate::wire::read_frame) blocks until a frame is whole; whoever serves several streams, or waits no
-//! longer than a while, may not. This holds what has arrived and gives out frames as they become whole.
+//! [`read_frame`](crate::wire::read_frame) blocks until a frame is complete; code that serves several streams or
+//! waits with a time limit cannot do that. This buffer holds received bytes and returns frames as they become
+//! complete.
 
 use crate::wire::{FRAME_LIMIT_BYTES, FrameError, Json};
 
-/// Bytes that have arrived and are not yet a frame.
+/// Received bytes that are not a frame yet.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
-    /// How many of them are the frame that was given out last.
+    /// Length of the frame returned last, which is at the beginning of `bytes`.
     given: usize,
 }
 
 impl Frames {
-    /// Adds what has arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether the stream could end here: nothing is left over.
+    /// Whether the stream could end here, with no bytes left over.
     pub fn is_empty(&self) -> bool {
         self.rest().is_empty()
     }
 
-    /// What has arrived and was not given out.
+    /// Returns the received bytes that were not returned as a frame.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.given..]
     }
 
-    /// The frame that was given out last, as it arrived; to be asked for before anything else is.
+    /// Returns the raw bytes of the frame that was returned last; call it before any other method.
     pub fn last(&self) -> &[u8] {
         &self.bytes[..self.given]
     }
 
-    /// The next whole frame; `None` when more must arrive first.
+    /// Returns the next complete frame; `None` if more bytes must arrive first.
     ///
     /// # Errors
-    /// [`FrameError::Garbled`] when this is not a frame; the stream is useless from here on.
+    /// [`FrameError::Garbled`] if this is not a frame; the stream is unusable from here on.
     pub fn take<T: Json>(&mut self) -> Result<Option<T>, FrameError> {
         self.bytes.drain(..std::mem::take(&mut self.given));
         let Some(head) = self.bytes.first_chunk::<4>() else {
@@ -64,7 +65,7 @@ mod tests {
     use crate::wire::{Request, write_frame};
 
     #[test]
-    fn two_frames_that_arrive_byte_by_byte_come_out_whole_and_in_order() {
+    fn frames_received_byte_by_byte_stay_whole_in_order() {
         let mut stream = Vec::new();
         write_frame(&mut stream, &Request::Cancel { trial: 1 }).unwrap();
         write_frame(&mut stream, &Request::Bye).unwrap();

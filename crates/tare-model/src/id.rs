@@ -1,12 +1,12 @@
-//! Identifiers, checked when they are made.
+//! Identifiers, validated on construction.
 //!
-//! An identifier ends up in file names, labels, SQL values and terminals, so each is restricted on
-//! construction to ASCII letters, digits and `.`, `_`, `-`, starting with a letter or digit, at most
-//! 64 bytes. Text that comes from outside is never an identifier before it has passed here.
+//! An identifier ends up in file names, labels, SQL values and terminals. It is therefore restricted to ASCII
+//! letters, digits and `.`, `_`, `-`, starting with a letter or digit, at most 64 bytes. Text from outside becomes an
+//! identifier only through this check.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a text is not an identifier.
+/// The reason why a text is not an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not a name: use up to 64 letters, digits, `.`, `_` or `-`, starting with a letter or digit", .0.escape_default())]
 pub struct IdError(pub String);
@@ -34,14 +34,14 @@ macro_rules! identifier {
         pub struct $name(String);
 
         impl $name {
-            /// Checks `text` and makes an identifier of it.
+            /// Validates `text` and makes it an identifier.
             pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
                 let text = text.into();
                 check(&text)?;
                 Ok(Self(text))
             }
 
-            /// The identifier as text.
+            /// Returns the identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -81,7 +81,7 @@ identifier! {
     MetricId
 }
 identifier! {
-    /// Names one run of a study; every object that Tare creates carries it as its label.
+    /// Names one run of a study; every object that Tare creates is labelled with it.
     RunId
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_a_slash_a_space_or_a_control_character_is_refused() {
+    fn name_with_slash_space_or_control_char_is_refused() {
         for text in [
             "",
             "a/b",
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identifier_survives_json_and_a_bad_one_does_not_enter_through_it() {
+    fn id_roundtrips_through_json_and_bad_one_is_refused() {
         let id = MetricId::new("syscall.getppid.time").unwrap();
         let json = serde_json::to_string(&id).unwrap();
         assert_eq!(serde_json::from_str::<MetricId>(&json).unwrap(), id);

@@ -1,9 +1,8 @@
-//! What the built-in container is to be made of, and what came of it: shared by the host's driver and the
-//! agent's launcher.
+//! Specification and report of the built-in container, shared by the host's driver and the agent's launcher.
 //!
-//! Every mechanism has a switch of its own, because the cost of an environment is explained by switching
-//! its mechanisms off one at a time. A mechanism that was asked for and cannot be had is either refused or
-//! listed under [`LaunchReport::missing`]; it is never left out silently.
+//! Every mechanism has its own switch, because an environment's overhead is explained by switching its mechanisms off
+//! one at a time. A requested mechanism that is unavailable is either refused or listed in [`LaunchReport::missing`];
+//! it is never dropped silently.
 
 use std::net::Ipv4Addr;
 
@@ -11,21 +10,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::RunId;
 
-/// The status with which the launcher exits when the container was not started.
+/// Exit status of the launcher if the container was not started.
 pub const REFUSED_STATUS: i32 = 125;
 
-/// How the path of a folder begins in which an agent lies in somebody else's container: the run's name and the arm's
-/// follow.
+/// Prefix of the folder that holds an agent in a user's container; the names of run and arm follow.
 pub const GUEST_FOLDER: &str = "/tare-inside-";
 
-/// Added to a process's number, that of a user that no other program has: above the ranges that distributions give
-/// to users and containers.
+/// Added to a process id, gives a user id that no other program has: above the ranges that distributions give to
+/// users and containers.
 pub const OWN_USERS: u32 = 0x7100_0000;
 
 /// The environment variable that labels every process of a run.
 pub const RUN_VARIABLE: &str = "TARE_RUN";
 
-/// What to build and what to run in it.
+/// The container to build and the program to run in it.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a switch of its own, and they are set in every combination"
@@ -33,91 +31,91 @@ pub const RUN_VARIABLE: &str = "TARE_RUN";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchSpec {
-    /// The run: label of all that is created.
+    /// The run; labels everything that is created.
     pub run: RunId,
-    /// Names this instance within the run; cgroups are called `tare-<run>-<name>`.
+    /// Name of this instance within the run; cgroups are called `tare-<run>-<name>`.
     pub name: String,
-    /// The program and its arguments. The first element `agent` stands for the agent's own file, wherever it
-    /// lies inside.
+    /// The program and its arguments. The first element `agent` stands for the agent's file, wherever it is inside.
     pub argv: Vec<String>,
     /// The agent's file on the host.
     pub agent: String,
-    /// The process that starts the launcher, with whose end the container ends. Where another process is the
-    /// launcher's parent, nothing is started.
+    /// The process that starts the launcher; the container ends when it ends. If the launcher's parent is another
+    /// process, nothing is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
-    /// A folder on a disk that exists and is this instance's own: holds upper, work and mount point.
+    /// An existing folder on a disk, used by this instance alone: holds upper, work and mount point.
     pub scratch: String,
-    /// Where the report is written, by renaming, each time it changes.
+    /// Path of the report, which is replaced by renaming each time it changes.
     pub report: String,
     /// The namespaces to enter.
     pub namespaces: Namespaces,
     /// The root file system.
     pub rootfs: Rootfs,
-    /// The folders of the layers that the overlay lies over, the uppermost first, where that is another root than the
-    /// host's; they are only read.
+    /// Folders of the layers below the overlay, the uppermost first, if the root is not the host's; they are only
+    /// read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lower: Vec<String>,
-    /// File systems mounted anew.
+    /// File systems to mount anew.
     pub mounts: Mounts,
-    /// Hides and write-protects the paths of /proc and /sys that Docker hides and protects.
+    /// Whether to mask and write-protect the paths of /proc and /sys that Docker masks and protects.
     pub masked_paths: bool,
-    /// Whose filter and masked paths they are.
+    /// The Docker release whose filter and masked paths are used.
     #[serde(default)]
     pub docker: DockerRelease,
-    /// Files and folders of the host that are covered inside, with all that lies in them; those that the host
-    /// does not have are passed over. Needs the mount namespace.
+    /// Host files and folders to cover inside, with everything in them; those missing on the host are skipped. Needs
+    /// the mount namespace.
     #[serde(default)]
     pub hidden: Vec<String>,
-    /// Allows the inside only the devices that engines allow: by the control group's list, or by a program on
-    /// it under version 2. Where neither can be had, `CAP_MKNOD` is not kept.
+    /// Whether to allow only the devices that engines allow: by the cgroup's device list, or under version 2 by a
+    /// program on the cgroup. If neither is possible, `CAP_MKNOD` is not kept.
     #[serde(default)]
     pub device_rules: bool,
     /// The capabilities to keep, by name; `None` keeps what the launcher has.
     pub capabilities: Option<Vec<String>>,
-    /// Sets no_new_privs.
+    /// Whether to set no_new_privs.
     pub no_new_privs: bool,
-    /// The system-call filter.
+    /// The seccomp filter.
     pub seccomp: Seccomp,
-    /// Loads the filter with `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: before Linux 5.16 a filter without it also
-    /// switched speculative store bypass off.
+    /// Whether to load the filter with `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: before Linux 5.16 a filter without it also
+    /// disabled speculative store bypass.
     pub seccomp_spec_allow: bool,
-    /// Forbids everything inside to let loads pass older stores (SSBD, prctl(2) `PR_SET_SPECULATION_CTRL`), as
-    /// kernels before Linux 5.16 do with every filter.
+    /// Whether to disable speculative store bypass inside (SSBD, prctl(2) `PR_SET_SPECULATION_CTRL`), as kernels
+    /// before Linux 5.16 do with every filter.
     #[serde(default)]
     pub ssbd: bool,
-    /// Makes the instance a member of cgroups of its own.
+    /// Whether to put the instance into new cgroups.
     pub cgroup: bool,
     /// Limits; each needs `cgroup`.
     pub limits: Limits,
     /// The network.
     pub network: Network,
-    /// The bridge that a veth pair is a port of; without one the pair's outer end has an address of its own.
+    /// The bridge that a veth pair is a port of; without one, the pair's outer end has its own address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<BridgePort>,
     /// The host name inside; needs the uts namespace.
     pub hostname: String,
     /// The working directory inside, created if it is missing.
     pub workdir: String,
-    /// How the standard streams reach the inside.
+    /// How stdin, stdout and stderr are connected.
     pub stdio: Stdio,
-    /// Folders and files of the host that are shown inside; needs the mount namespace.
+    /// Host folders and files to bind-mount; needs the mount namespace.
     #[serde(default)]
     pub binds: Vec<Bind>,
-    /// Drops the environment variables of the launcher but its search path, as an engine does, and sets
+    /// Whether to drop the launcher's environment variables except its search path, as an engine does, and set
     /// HOSTNAME and HOME.
     #[serde(default)]
     pub clean_environment: bool,
-    /// The network that it shares with the other instances of its arm, beside its own.
+    /// The network that it shares with the other instances of its arm, in addition to its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub siblings: Option<SiblingLink>,
-    /// A folder of the host's that is bound into the inside.
+    /// A host folder to share with the inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedFolder>,
 }
 
 impl LaunchSpec {
-    /// An instance with everything of its own and nothing taken away. Its report lies in its scratch folder.
+    /// Creates an instance with all namespaces, but no limits, seccomp filter or dropped capabilities. Its report is
+    /// in its scratch folder.
     pub fn apart(run: RunId, name: &str, argv: Vec<String>, agent: &str, scratch: &str) -> Self {
         Self {
             run,
@@ -163,11 +161,11 @@ impl LaunchSpec {
     }
 }
 
-/// The place of an instance on the network of its siblings: a port of the hub's bridge.
+/// An instance's port on its siblings' network, a bridge of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiblingLink {
-    /// The process whose network namespace holds the bridge.
+    /// The process whose network namespace has the bridge.
     pub hub: u32,
     /// The instance's number among its siblings, from 1.
     pub number: u32,
@@ -177,13 +175,13 @@ pub struct SiblingLink {
     pub prefix_bits: u8,
 }
 
-/// A place on a bridge of the host's, with IPv4 alone.
+/// A port on a host bridge, IPv4 only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BridgePort {
     /// The bridge's device.
     pub device: String,
-    /// The bridge's own address and the one inside.
+    /// The bridge's address and the one inside.
     pub addresses: PairAddresses,
 }
 
@@ -191,21 +189,21 @@ pub struct BridgePort {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedFolder {
-    /// On the host.
+    /// Path on the host.
     pub source: String,
-    /// Inside; made if it is missing.
+    /// Path inside; created if missing.
     pub target: String,
 }
 
-/// A folder or file of the host's, shown inside with what is mounted below it.
+/// A host folder or file bind-mounted inside, with everything mounted below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bind {
-    /// On the host, absolute.
+    /// Absolute path on the host.
     pub source: String,
-    /// Inside, absolute; made if it is not there.
+    /// Absolute path inside; created if missing.
     pub target: String,
-    /// Whether it may not be written to.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
@@ -215,13 +213,13 @@ pub struct Bind {
 pub enum UserNamespace {
     /// Never.
     No,
-    /// Always; root maps every id to itself, others map their own id to 0.
+    /// Always; root maps every id to itself, other users map their id to 0.
     Yes,
-    /// Only if the launcher is not root and could do nothing without.
+    /// Only if the launcher is not root and could do nothing without it.
     IfNeeded,
 }
 
-/// One switch a namespace.
+/// One switch per namespace.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a switch of its own, and they are set in every combination"
@@ -249,10 +247,10 @@ pub struct Namespaces {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rootfs {
-    /// The host's own.
+    /// The host's.
     Host,
-    /// An overlay whose lower layer is the host's root file system. Other file systems that the host has
-    /// mounted below `/` are not visible in it.
+    /// An overlay on the host's root file system. Other file systems that the host has mounted below `/` are not
+    /// visible in it.
     Overlay,
 }
 
@@ -264,12 +262,12 @@ pub struct Mounts {
     pub proc: bool,
     /// A new /sys, read-only, with the instance's cgroups.
     pub sys: bool,
-    /// A /dev on tmpfs with few devices, pts, shm of 64 MiB and mqueue.
+    /// A tmpfs /dev with few devices, pts, shm of 64 MiB and mqueue.
     pub dev: bool,
 }
 
 impl Mounts {
-    /// All of them, or none.
+    /// Returns all of them, or none.
     pub const fn all_or_none(has: bool) -> Self {
         Self {
             proc: has,
@@ -279,7 +277,7 @@ impl Mounts {
     }
 }
 
-/// The system-call filter.
+/// The seccomp filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
@@ -289,10 +287,10 @@ pub enum Seccomp {
     DockerDefault,
 }
 
-/// The release of Docker Engine whose defaults are repeated.
+/// The Docker Engine release whose defaults are reproduced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DockerRelease {
-    /// 20.10.23 and .24: allows io_uring and every family of sockets.
+    /// 20.10.23 and .24: allows io_uring and all socket families.
     #[serde(rename = "20.10")]
     V20,
     /// 25 to 28: no io_uring, no `AF_VSOCK`.
@@ -305,17 +303,17 @@ pub enum DockerRelease {
 }
 
 impl DockerRelease {
-    /// All, with their names.
+    /// All releases, with their names.
     pub const ALL: [(&str, Self); 3] = [("20.10", Self::V20), ("28", Self::V28), ("29", Self::V29)];
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         let known = Self::ALL.iter().find(|(_, release)| *release == self);
         known.map_or("", |(name, _)| name)
     }
 
-    /// The one that stands for an engine of this version: the first that is not older. What is between two is held
-    /// to the stricter.
+    /// Returns the release that represents an engine of this version: the first that is not older, so that a version
+    /// between two gets the stricter one.
     pub fn of_engine(version: &str) -> Self {
         let major = version
             .split('.')
@@ -328,7 +326,7 @@ impl DockerRelease {
         }
     }
 
-    /// The paths that it hides.
+    /// Returns the paths that it masks.
     pub fn masked_paths(self) -> impl Iterator<Item = &'static str> {
         let newer: &[&str] = match self {
             Self::V20 => &[],
@@ -342,7 +340,7 @@ impl DockerRelease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// The host's own stack.
+    /// The host's network stack.
     Host,
     /// A stack with a loopback device only.
     None,
@@ -350,33 +348,33 @@ pub enum Network {
     Veth,
 }
 
-/// How the standard streams reach the inside.
+/// How stdin, stdout and stderr are connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stdio {
-    /// The launcher's own streams, handed on.
+    /// The launcher's streams, passed on.
     Inherit,
-    /// Pipes of which the launcher copies every byte, as an engine's shim does.
+    /// Pipes; the launcher copies every byte, as an engine's shim does.
     Relay,
 }
 
-/// What allows and forbids devices.
+/// The mechanism that restricts devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceRules {
-    /// The list of a control group of version 1.
+    /// The device list of a version 1 cgroup.
     List,
-    /// A program on the control group, as version 2 has it.
+    /// A program on the cgroup, as version 2 has it.
     Program,
 }
 
-/// Limits of the instance's cgroups; `None` is no limit.
+/// Limits of the instance's cgroups; `None` means no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Processor time per wall time, in processors; becomes a quota per 100 ms.
+    /// CPU time per wall time, in processors; becomes a quota per 100 ms.
     pub cpus: Option<f64>,
-    /// Processors that may be used, in the kernel's list form, for example `0-1,3`.
+    /// Allowed processors, in the kernel's list form, for example `0-1,3`.
     pub cpuset: Option<String>,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
@@ -385,39 +383,39 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether there is none.
+    /// Whether no limit is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// How far a launch got.
+/// Progress of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaunchState {
-    /// Being made; cgroups and links listed so far exist.
+    /// Being created; the cgroups and links listed so far exist.
     Starting,
     /// The program inside has been executed.
     Running,
     /// It was not started; see `error`.
     Refused,
-    /// It ended, and what was made for it is removed.
+    /// It ended, and everything created for it is removed.
     Ended,
 }
 
-/// Something that was asked for and could not be had, but without which the rest is still of use.
+/// A requested feature that is unavailable, but without which the rest is still useful.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// What; [`VETH`](Self::VETH) and [`SIBLINGS`](Self::SIBLINGS) are looked for by the host side.
+    /// The feature; the host side looks for [`VETH`](Self::VETH) and [`SIBLINGS`](Self::SIBLINGS).
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl Missing {
-    /// The pair of devices between host and container.
+    /// The veth pair between host and container.
     pub const VETH: &'static str = "veth pair";
-    /// The bridge on which the instances of an arm meet.
+    /// The bridge that connects the instances of an arm.
     pub const SIBLINGS: &'static str = "network of the arm's instances";
 }
 
@@ -425,67 +423,67 @@ impl Missing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{step}: {problem}")]
 pub struct LaunchError {
-    /// The step that failed, for example `mount the overlay`.
+    /// The failed step, for example `mount the overlay`.
     pub step: String,
-    /// What the system said, or what is wrong with the specification.
+    /// The system's error message, or what is wrong with the specification.
     pub problem: String,
     /// The system's error number.
     pub errno: Option<i32>,
-    /// What would help.
+    /// Suggested remedy, if any.
     pub hint: Option<String>,
 }
 
 /// The two addresses of a veth pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairAddresses {
-    /// Of the host's end.
+    /// Address of the host's end.
     pub host: Ipv4Addr,
-    /// Of the end inside.
+    /// Address of the end inside.
     pub arm: Ipv4Addr,
-    /// Length of the prefix that both share, bits.
+    /// Length of the common prefix, bits.
     pub prefix_bits: u8,
 }
 
-/// What is known of a loaded filter.
+/// Properties of a loaded filter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeccompReport {
     /// Its length in BPF instructions.
     pub instructions: usize,
-    /// Names of the list that have no number on this architecture and were skipped.
+    /// Names in the list that have no number on this architecture and were skipped.
     pub skipped: Vec<String>,
 }
 
-/// What came of a [`LaunchSpec`].
+/// The result of a [`LaunchSpec`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchReport {
-    /// How far it got.
+    /// How far the launch got.
     pub state: LaunchState,
     /// Why it was refused.
     pub error: Option<LaunchError>,
-    /// What could not be had.
+    /// Requested features that are unavailable.
     pub missing: Vec<Missing>,
     /// Process id of the launcher.
     pub launcher: u32,
     /// Process id of the program inside, as the host sees it.
     pub init: Option<u32>,
-    /// The agent's file as seen inside.
+    /// Path of the agent inside.
     pub agent: String,
     /// Whether a user namespace was entered.
     pub has_user_namespace: bool,
-    /// `v1`, `v2` or `hybrid`, or nothing where there are no cgroups.
+    /// `v1`, `v2` or `hybrid`; `None` without cgroups.
     pub cgroup_version: Option<String>,
-    /// The cgroup folders that were made.
+    /// Cgroup folders that were created.
     pub cgroups: Vec<String>,
-    /// The network devices that were made on the host.
+    /// Network devices that were created on the host.
     pub links: Vec<String>,
     /// The addresses of the veth pair.
     pub addresses: Option<PairAddresses>,
-    /// The filter.
+    /// The loaded seccomp filter, if any.
     pub seccomp: Option<SeccompReport>,
-    /// What keeps the inside from devices, if rules do.
+    /// The mechanism that restricts devices, if any.
     #[serde(default)]
     pub device_rules: Option<DeviceRules>,
-    /// How the program ended: its status, or 128 plus the signal's number.
+    /// Exit status of the program, or 128 plus the signal's number.
     pub exit: Option<i32>,
 }
 
@@ -496,13 +494,13 @@ pub const DOCKER_CAPABILITIES: [&str; 14] = crate::rows! {
     "CAP_AUDIT_WRITE",
 };
 
-/// What every release of Docker hides inside (`MaskedPaths` in moby's `oci/defaults.go`).
+/// Paths that every Docker release masks (`MaskedPaths` in moby's `oci/defaults.go`).
 const MASKED_PATHS: [&str; 10] = crate::rows! {
     "/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
     "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
 };
 
-/// What Docker write-protects inside (`ReadonlyPaths` there).
+/// Paths that Docker write-protects (`ReadonlyPaths` there).
 pub const READ_ONLY_PATHS: [&str; 5] = [
     "/proc/bus",
     "/proc/fs",
@@ -523,7 +521,7 @@ pub const CAPABILITIES: [&str; 41] = crate::rows! {
     "CAP_CHECKPOINT_RESTORE",
 };
 
-/// The number of the capability of this name.
+/// Returns the number of the capability with this name.
 pub fn capability_number(name: &str) -> Option<u32> {
     (0..)
         .zip(&CAPABILITIES)
@@ -536,7 +534,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_capabilities_are_the_mask_that_docker_shows() {
+    fn default_capabilities_match_docker_mask() {
         let mask = DOCKER_CAPABILITIES.iter().fold(0u64, |mask, name| {
             mask | 1 << capability_number(name).unwrap()
         });
@@ -544,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_between_two_lists_is_held_to_the_stricter() {
+    fn engine_between_two_lists_uses_the_stricter() {
         let of = DockerRelease::of_engine;
         assert_eq!(of("20.10.24+dfsg1"), DockerRelease::V20);
         assert_eq!(of("24.0.7"), DockerRelease::V28);

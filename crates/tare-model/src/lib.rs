@@ -1,9 +1,8 @@
-//! Tare's vocabulary and the frames that host and agent exchange.
+//! Types shared by the parts of Tare, and the frames that host and agent exchange.
 //!
-//! Every word that two parts of Tare share is defined here once: identifiers, units, studies,
-//! trials, recipes, raw output, samples, the wire frames and the dossier. All of it is plain data.
-//! Nothing here reads a clock, a file or the environment; reading and writing frames works on any
-//! `Read` and `Write` that the caller brings.
+//! Every type that two parts of Tare share is defined here once: identifiers, units, studies, trials, recipes, raw
+//! output, samples, the wire frames and the dossier. All of it is plain data. Nothing here reads a clock, a file or
+//! the environment; frames are read from and written to any `Read` and `Write` that the caller supplies.
 
 pub mod arm;
 pub mod call_list;

@@ -1,36 +1,36 @@
-//! What one life of an environment took; the content of raw output in format `lifecycle/1`.
+//! Timing of one life cycle of an environment; the content of raw output in format `lifecycle/1`.
 //!
-//! Marks on the host's monotonic clock, counted from the moment at which the environment was asked
-//! for. The marks are the engine's: it drives the environment, so only it can time it from outside. Between two of
-//! them it looks how much memory and disk the idle environment takes, which is in none of the times.
-//! What they cannot see: how the time is divided inside the environment.
+//! The marks are on the host's monotonic clock, counted from the moment at which the environment was requested. The
+//! engine takes them, because it drives the environment and only it can time this from outside. Between two of them
+//! it measures memory and disk usage of the idle environment, which is in none of the times.
+//! Limits: does not show how the time is divided inside the environment.
 
 use serde::{Deserialize, Serialize};
 
-/// The name of the raw format that holds a [`LifecycleReport`] as JSON.
+/// Name of the raw format that holds a [`LifecycleReport`] as JSON.
 pub const LIFECYCLE_FORMAT: &str = "lifecycle/1";
 
-/// Marks of one life, nanoseconds since `created_ns`'s own origin; never decreasing in this order.
+/// Marks of one life cycle, nanoseconds since the origin of `created_ns`; never decreasing in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifecycleReport {
-    /// The environment was asked for: 0, unless the origin is an earlier moment.
+    /// The environment was requested: 0, unless the origin is an earlier moment.
     pub created_ns: u64,
-    /// The environment was there and its agent started, as far as its driver can say; none in reports of before it was
-    /// told.
+    /// The environment existed and its agent was started, as far as its driver reports it; `None` in reports from
+    /// before this was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ns: Option<u64>,
-    /// The first answer of the agent inside had arrived.
+    /// The first answer of the agent inside arrived.
     pub ready_ns: u64,
-    /// The environment had been stopped and removed.
+    /// The environment was stopped and removed.
     pub removed_ns: u64,
-    /// How long that took, from asking for it; none in reports of before it was told.
+    /// Duration of stopping and removing, from the request; `None` in reports from before this was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_ns: Option<u64>,
-    /// Memory that the environment held of this machine's after its first answer, bytes; none where this machine's
-    /// kernel does not count it by itself.
+    /// Memory of this machine that the environment held after its first answer, bytes; `None` if this machine's
+    /// kernel does not count it separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Disk that it took then where it runs, bytes; none where that is not known.
+    /// Disk space that it used then where it runs, bytes; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
 }

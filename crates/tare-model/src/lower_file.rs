@@ -1,23 +1,23 @@
-//! The file that lies in an image's lower layer for the workload `copy-up`: its name, and what is in it.
+//! Name and content of the file in an image's lower layer for the workload `copy-up`.
 //!
-//! Image and probe agree on it here, so that the file is the same whether it came with the image or, where
-//! nothing is layered, was made by the probe. No hole is in it and no two of its blocks are alike, so that
-//! no file system stores less than its size. Its first byte tells whether it has been written to.
+//! Image and probe share this definition, so that the file is the same whether it comes with the image or, without
+//! layers, the probe creates it. It has no holes and no two equal blocks, so that no file system stores less than its
+//! size. Its first byte shows whether it has been written to.
 
 use crate::whole::whole_size;
 
 /// Its name in the directory for the probes' files.
 pub const LOWER_FILE: &str = "tare-lower";
-/// The first byte of a file that nobody has written to.
+/// First byte of a file that has not been written to.
 pub const PRISTINE: u8 = b'P';
-/// The first byte after the probe's write.
+/// First byte after the probe's write.
 pub const TOUCHED: u8 = b'T';
 /// Length of one block, bytes.
 pub const BLOCK_BYTES: usize = 64 << 10;
 
-/// The block at `number`, from 0; the last block of a file is cut to length.
+/// Returns the block at `number`, from 0; the last block of a file is cut to length.
 pub fn block(number: u64) -> Vec<u8> {
-    // xorshift64* (Vigna 2016): cheap, and no pattern that a compressing file system would find.
+    // xorshift64* (Vigna 2016): cheap, without patterns that a compressing file system would find.
     let mut state = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(BLOCK_BYTES);
     while bytes.len() < BLOCK_BYTES {
@@ -32,7 +32,7 @@ pub fn block(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// All blocks of a file of `length` bytes, in order.
+/// Returns all blocks of a file of `length` bytes, in order.
 pub fn blocks(length: u64) -> impl Iterator<Item = Vec<u8>> + Send {
     let size = BLOCK_BYTES as u64;
     (0..length.div_ceil(size)).map(move |number| {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_blocks_make_up_the_length_and_differ_from_each_other() {
+    fn blocks_fill_the_length_and_are_distinct() {
         for length in [1, 65_535, 65_536, 65_537, 200_000] {
             let blocks: Vec<Vec<u8>> = blocks(length).collect();
             assert_eq!(blocks.iter().map(Vec::len).sum::<usize>() as u64, length);

@@ -1,31 +1,31 @@
-//! The kernel's table of mounts, `/proc/self/mountinfo`, and what it says of control groups.
+//! Parses the kernel's mount table, `/proc/self/mountinfo`, and cgroup memberships, `/proc/<pid>/cgroup`.
 //!
-//! Agent and host read theirs and hand the text in. Source: proc_pid_mountinfo(5). What it cannot see: mounts of other
-//! namespaces, and what lies hidden below others.
+//! Agent and host read their files and pass the text in. Source: proc_pid_mountinfo(5).
+//! Limits: does not see mounts of other namespaces, or what other mounts hide.
 
 use std::path::Path;
 
-/// One line of it, as far as it is wanted; escapes are undone.
+/// The parts of a line that are needed; escapes are undone.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    /// Numbers of the device.
+    /// Device numbers.
     pub device: &'a str,
-    /// Which folder of the file system is shown.
+    /// Root of the mount in its file system.
     pub root: String,
-    /// Where it is shown.
+    /// Mount point.
     pub point: String,
-    /// Options of the mount.
+    /// Mount options.
     pub options: &'a str,
-    /// Kind of the file system.
+    /// File system type.
     pub fstype: &'a str,
-    /// What is mounted.
+    /// Mount source.
     pub source: String,
-    /// Options of the file system.
+    /// File system options.
     pub super_options: &'a str,
 }
 
 impl<'a> Mount<'a> {
-    /// Reads a line; `None` if it is none.
+    /// Parses a line; `None` if it is not valid.
     pub fn parse(line: &'a str) -> Option<Self> {
         let (left, right) = line.split_once(" - ")?;
         let mut left = left.split(' ').skip(2);
@@ -41,23 +41,23 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// Every line of a table that is one.
+    /// Parses every valid line of a table.
     pub fn all(table: &'a str) -> impl Iterator<Item = Self> {
         table.lines().filter_map(Self::parse)
     }
 
-    /// The first mount that is on this folder or in it; the folder's path has no links.
+    /// Returns the first mount on or below this folder, whose path must have no links.
     pub fn within(folder: &Path, mounts: &'a str) -> Option<Self> {
         Self::all(mounts).find(|mount| Path::new(&mount.point).starts_with(folder))
     }
 
-    /// Whether it lies in this folder, deeper than on it itself; the folder's path has no links.
+    /// Whether it is below this folder and not on it; the folder's path must have no links.
     pub fn is_below(&self, folder: &Path) -> bool {
         let point = Path::new(&self.point);
         point.starts_with(folder) && point != folder
     }
 
-    /// The mount that a path lies on: that with the longest mount point above it, the last of equal ones,
+    /// Returns the mount that a path is on: the one with the longest mount point above it, the last of equal ones,
     /// because it hides the others.
     pub fn under(path: &Path, mounts: &'a str) -> Option<Self> {
         Self::all(mounts)
@@ -66,7 +66,7 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// How control groups are mounted: `v1`, `v2`, `hybrid` or `none`.
+/// Returns how cgroups are mounted: `v1`, `v2`, `hybrid` or `none`.
 pub fn cgroup_layout(has_v1: bool, has_v2: bool) -> &'static str {
     match (has_v1, has_v2) {
         (true, true) => "hybrid",
@@ -76,17 +76,17 @@ pub fn cgroup_layout(has_v1: bool, has_v2: bool) -> &'static str {
     }
 }
 
-/// A hierarchy of control groups and the path of a process in it: a line of `/proc/<pid>/cgroup`.
+/// A cgroup hierarchy and the path of a process in it: a line of `/proc/<pid>/cgroup`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Membership<'a> {
-    /// Its controllers with commas between them, or `name=…`; empty for version 2.
+    /// Its controllers, separated by commas, or `name=…`; empty for version 2.
     pub names: &'a str,
     /// The path.
     pub path: &'a str,
 }
 
 impl<'a> Membership<'a> {
-    /// Every line of such a file.
+    /// Parses every line of such a file.
     pub fn all(text: &'a str) -> impl Iterator<Item = Self> {
         text.lines().filter_map(|line| {
             // Only the first two colons separate: a path may contain more.
@@ -132,7 +132,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_path_lies_on_the_longest_and_last_mount_above_it() {
+    fn path_belongs_to_longest_and_last_mount_above() {
         let kind = |path: &str| Mount::under(Path::new(path), MOUNTS).unwrap().fstype;
         assert_eq!(kind("/etc"), "ext4");
         assert_eq!(kind("/mnt/a b/c"), "tmpfs");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mounted_on_a_folder_itself_does_not_lie_below_it() {
+    fn mount_on_folder_itself_is_not_below_it() {
         let below = |path: &str| {
             let mounts = Mount::all(MOUNTS).filter(|mount| mount.is_below(Path::new(path)));
             mounts.map(|mount| mount.point).collect::<Vec<_>>()

@@ -1,75 +1,75 @@
-//! How names that several parts of Tare share are listed: one row each, constant and table from one place.
+//! Tables of shared names: one row per name, from which both its constant and its table entry are generated.
 
-/// Who writes something down.
+/// The writer of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
     /// The agent, from inside.
     Agent,
-    /// A driver, of what it made.
+    /// A driver, about the environment it created.
     Driver,
-    /// The run, of what happened.
+    /// The run, about what happened.
     Run,
-    /// The question why a command is slower.
+    /// The diagnosis of why a command is slower.
     Why,
 }
 
-/// What is done with something that was written down.
+/// How a recorded value is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// An arm is given it: a difference from the baseline is a failure of the comparison.
+    /// Given to an arm: a difference from the baseline is a failure of the comparison.
     Given,
-    /// An arm is so: a difference is what is compared, and says where to look for a cause.
+    /// A property of the arm: a difference is what is compared, and points to a cause.
     Is,
-    /// Rules read it; by itself it is not compared.
+    /// Read by rules; not compared by itself.
     Read,
-    /// Kept for people, or as the name of a whole family; no rule reads it.
+    /// Recorded for people, or the name of a whole family; no rule reads it.
     Kept,
 }
 
-/// What a text or number is.
+/// Type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Words.
+    /// Text.
     Text,
     /// Several values in one text.
     List,
-    /// `true`, or another word for no.
+    /// `true`, or another word for false.
     Flag,
-    /// A number without a unit of its own.
+    /// A number without a unit.
     Count,
     /// Bytes.
     Bytes,
     /// Nanoseconds.
     Nanoseconds,
-    /// A hash as digits.
+    /// A hash, as digits.
     Digest,
 }
 
 /// A row of a table of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
-    /// The constant that stands for it.
+    /// The name of its constant.
     pub constant: &'static str,
-    /// The name itself; a `*` in it stands for what differs from place to place.
+    /// The name itself; a `*` in it stands for the variable part.
     pub name: &'static str,
-    /// What it is.
+    /// Type of its value.
     pub measure: Measure,
-    /// Who writes it.
+    /// Its writers.
     pub writers: &'static [Writer],
-    /// What is done with it.
+    /// How it is used.
     pub used: Use,
-    /// As it is declared; [`Name::meaning`] reads it.
+    /// The declared documentation; [`Name::meaning`] reads it.
     pub(crate) doc: &'static str,
 }
 
 impl Name {
-    /// What it means, in a sentence.
+    /// Returns its meaning in one sentence.
     pub fn meaning(&self) -> &'static str {
         self.doc.trim()
     }
 }
 
-/// Declares names: a constant for each with its meaning as documentation, and a table of all.
+/// Declares names: a constant for each, documented with its meaning, and a table of all.
 macro_rules! names {
     (
         $(#[$about:meta])* $table:ident;

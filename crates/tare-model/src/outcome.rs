@@ -1,10 +1,10 @@
-//! How a trial ended, and what it left: absence and failure are values.
+//! Outcome and output of a trial: absence and failure are values.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::MetricId;
 
-/// Bytes that travel in JSON: as text where they are UTF-8, else as hexadecimal digits.
+/// Bytes in JSON: as text if they are UTF-8, otherwise as hexadecimal digits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "BytesForm", into = "BytesForm")]
 pub struct Bytes(pub Vec<u8>);
@@ -35,7 +35,7 @@ impl From<BytesForm> for Bytes {
     }
 }
 
-/// Four bits from a hexadecimal digit; a loop over an output of megabytes must not look for more than that.
+/// Parses a hexadecimal digit; kept minimal, because it runs in a loop over megabytes of output.
 fn half(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -71,23 +71,23 @@ impl From<Bytes> for BytesForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Exit {
-    /// It returned this status.
+    /// It exited with this status.
     Code(i32),
-    /// This signal ended it.
+    /// It was ended by this signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// Whether it is status 0.
+    /// Whether the status is 0.
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
 }
 
-/// What a trial printed, before anybody interpreted it.
+/// Uninterpreted output of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawOutput {
-    /// The name and version of the format, for example `probe/1`.
+    /// Name and version of the format, for example `probe/1`.
     pub format: String,
     /// Standard output, byte for byte.
     pub stdout: Bytes,
@@ -97,7 +97,7 @@ pub struct RawOutput {
     pub exit: Exit,
 }
 
-/// Why something cannot be measured here. Not a failure: it would be so every time.
+/// Why something cannot be measured here. Not a failure: every attempt would end the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "reason", content = "detail")]
 pub enum Reason {
@@ -107,13 +107,13 @@ pub enum Reason {
     /// A tool is not installed.
     #[error("`{0}` is not installed")]
     MissingTool(String),
-    /// The environment denies a system call.
+    /// The environment blocks a syscall.
     #[error("the system call {0} is blocked in this environment")]
     BlockedSyscall(String),
     /// A capability or permission is missing.
     #[error("needs {0}")]
     NeedsPrivilege(String),
-    /// There is no way between the two ends.
+    /// The two ends cannot reach each other.
     #[error("no path between the two ends: {0}")]
     NoPath(String),
     /// The environment itself could not be started.
@@ -121,34 +121,34 @@ pub enum Reason {
     NoEnvironment(String),
 }
 
-/// What went wrong in one trial.
+/// Why one trial failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "failure", content = "detail")]
 pub enum Failure {
-    /// The worker did not end within its limit and was killed.
+    /// The worker exceeded its limit and was killed.
     #[error("no answer within {limit_ns} ns; the worker was killed")]
     TimedOut {
-        /// The limit, in nanoseconds.
+        /// The limit, nanoseconds.
         limit_ns: u64,
     },
-    /// The worker ended by a signal.
+    /// The worker was ended by a signal.
     #[error("the worker was killed by signal {signal}")]
     Killed {
         /// The signal's number.
         signal: i32,
     },
-    /// The worker ended with a status that is not 0.
+    /// The worker exited with a status other than 0.
     #[error("the worker exited with status {code}: {message}")]
     Exited {
         /// The status.
         code: i32,
-        /// The end of what it wrote to standard error.
+        /// The end of its stderr.
         message: String,
     },
-    /// The output cannot be read as what it should be.
+    /// The output cannot be parsed.
     #[error("unreadable output: {0}")]
     Garbled(String),
-    /// The agent or the environment went away.
+    /// The agent or the environment disappeared.
     #[error("the environment went away: {0}")]
     Lost(String),
     /// The probe reported an error of the operating system.
@@ -159,10 +159,10 @@ pub enum Failure {
     Void(String),
 }
 
-/// The values of one metric in one trial, in the order in which they were observed.
+/// The values of one metric in one trial, in the order of observation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Which metric.
+    /// The metric.
     pub metric: MetricId,
     /// The observations, in the metric's unit; finite, never empty.
     pub observations: Vec<f64>,
@@ -172,11 +172,11 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It ran to its end.
+    /// It completed.
     Completed(RawOutput),
     /// It cannot be measured here.
     Unavailable(Reason),
-    /// It went wrong.
+    /// It failed.
     Failed(Failure),
 }
 

@@ -37,30 +37,30 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// Parameters by name, in a fixed order so that equal parameters are equal bytes.
+/// Parameters by name, in a fixed order, so that equal parameters are equal bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Params(pub BTreeMap<String, Value>);
 
 impl Params {
-    /// No parameters.
+    /// Creates an empty set of parameters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same parameters with `name` set to `value`.
+    /// Returns the parameters with `name` set to `value`.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The value under `name`, if it was given.
+    /// Returns the value of `name`, if given.
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// The whole number under `name`; `None` when absent or of another type.
+    /// Returns the whole number under `name`; `None` if absent or of another type.
     pub fn int(&self, name: &str) -> Option<i64> {
         match self.0.get(name) {
             Some(Value::Int(value)) => Some(*value),
@@ -68,7 +68,7 @@ impl Params {
         }
     }
 
-    /// The text under `name`; `None` when absent or of another type.
+    /// Returns the text under `name`; `None` if absent or of another type.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.0.get(name) {
             Some(Value::Text(value)) => Some(value),
@@ -76,7 +76,7 @@ impl Params {
         }
     }
 
-    /// The truth value under `name`; `None` when absent or of another type.
+    /// Returns the boolean under `name`; `None` if absent or of another type.
     pub fn bool(&self, name: &str) -> Option<bool> {
         match self.0.get(name) {
             Some(Value::Bool(value)) => Some(*value),
@@ -84,7 +84,7 @@ impl Params {
         }
     }
 
-    /// The words of a setting that is a list: its values, or the parts of a text between its commas.
+    /// Returns the words of a list setting: its values, or the comma-separated parts of a text.
     pub fn words(&self, name: &str) -> Vec<String> {
         match self.0.get(name) {
             Some(Value::List(values)) => values.iter().map(Value::to_string).collect(),
@@ -97,7 +97,7 @@ impl Params {
         }
     }
 
-    /// Whether every value of `wanted` is among these.
+    /// Whether these contain every value of `wanted`.
     pub fn covers(&self, wanted: &Self) -> bool {
         wanted
             .0
@@ -105,7 +105,7 @@ impl Params {
             .all(|(name, value)| self.0.get(name) == Some(value))
     }
 
-    /// Whether there is none.
+    /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

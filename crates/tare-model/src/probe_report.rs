@@ -1,4 +1,4 @@
-//! What a probe reports about one trial; the content of raw output in format `probe/1`.
+//! A probe's report on one trial; the content of raw output in format `probe/1`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::outcome::{Bytes, Exit, RawOutput, Reason};
 use crate::turns::Sliced;
 use crate::unit::Unit;
 
-/// The name of the raw format that holds a [`ProbeReport`] as JSON.
+/// Name of the raw format that holds a [`ProbeReport`] as JSON.
 pub const PROBE_FORMAT: &str = "probe/1";
 
 /// The observations of one metric, as the probe timed them.
@@ -19,11 +19,11 @@ pub struct Series {
     pub metric: String,
     /// Unit of `values`.
     pub unit: Unit,
-    /// One value per timed batch, in order of time.
+    /// One value per timed batch, in chronological order.
     pub values: Vec<f64>,
-    /// How many operations one timed batch holds.
+    /// Number of operations in one timed batch.
     pub batch: u64,
-    /// `T(2k)/T(k)` from calibration; absent where the loop has no length to double.
+    /// `T(2k)/T(k)` from calibration; absent if the loop has no length to double.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linearity: Option<f64>,
     /// Remarks for the reader, for example `effective queue depth 1`.
@@ -31,29 +31,29 @@ pub struct Series {
     pub notes: Vec<String>,
 }
 
-/// Whose clock the ends of a [`WorkSpan`] were read on.
+/// The clock that the ends of a [`WorkSpan`] were read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanClock {
-    /// The kernel's monotonic clock: all processes on one kernel can be compared.
+    /// The kernel's monotonic clock: comparable between all processes on one kernel.
     Kernel,
-    /// The worker's own, from an arbitrary origin: only the length means something.
+    /// The worker's clock, with an arbitrary origin: only the length is meaningful.
     Worker,
 }
 
-/// When a worker that was held went on, and when its work had ended.
+/// Start and end of the work of a held worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkSpan {
-    /// It went on, nanoseconds.
+    /// When it was released, nanoseconds.
     pub start_ns: u64,
-    /// The work had ended, nanoseconds.
+    /// When the work had ended, nanoseconds.
     pub end_ns: u64,
-    /// The clock of both.
+    /// Clock of both times.
     pub clock: SpanClock,
 }
 
 impl RawOutput {
-    /// What a probe's worker prints that ended well: its report as JSON.
+    /// Creates the output of a probe's worker that succeeded: its report as JSON.
     pub fn of_probe(report: Vec<u8>) -> Self {
         Self {
             format: PROBE_FORMAT.to_owned(),
@@ -65,7 +65,7 @@ impl RawOutput {
 }
 
 impl ProbeReport {
-    /// A report in which there is nothing yet.
+    /// Creates a report without any results.
     pub fn empty(probe: &str, revision: u32) -> Self {
         Self {
             probe: probe.to_owned(),
@@ -94,8 +94,7 @@ pub struct ProbeReport {
     pub revision: u32,
     /// The series, one per metric.
     pub series: Vec<Series>,
-    /// Metrics of this probe that cannot be measured here, by identifier, with the reason; each of them has
-    /// no series.
+    /// Metrics of this probe that cannot be measured here, by identifier, with the reason; they have no series.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unavailable: BTreeMap<String, Reason>,
     /// Checksum of the work's result as hexadecimal digits; must be equal in every arm.
@@ -103,21 +102,21 @@ pub struct ProbeReport {
     pub checksum: Option<String>,
     /// Duration of the fixed integer loop before and after the timed work, nanoseconds.
     pub canary_ns: [f64; 2],
-    /// Time between the worker's request and its report by the worker's own monotonic clock, nanoseconds.
+    /// Time from the worker's request to its report on the worker's monotonic clock, nanoseconds.
     pub elapsed_ns: u64,
-    /// Counters of the trial (differences of after and before), for example `user_ns`, `sys_ns`, `minflt`,
-    /// `majflt`, `nvcsw`, `nivcsw`, `run_delay_ns`, `steal_ticks`, `read_bytes`. An unreadable one is absent.
+    /// Counters of the trial (after minus before), for example `user_ns`, `sys_ns`, `minflt`, `majflt`, `nvcsw`,
+    /// `nivcsw`, `run_delay_ns`, `steal_ticks`, `read_bytes`. An unreadable one is absent.
     pub counters: BTreeMap<String, f64>,
     /// The timer: `resolution_ns` and `cost_ns` of one reading, as measured in this environment.
     pub timer: BTreeMap<String, f64>,
-    /// What the program left that the probe `command` ran; its workload reads the values from here.
+    /// Result of the program that the probe `command` ran; its workload reads the values from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandReport>,
-    /// The time of the work, for a worker that was held until all were ready.
+    /// Time span of the work, for a worker that was held until all were ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<WorkSpan>,
-    /// How its slices were taken, for a worker that took turns with those of other arms; then the values of a
-    /// series are its slices, and the value at one place belongs to the same cycle in every arm.
+    /// How the slices were taken, for a worker that was interleaved with those of other arms. The values of a series
+    /// are then its slices, and values at the same index belong to the same cycle in every arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sliced: Option<Sliced>,
     /// Time in which values were taken, nanoseconds: `elapsed_ns` without preparing, calibrating and waiting for turns.

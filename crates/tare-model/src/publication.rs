@@ -1,5 +1,5 @@
-//! What was published about the question that a study repeats: its numbers, its claims, its mistakes, and the
-//! shape of its tables and figures. Plain data that a study file carries.
+//! A publication on the question that a study repeats: its numbers, claims and mistakes, and the shape of its tables
+//! and figures. Plain data in a study file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::words::words;
 mod rule;
 mod sweep;
 
-pub use rule::{Available, Place, Rule, Several};
+pub use rule::{Available, QuantityRef, Rule, Several};
 pub use sweep::unfolded;
 
 /// A publication that a study repeats.
@@ -20,30 +20,30 @@ pub use sweep::unfolded;
 pub struct Publication {
     /// Its title.
     pub title: String,
-    /// Who wrote it, as far as it says.
+    /// Its authors, if it names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authors: Option<String>,
-    /// Where it is to be found.
+    /// Where to find it.
     #[serde(rename = "where")]
     pub place: String,
-    /// What it was measured on, in its own words or as little as it says.
+    /// The machine it was measured on, in its own words or as little as it says.
     pub machine: String,
-    /// In what this study differs from it by intention, such as a smaller scale.
+    /// Intended differences of this study, such as a smaller scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
-    /// What is measured, by the names that the rest refers to.
+    /// The measured quantities, by the names that the rest refers to.
     #[serde(default, rename = "quantity", skip_serializing_if = "Vec::is_empty")]
     pub quantities: Vec<Quantity>,
     /// Its numbers.
     #[serde(default, rename = "number", skip_serializing_if = "Vec::is_empty")]
     pub numbers: Vec<PublishedNumber>,
-    /// What was recorded elsewhere, on machines that are not reached from here.
+    /// Values recorded elsewhere, on machines that cannot be reached from here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<Recorded>,
     /// Its claims.
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
-    /// What was wrong in it.
+    /// Its mistakes.
     #[serde(default, rename = "mistake", skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<Mistake>,
     /// Its tables.
@@ -54,60 +54,62 @@ pub struct Publication {
     pub figures: Vec<Figure>,
 }
 
-/// A name for what one metric of one workload of the study says.
+/// A name for one metric of one workload of the study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
     /// The name that tables, figures, numbers and claims refer to.
     pub name: String,
-    /// What the publication's row is called.
+    /// Name of the publication's row.
     pub label: String,
     /// The metric.
     pub metric: String,
-    /// The parameters that tell the workload from others of the study with the same metric.
+    /// Parameters that distinguish the workload from others of the study with the same metric.
     #[serde(default, skip_serializing_if = "Params::is_empty")]
     pub params: Params,
-    /// The path, where the workload is measured over several.
+    /// The path, if the workload is measured over several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Parameters of the workload by which the metric is multiplied to be what the publication has: the time of a
-    /// line, by lines and files, is that of all files. [`INSTANCES`] makes of what each instance takes that of all.
+    /// Workload parameters to multiply the metric by to get the published quantity: the time of a line, times lines
+    /// and files, is that of all files. [`INSTANCES`] turns the value of each instance into that of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<String>,
-    /// A further number by which it is multiplied: the time of one call, by as many as the publication counts as one.
+    /// A further factor: the time of one call, times the number that the publication counts as one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// The parameters by which the publication's is larger or longer, as they are there.
+    /// Parameters by which the publication's measurement is larger or longer, with the publication's values.
     #[serde(default, skip_serializing_if = "Params::is_empty")]
     pub there: Params,
-    /// The parameter among them in proportion to which the metric grows: the value here is multiplied to that of there.
+    /// The parameter among them that the metric is proportional to: the value here is scaled to the publication's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linear: Option<String>,
-    /// Whether the publication has `factor` divided by the metric: operations by the time that they take are a rate.
+    /// Whether the published value is `factor` divided by the metric: operations over the time that they take are a
+    /// rate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inverse: bool,
-    /// The unit of what comes of that, where it is not the metric's.
+    /// Unit of the result, if it is not the metric's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Parameters with a list of values each: it stands for a quantity for each combination of them, and `{parameter}` in
+    /// Parameters with a list of values each: the entry stands for one quantity per combination, and `{parameter}` in
     /// its name and label for the value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Vec<Value>>,
-    /// What stands in the publication's place of it, where the two are not the same.
+    /// What the publication has in its place, if the two are not the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
 
-/// Stands among [`Quantity::times`] for the number of instances that ran at once.
+/// Name in [`Quantity::times`] of the number of concurrent instances.
 pub const INSTANCES: &str = "instances";
 
 impl Quantity {
-    /// Whether it is what all instances at once take together.
+    /// Whether it is the value of all concurrent instances together.
     pub fn is_of_all(&self) -> bool {
         self.times.iter().any(|name| name == INSTANCES)
     }
 
-    /// In what a workload with these complete parameters differs from the publication's in scale; `None` where in nothing.
+    /// Describes how a workload with these complete parameters differs in scale from the publication's; `None` if it
+    /// does not.
     pub fn scale(&self, params: &Params) -> Option<String> {
         let other = |(name, there): (&String, &Value)| {
             let here = params.value(name)?;
@@ -120,7 +122,8 @@ impl Quantity {
         (!texts.is_empty()).then(|| texts.join("; "))
     }
 
-    /// The publication's amount over that of here, where the metric grows in proportion to a parameter and they differ.
+    /// Returns the publication's amount over the amount here, if the metric is proportional to a parameter that
+    /// differs.
     pub fn linear_factor(&self, params: &Params) -> Option<f64> {
         let of = |params: &Params| params.int(self.linear.as_deref()?);
         let (there, here) = of(&self.there).zip(of(params))?;
@@ -128,111 +131,111 @@ impl Quantity {
     }
 }
 
-/// A number as it was published.
+/// A published number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedNumber {
     /// Its characters in the publication, so that it can be found there.
     pub printed: String,
-    /// Its value in `unit`, as it is printed.
+    /// Its value in `unit`, as printed.
     pub value: f64,
-    /// Its unit, as it is printed there.
+    /// Its unit, as printed.
     pub unit: String,
-    /// What it should have been, where it is wrong.
+    /// The correct value, if it is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrected: Option<Correction>,
-    /// Where it stands: table, figure, section.
+    /// Where it appears: table, figure, section.
     pub at: String,
-    /// What it is, for a reader.
+    /// Description for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
-    /// Which of several that stand in one place: an instance, a machine, a direction.
+    /// Which one it is, if several are in one place: an instance, a machine, a direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// The quantity that it corresponds to here, if one does.
+    /// The corresponding quantity here, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<String>,
-    /// The arm that it corresponds to here, if one does.
+    /// The corresponding arm here, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
-    /// The other arm, where it is a ratio of two.
+    /// The other arm, if it is a ratio of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
-    /// How many instances ran at once.
+    /// Number of concurrent instances.
     #[serde(default = "one")]
     pub instances: u32,
-    /// Where the step of a trial's course ends that it is the value of: seconds, requests.
+    /// End of the step of a trial's course that it is the value of: seconds, requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
-    /// The ends of the interval that stands with it, or that was computed from its raw runs.
+    /// Ends of the interval printed with it, or computed from its raw runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// Why nothing here is set beside it, where that is so.
+    /// Why it has no counterpart here, if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<NoCounterpart>,
 }
 
-/// What a tool printed elsewhere. It stands in tables and figures, is paired with nothing and decides no claim.
+/// Output of a tool, recorded elsewhere. Tables and figures show it, but it is not paired and decides no claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// The arm in whose column it stands.
+    /// The arm of its column.
     pub arm: String,
-    /// That column's heading where the tables have none for the arm; its name if absent.
+    /// Heading of that column if the tables have none for the arm; the arm's name if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The workload whose tool it was.
+    /// The workload of the tool.
     pub workload: String,
-    /// The parameters with which it was called.
+    /// The parameters of the call.
     #[serde(default, skip_serializing_if = "Params::is_empty")]
     pub params: Params,
-    /// The path, where the workload is measured over several.
+    /// The path, if the workload is measured over several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What the tool printed, by a path from the study's file on; read when the study is.
+    /// File with the tool's output, relative to the study's file; read together with the study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The values by their metric, in the metric's unit: of the file, or as they are given.
+    /// The values by metric, in the metric's unit: from the file, or as given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Vec<f64>>,
 }
 
-/// What a number that is wrong in its publication should have been.
+/// The correct value of a number that is wrong in its publication.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Correction {
-    /// Its value.
+    /// The value.
     pub value: f64,
-    /// In this unit.
+    /// Its unit.
     pub unit: String,
-    /// How that is known.
+    /// How it is known.
     pub because: String,
 }
 
 words! {
-    /// Why nothing is set beside a published number.
+    /// Why a published number has no counterpart.
     pub enum NoCounterpart {
-        /// It says what was done, and not what came of it.
+        /// It describes what was done, not a result.
         Setting: "setting",
         /// A standard deviation, or an extreme of single runs.
         Spread: "spread",
-        /// It was computed from numbers beside which values stand.
+        /// It was computed from numbers that have counterparts.
         Derived: "derived",
         /// It grows with the length of the run.
         Total: "total",
         /// It repeats a number of a log or table.
         Repeated: "repeated",
-        /// One step of the way of a trial from beginning to end.
+        /// One step of a trial's course.
         Step: "step",
-        /// The same with another size of file, block or record than this study's.
+        /// The same with a different size of file, block or record.
         OtherSize: "other-size",
-        /// Something that this study does not measure.
+        /// This study does not measure it.
         NotMeasured: "not-measured",
     }
 }
 
 impl NoCounterpart {
-    /// The same in a sentence.
+    /// Returns the reason as a sentence.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Setting => "what was set or used, not what came of it",
@@ -256,7 +259,7 @@ impl NoCounterpart {
 }
 
 impl PublishedNumber {
-    /// The number with its unit: as printed, and behind it in brackets what it should have been.
+    /// Returns the number with its unit as printed, followed by the correct value in brackets if it is wrong.
     pub fn shown(&self) -> String {
         let part = self.part.as_ref();
         let mut words = vec![part.map_or_else(
@@ -266,7 +269,7 @@ impl PublishedNumber {
         let names_unit = self.printed.ends_with(&self.unit)
             || (self.unit == "ratio" && self.printed.contains('%'));
         if !names_unit {
-            // Words, powers of a thousand and signs of another language.
+            // Printed as words, with powers of a thousand, or in another language's notation.
             let is_plain = !self.printed.chars().any(char::is_alphabetic);
             words.push(if is_plain {
                 self.unit.clone()
@@ -286,8 +289,8 @@ impl PublishedNumber {
         words.join(" ")
     }
 
-    /// What `arm` costs over `other` by it, if it is a ratio of the two: printed ratios have the slower one above, or are
-    /// of rates; one may be the other way round.
+    /// Returns the cost of `arm` over `other`, if the number is a ratio of the two. Printed ratios have the slower
+    /// arm on top, or are ratios of rates; the two arms may be swapped.
     pub fn cost_over(&self, arm: &str, other: &str) -> Option<f64> {
         let (value, unit) = self.meant();
         let cost = match unit {
@@ -306,7 +309,7 @@ impl PublishedNumber {
         (cost.is_finite() && cost > 0.0).then_some(cost)
     }
 
-    /// Its value and unit as they should have been.
+    /// Returns its value and unit, corrected if wrong.
     pub fn meant(&self) -> (f64, &str) {
         match &self.corrected {
             Some(correction) => (correction.value, &correction.unit),
@@ -316,7 +319,7 @@ impl PublishedNumber {
 }
 
 impl Publication {
-    /// Whether the number stands in a place of a table or figure, beside the value of this study.
+    /// Whether a table or figure has a place for the number, next to this study's value.
     pub fn has_place_for(&self, number: &PublishedNumber) -> bool {
         let tables = self.tables.iter().map(|it| (&it.rows, &it.columns));
         let figures = self.figures.iter().map(|it| (&it.rows, &it.columns));
@@ -329,7 +332,7 @@ impl Publication {
 }
 
 impl LayoutColumn {
-    /// Whether the number belongs into this column, in the row of its quantity.
+    /// Whether the number belongs in this column, in the row of its quantity.
     pub fn holds(&self, number: &PublishedNumber) -> bool {
         let is_here = self.instances == number.instances && number.step.is_none();
         let (Some(arm), true) = (&number.arm, is_here) else {
@@ -337,7 +340,7 @@ impl LayoutColumn {
         };
         match (&self.over, &number.over) {
             (None, None) => self.arm == *arm,
-            // Printed ratios have the slower one above, whichever that is.
+            // Printed ratios have the slower arm on top, whichever it is.
             (Some(own), Some(over)) => {
                 (&self.arm, own) == (arm, over) || (&self.arm, own) == (over, arm)
             }
@@ -346,14 +349,14 @@ impl LayoutColumn {
     }
 }
 
-/// The unit of a ratio in which the one above is the faster one.
+/// Unit of a ratio with the faster arm on top.
 const RATIO_OF_RATES: &str = "ratio of rates";
 
 fn one() -> u32 {
     1
 }
 
-/// A sentence that was published, and the rule that decides whether it holds here.
+/// A published statement, and the rule that decides whether it holds here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -361,44 +364,44 @@ pub struct Claim {
     pub id: String,
     /// What was claimed.
     pub published: String,
-    /// Where it stands: conclusion, section.
+    /// Where it appears: conclusion, section.
     pub at: String,
-    /// How it is decided, fixed before the run.
+    /// The deciding rule, fixed before the run.
     pub rule: Rule,
-    /// What has to hold for the claim to mean anything: a cost that something takes away has to occur.
+    /// Precondition for the claim to mean anything: an overhead that something removes has to occur.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<Rule>,
-    /// The least parameters at which the first quantity is what the claim is about.
+    /// Minimum parameters at which the first quantity is what the claim is about.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub from: BTreeMap<String, i64>,
 }
 
 impl Claim {
-    /// The rule and its premise.
+    /// Returns the rule and its precondition.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         std::iter::once(&self.rule).chain(&self.given)
     }
 }
 
-/// What was wrong, and how this study avoids it.
+/// A mistake, and how this study avoids it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mistake {
-    /// What.
+    /// The mistake.
     pub what: String,
     /// What is done here instead.
     pub here: String,
 }
 
-/// A table in the publication's own layout.
+/// A table in the publication's layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Its caption.
     pub title: String,
-    /// Names of quantities, from top to bottom.
+    /// Names of quantities, top to bottom.
     pub rows: Vec<String>,
-    /// From left to right.
+    /// The columns, left to right.
     pub columns: Vec<LayoutColumn>,
 }
 
@@ -410,10 +413,10 @@ pub struct LayoutColumn {
     pub label: String,
     /// The arm.
     pub arm: String,
-    /// The arm below it, where the column holds ratios of two.
+    /// The arm in the denominator, if the column holds ratios of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
-    /// With so many instances at once.
+    /// Number of concurrent instances.
     #[serde(default = "one")]
     pub instances: u32,
 }
@@ -422,14 +425,14 @@ pub struct LayoutColumn {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
-    /// A group of bars for each row, one bar for each column.
+    /// A group of bars per row, one bar per column.
     #[default]
     Bars,
-    /// A line for each row over the columns.
+    /// A line per row, over the columns.
     Lines,
 }
 
-/// A figure as the publication has it.
+/// A figure in the publication's layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
@@ -438,7 +441,7 @@ pub struct Figure {
     /// How it is drawn.
     #[serde(default)]
     pub kind: FigureKind,
-    /// Whether whiskers hold the full range of the blocks instead of an interval.
+    /// Whether whiskers show the full range of the blocks instead of an interval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub full_range: bool,
     /// Names of quantities.

@@ -1,4 +1,4 @@
-//! What is to be executed in one trial: plain data that can be stored, printed and replayed.
+//! What a trial executes: plain data that can be stored, printed and replayed.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::words::words;
 /// A call of one of the agent's probes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeCall {
-    /// The probe's name in the agent's registry.
+    /// Name of the probe in the agent's registry.
     pub name: String,
     /// Its arguments.
     pub args: Params,
@@ -18,7 +18,7 @@ pub struct ProbeCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// On the host, outside of every arm.
+    /// On the host, outside every arm.
     Host,
     /// Inside the arm.
     Arm,
@@ -29,7 +29,7 @@ pub enum End {
 }
 
 impl End {
-    /// The number of the arm's instance, from 1; `None` for the host.
+    /// Returns the number of the arm's instance, from 1; `None` for the host.
     pub fn node(self) -> Option<u32> {
         match self {
             Self::Host => None,
@@ -41,9 +41,9 @@ impl End {
 }
 
 words! {
-    /// The way between the two ends of a workload; part of the cell's identity.
+    /// The path between the two ends of a workload; part of the cell's identity.
     pub enum Path {
-        /// Both ends inside the arm, over its own loopback.
+        /// Both ends inside the arm, over its loopback.
         Loopback: "loopback",
         /// The client on the host, the server inside the arm.
         HostToArm: "host→arm",
@@ -51,20 +51,20 @@ words! {
         ArmToHost: "arm→host",
         /// The client inside a second instance of the arm, the server inside the first, on their common network.
         ArmToArm: "arm→arm",
-        /// The client inside the arm, the server inside a second instance of it: the other way of `arm→arm`.
+        /// The client inside the arm, the server inside a second instance of it: the reverse of `arm→arm`.
         FirstToSecond: "node-1→node-2",
         /// The client inside a second instance of the arm, the server inside a third.
         SecondToThird: "node-2→node-3",
-        /// The client on the host, the server inside the arm, by a port published on the host's loopback.
+        /// The client on the host, the server inside the arm, through a port published on the host's loopback.
         PublishedLoopback: "host→published 127.0.0.1",
-        /// The client on the host, the server inside the arm, by a port published on the host's address on the
+        /// The client on the host, the server inside the arm, through a port published on the host's address on the
         /// arm's bridge.
         PublishedBridge: "host→published bridge",
     }
 }
 
 impl Path {
-    /// Those of which an address alone is an end, and no port that is published for TCP.
+    /// Paths that end at an address, not at a port published for TCP.
     pub const UNPUBLISHED: [Self; 6] = [
         Self::Loopback,
         Self::HostToArm,
@@ -74,7 +74,7 @@ impl Path {
         Self::SecondToThird,
     ];
 
-    /// Where the server runs.
+    /// Returns where the server runs.
     pub fn server(self) -> End {
         match self {
             Self::ArmToHost => End::Host,
@@ -88,7 +88,7 @@ impl Path {
         }
     }
 
-    /// Where the client runs.
+    /// Returns where the client runs.
     pub fn client(self) -> End {
         match self {
             Self::Loopback | Self::ArmToHost | Self::FirstToSecond => End::Arm,
@@ -102,7 +102,7 @@ impl Path {
         self.server() == end || self.client() == end
     }
 
-    /// Which end is inside the arm and knows the way to the other: the server, where that is not on the host.
+    /// Returns the end inside the arm that knows the way to the other: the server, unless it is on the host.
     pub fn inside(self) -> End {
         match self.server() {
             End::Host => self.client(),
@@ -110,7 +110,7 @@ impl Path {
         }
     }
 
-    /// How many instances of the arm it takes.
+    /// Returns the number of the arm's instances that it needs.
     pub fn nodes(self) -> u32 {
         let ends = [self.server(), self.client()];
         ends.into_iter().filter_map(End::node).max().unwrap_or(1)
@@ -131,26 +131,26 @@ pub enum Recipe {
         /// Runs at the path's client end.
         client: ProbeCall,
     },
-    /// A service on every node, and then a client on the first; the client measures. The nodes are instances of
-    /// one environment on one network. Each service reports its port in `Reply::Listening`, and it is the same
-    /// port on every node: node 1 finds it. The engine passes `address` (text; the node's own), `port` (whole
-    /// number) and a [`ClusterView`](crate::cluster::ClusterView) to the arguments of both.
+    /// A service on every node, and then a client on the first; the client measures. The nodes are instances of one
+    /// environment on one network. Each service reports its port in `Reply::Listening`, and the port is the same on
+    /// every node: node 1 finds it. The engine passes `address` (text; the node's own), `port` (whole number) and a
+    /// [`ClusterView`](crate::cluster::ClusterView) to the arguments of both.
     Cluster {
-        /// How many nodes, at least 1.
+        /// Number of nodes, at least 1.
         nodes: u32,
-        /// How many processes each node takes.
+        /// Number of processes that each node takes.
         slots: u32,
         /// Runs on every node until the client has ended.
         service: ProbeCall,
         /// Runs on node 1.
         client: ProbeCall,
     },
-    /// Create the environment, wait for its first instruction, remove it: timed from outside.
+    /// Create the environment, wait for its first instruction, remove it; timed from outside.
     Lifecycle,
 }
 
 impl Recipe {
-    /// How many instances of the arm it takes at once, over `path`.
+    /// Returns the number of the arm's instances that it needs at once, over `path`.
     pub fn nodes(&self, path: Option<Path>) -> u32 {
         match self {
             Self::Cluster { nodes, .. } => (*nodes).max(1),
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recipe_says_how_many_instances_it_takes() {
+    fn recipe_reports_required_instance_count() {
         let call = |name: &str| ProbeCall {
             name: name.into(),
             args: Params::new(),

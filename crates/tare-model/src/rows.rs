@@ -1,7 +1,7 @@
-//! Tables in the code with a row a line, and lists of words that fill their lines.
+//! A macro for tables and word lists that `rustfmt` does not reflow.
 
-/// An array of these elements. Between its braces `rustfmt` leaves lines as they are, where it would set every word of
-/// a long row, and every word of a long list, on a line of its own.
+/// An array of these elements. `rustfmt` leaves the lines between its braces alone; otherwise it would put every word
+/// of a long row or list on its own line.
 #[macro_export]
 macro_rules! rows {
     ($($row:expr),+ $(,)?) => { [$($row),+] };

@@ -1,4 +1,4 @@
-//! A study: what is to be compared, how exactly, and within which budget. Validated plain data.
+//! A study: the comparison, its precision and its budget. Validated plain data.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,14 +11,14 @@ use crate::telling::{telling, what_tells};
 use crate::unit::ResourceClass;
 use crate::words::words;
 
-/// The identifier of the second copy of the baseline, which every study gets by itself.
+/// Identifier of the second copy of the baseline (A/A control), which every study gets automatically.
 pub const A_PRIME: &str = "a-prime";
 
 /// Whether an environment is kept between trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lifecycle {
-    /// Started once per launch, kept warm with a resident agent.
+    /// Started once per launch and kept warm with a resident agent.
     #[default]
     Warm,
     /// A new instance for every trial.
@@ -53,7 +53,7 @@ impl Default for Margins {
 }
 
 impl Margins {
-    /// The margin for a class of metric.
+    /// Returns the margin for a class of metric.
     pub fn of(&self, class: ResourceClass) -> f64 {
         match class {
             ResourceClass::Compute => self.compute,
@@ -72,31 +72,31 @@ words! {
         /// As processes of one environment.
         #[default]
         Processes: "processes",
-        /// Each in an environment of its own.
+        /// Each in a separate environment.
         Environments: "environments",
     }
 }
 
-/// One workload as the study names it.
+/// A workload as defined in the study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSpec {
     /// The workload.
     pub id: WorkloadId,
-    /// Its parameters, defaults filled in.
+    /// Its parameters, including defaults.
     pub params: Params,
-    /// For a two-ended workload, the path; `None` otherwise.
+    /// Path of a two-ended workload; `None` otherwise.
     pub path: Option<Path>,
-    /// How many instances run at once.
+    /// Number of concurrent instances.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub instances: u32,
-    /// Where they run. `None` for a workload of which one runs as it is; otherwise the instances, even if it is
-    /// one, are prepared first and then started together, so that numbers of instances are alike in all else.
+    /// Where they run. `None` for a single instance started directly; otherwise the instances, even a single one, are
+    /// prepared first and then started together, so that different numbers of instances are alike in everything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
 }
 
 impl WorkloadSpec {
-    /// One of it, with one end.
+    /// Creates a single instance of a workload with one end.
     pub fn new(id: WorkloadId, params: Params) -> Self {
         Self {
             id,
@@ -108,7 +108,7 @@ impl WorkloadSpec {
     }
 }
 
-/// What a stored study without a number of instances means.
+/// Default for a stored study without a number of instances.
 fn one() -> u32 {
     1
 }
@@ -126,7 +126,7 @@ fn is_one(instances: &u32) -> bool {
 pub struct Study {
     /// Its name: a built-in study's id or the file's.
     pub id: String,
-    /// One line for people.
+    /// One-line title.
     pub title: String,
     /// Seed of every random choice.
     pub seed: u64,
@@ -136,43 +136,44 @@ pub struct Study {
     pub arms: Vec<ArmSpec>,
     /// The workloads.
     pub workloads: Vec<WorkloadSpec>,
-    /// Margins.
+    /// Margins of practical equivalence.
     pub margins: Margins,
-    /// Blocks after which precision is first looked at.
+    /// Number of blocks after which precision is first checked.
     pub blocks_min: u32,
-    /// Blocks at most.
+    /// Maximum number of blocks.
     pub blocks_max: u32,
-    /// Blocks between two restarts of the arms.
+    /// Number of blocks between two restarts of the arms.
     pub blocks_per_launch: u32,
-    /// Wanted half-width of the ratio's interval as a fraction; `None` means half of each cell's margin.
+    /// Requested half-width of the ratio's interval as a fraction; `None` means half of each cell's margin.
     pub precision: Option<f64>,
-    /// Time for the whole run, nanoseconds; `None` means until `blocks_max` or precision.
+    /// Time budget of the whole run, nanoseconds; `None` means until `blocks_max` or precision.
     pub budget_ns: Option<u64>,
-    /// Time that one warm trial's timed work aims at, nanoseconds.
+    /// Target duration of one warm trial's timed work, nanoseconds.
     pub trial_ns: u64,
-    /// Limit after which a trial is given up, nanoseconds.
+    /// Time limit after which a trial is aborted, nanoseconds.
     pub limit_ns: u64,
     /// Pause before each trial, nanoseconds; 0 for warm trials, where reaping the last worker is enough.
     pub settle_ns: u64,
-    /// Whether environments are kept.
+    /// Whether environments are kept between trials.
     pub lifecycle: Lifecycle,
-    /// What was published about the same question.
+    /// Publication on the same question, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publication: Option<Publication>,
-    /// Whether arms may have other tools than the baseline. Then every cell of such a tool is labelled.
+    /// Whether arms may have different tools than the baseline. Every cell of such a tool is labelled then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_different_tools: bool,
-    /// Whether the arms take turns, slice by slice, in every workload whose work can be cut; the others are
-    /// measured by whole trials.
+    /// Whether the arms are interleaved in slices in every workload whose work can be sliced; the others are measured
+    /// by whole trials.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alternate: bool,
-    /// Whether every two arms are compared with each other as well, and not each with the baseline alone.
+    /// Whether every two arms are also compared with each other, and not only with the baseline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pairs: bool,
 }
 
 impl Study {
-    /// Warm trials of 20 ms in ten blocks, each after a restart of the arms, without anything special.
+    /// Creates a study of warm trials of 20 ms in ten blocks, each after a restart of the arms, with nothing else
+    /// set.
     pub fn new(
         id: impl Into<String>,
         baseline: ArmId,
@@ -204,7 +205,8 @@ impl Study {
         }
     }
 
-    /// What a workload is called: its identifier, with what tells it from the study's others of the same.
+    /// Returns the name of a workload: its identifier, plus what distinguishes it from others with the same
+    /// identifier.
     pub fn name_of(&self, workload: &WorkloadSpec) -> String {
         let twins = self
             .workloads
@@ -221,7 +223,7 @@ impl Study {
         name.join(" ")
     }
 
-    /// What the trials of one block are expected to take, nanoseconds: each the time that it aims at.
+    /// Returns the expected duration of one block's trials, nanoseconds: the sum of their targets.
     pub fn block_ns(&self) -> u64 {
         let trials = (self.workloads.len() * self.arms.len()) as u64;
         (self.trial_ns.saturating_add(self.settle_ns)).saturating_mul(trials)
@@ -233,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_workload_is_called_by_what_tells_it_from_others_of_its_kind() {
+    fn workload_name_includes_distinguishing_parameters() {
         let of = |id: &str, depth: i64| {
             let params = Params::new().with("iodepth", depth).with("size", 4096);
             WorkloadSpec::new(WorkloadId::new(id).unwrap(), params)
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_was_stored_before_there_were_instances_stays_as_it_was() {
+    fn stored_workload_without_instances_is_unchanged() {
         let stored = r#"{"id":"getppid","params":{},"path":null}"#;
         let spec: WorkloadSpec = serde_json::from_str(stored).unwrap();
         assert_eq!((spec.instances, spec.spread), (1, None));

@@ -1,14 +1,14 @@
-//! What tells a workload from others of the same name: parameters, path and number of instances.
+//! Distinguishes workloads of the same name by parameters, path and number of instances.
 
 use std::collections::BTreeSet;
 
 use crate::{Params, Path, Spread};
 
-/// More of one name than this are told apart by all that differs.
+/// With more workloads of one name than this, all parameters that differ are used.
 const MANY_TWINS: usize = 64;
 
-/// The fewest parameters, the shortest names first, that tell these apart as well as all of them do: parameters that
-/// change together are not told twice.
+/// Returns parameters, preferably with short names, that distinguish these as well as all of them do: of parameters
+/// that change together, only one.
 pub fn telling<'a>(twins: &[&'a Params]) -> Vec<&'a str> {
     let value = |params: &'a Params, param: &str| params.0.get(param);
     let all: BTreeSet<&str> = twins
@@ -21,7 +21,7 @@ pub fn telling<'a>(twins: &[&'a Params]) -> Vec<&'a str> {
         twins_values.any(|own| own != value(twins[0], param))
     };
     let mut params: Vec<&str> = all.into_iter().filter(differs).collect();
-    // One that is left empty somewhere would be told as nothing there.
+    // A parameter that is empty somewhere would be shown without a value there, so it comes last.
     let is_empty_somewhere = |param: &str| {
         let mut values = twins.iter().filter_map(|twin| value(twin, param));
         values.any(|value| value.to_string().is_empty())
@@ -53,8 +53,8 @@ pub fn telling<'a>(twins: &[&'a Params]) -> Vec<&'a str> {
     chosen
 }
 
-/// The words behind a name: the values of the parameters that tell it from its twins, as [`telling`] found them, the
-/// path, and how many there are where that is not one.
+/// Returns the words behind a name: the values of the distinguishing parameters, as [`telling`] found them, the path,
+/// and the number of instances if it is not one.
 pub fn what_tells(
     (params, telling): (&Params, &[&str]),
     path: Option<Path>,

@@ -1,26 +1,26 @@
-//! What several instances left that ran at once; the content of raw output in format `instances/1`.
+//! Output of several concurrent instances; the content of raw output in format `instances/1`.
 //!
-//! One trial is one record, however many instances it had. Each instance's own output is kept as it came, in its
-//! own format, also where another instance failed: then the trial has no value, and the record says which
-//! instance failed and why.
+//! One trial is one record, however many instances it had. Each instance's output is kept as received, in its own
+//! format, even if another instance failed: the trial then has no value, and the record says which instance failed
+//! and why.
 
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 use crate::study::Spread;
 
-/// The name of the raw format that holds a [`Together`] as JSON.
+/// Name of the raw format that holds a [`Together`] as JSON.
 pub const INSTANCES_FORMAT: &str = "instances/1";
 
 /// One instance of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceRecord {
-    /// How it ended, with what it left.
+    /// Its outcome and output.
     pub outcome: Outcome,
-    /// When it was told to go on, nanoseconds on the host's monotonic clock; `None` if it never was.
+    /// When it was released, nanoseconds on the host's monotonic clock; `None` if it never was.
     pub start_ns: Option<u64>,
-    /// When its last word arrived, nanoseconds on the host's monotonic clock. The host hears one instance after
-    /// another, so this is the latest that it can have been; the instance's own report has the moment itself.
+    /// When its last message arrived, nanoseconds on the host's monotonic clock. The host reads one instance after
+    /// another, so this is an upper bound; the instance's own report has the exact moment.
     pub end_ns: u64,
 }
 
@@ -29,13 +29,13 @@ pub struct InstanceRecord {
 pub struct Together {
     /// Where they ran.
     pub spread: Spread,
-    /// The instances, in the order in which they were told to go on.
+    /// The instances, in the order of their release.
     pub instances: Vec<InstanceRecord>,
 }
 
 impl Together {
-    /// The first instance that did not complete: which, counted from 1, of how many, and why. One that was only
-    /// ended because of another is not what the reader wants to know.
+    /// Describes the first instance that did not complete: its number, counted from 1, of how many, and why. Prefers
+    /// one that was not just ended because another one failed.
     pub fn problem(&self) -> Option<String> {
         let failed =
             |record: &&(usize, &InstanceRecord)| !matches!(record.1.outcome, Outcome::Completed(_));
@@ -61,7 +61,7 @@ impl Together {
     }
 }
 
-/// How an instance ends that is ended because another one failed before all could start.
+/// Returns the failure of an instance that was ended because another one failed before all could start.
 pub fn ended_with_another() -> crate::Failure {
     crate::Failure::Lost("it was ended because another instance did not get ready".into())
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_is_told_and_not_what_followed_from_it() {
+    fn root_cause_is_reported_not_its_consequence() {
         let mut together = Together {
             spread: Spread::Processes,
             instances: vec![
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_instances_survives_json_whatever_became_of_them() {
+    fn instance_records_of_any_outcome_roundtrip_in_json() {
         let raw = RawOutput {
             format: "probe/1".into(),
             stdout: Bytes(vec![0xff, 0]),

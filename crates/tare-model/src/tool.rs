@@ -1,18 +1,18 @@
-//! Tools: other people's programs that workloads run, and how an arm says which ones it has.
+//! Tools: third-party programs that workloads run, and how an arm reports which ones it has.
 //!
-//! A ratio is about the environment only if the same program ran on both sides. So the agent is asked about
-//! each tool before the first trial, and answers with facts under `tool.<program>.…`: `path` (the file in the
-//! end, links resolved), `sha256`, `version` (the first line that it prints), `interpreter` (the dynamic
-//! linker of an ELF file, the interpreter of a script) and `interpreter_sha256`. A tool that is not there has
-//! `unreadable.tool.<program>` instead, and a part that could not be read `unreadable.tool.<program>.<part>`.
-//! What it cannot see: shared libraries and files that a program opens by name at run time.
+//! A ratio is about the environment only if the same program ran on both sides. The agent is therefore asked about
+//! each tool before the first trial, and answers with facts under `tool.<program>.…`: `path` (the final file, links
+//! resolved), `sha256`, `version` (the first line that it prints), `interpreter` (the dynamic linker of an ELF file,
+//! the interpreter of a script) and `interpreter_sha256`. A missing tool has `unreadable.tool.<program>` instead, and
+//! an unreadable part `unreadable.tool.<program>.<part>`.
+//! Limits: does not see shared libraries, or files that a program opens by name at run time.
 
 use serde::{Deserialize, Serialize};
 
 use crate::fact;
 use crate::facts::Facts;
 
-/// How `unreadable.tool.<program>` begins where the program is not there at all.
+/// Prefix of `unreadable.tool.<program>` if the program is missing.
 pub const NOT_INSTALLED: &str = "not installed";
 
 /// A question about one tool.
@@ -20,40 +20,40 @@ pub const NOT_INSTALLED: &str = "not installed";
 pub struct ToolQuestion {
     /// Its name on the search path, or its path.
     pub program: String,
-    /// The arguments with which it prints its version; none where it cannot.
+    /// Arguments with which it prints its version; empty if it cannot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub version: Vec<String>,
 }
 
-/// What a place said about a tool.
+/// An environment's answer about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolAnswer {
-    /// It was not asked, or could not tell.
+    /// Not asked, or not known.
     Unknown,
-    /// It is not there or cannot be used, and why.
+    /// Missing or unusable, with the reason.
     Missing(String),
-    /// It is there.
+    /// Present.
     Present(ToolIdentity),
 }
 
-/// Which program it is. What could not be read is absent.
+/// Identity of a program. Parts that could not be read are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolIdentity {
     /// Its file, links resolved.
     pub path: String,
     /// SHA-256 of the file, as hexadecimal digits.
     pub sha256: Option<String>,
-    /// The first line that it prints when asked for its version, without the release of the kernel that some
-    /// programs put into it: that is told by another fact and is not the program's.
+    /// First line of its version output, without the kernel release that some programs include: another fact has
+    /// that, and it is not the program's.
     pub version: Option<String>,
-    /// What loads or interprets it.
+    /// Its loader or interpreter.
     pub interpreter: Option<String>,
     /// SHA-256 of that file.
     pub interpreter_sha256: Option<String>,
 }
 
 impl ToolAnswer {
-    /// Reads the facts of a place.
+    /// Reads the answer from an environment's facts.
     pub fn of(facts: &Facts, program: &str) -> Self {
         let part = |pattern: &str| facts.get(&fact::of(pattern, program)).cloned();
         if let Some(path) = part(fact::TOOL_PATH) {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_for_facts_of_an_older_host_is_one_without_tools() {
+    fn old_facts_request_has_no_tools() {
         let old = r#"{"request":"facts","paths":["/"]}"#;
         let request: crate::wire::Request = serde_json::from_str(old).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Coordinates: which cell a trial belongs to and where it stands in the plan.
+//! Coordinates of a trial: its cell and its position in the plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::id::{ArmId, WorkloadId};
 use crate::params::Params;
 use crate::recipe::Path;
 
-/// One coordinate of a study: an arm × a workload × its parameters × instances × path.
+/// One cell of a study: an arm × a workload × its parameters × instances × path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellKey {
     /// The arm.
@@ -15,20 +15,20 @@ pub struct CellKey {
     pub workload: WorkloadId,
     /// The workload's parameters.
     pub params: Params,
-    /// How many instances run at once.
+    /// Number of concurrent instances.
     pub instances: u32,
-    /// The path between the ends of a two-ended workload.
+    /// Path of a two-ended workload.
     pub path: Option<Path>,
 }
 
 /// One planned execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Place in the whole plan, from 0; unique within a run.
+    /// Position in the whole plan, from 0; unique within a run.
     pub sequence: u32,
     /// The block, from 0: the unit of inference.
     pub block: u32,
-    /// Place within the block's arms for this workload, from 0.
+    /// Position within the block's arms for this workload, from 0.
     pub position: u32,
     /// The launch, from 0: arms are restarted between launches.
     pub launch: u32,

@@ -1,71 +1,71 @@
-//! Taking turns: how prepared workers of several arms hand a processor to each other, slice by slice.
+//! Alternation: how prepared workers of several arms pass a processor to each other in slices.
 //!
-//! Noise on a shared machine lasts longer than a trial. Work that can be cut is therefore done in slices of
-//! milliseconds by one worker in every arm, in turn, so that the slices of a cycle meet the same machine and
-//! can be compared pair by pair. Where the arms share a kernel, the word to go on passes from worker to worker
-//! over a page of memory; elsewhere the host gives it over the channel.
+//! Noise on a shared machine lasts longer than a trial. Work that can be sliced is therefore done in slices of
+//! milliseconds by one worker per arm, alternately, so that the slices of a cycle see the same machine and can be
+//! compared pair by pair. If the arms share a kernel, the turn passes from worker to worker through a page of memory;
+//! otherwise the host passes it over the channel.
 
 use serde::{Deserialize, Serialize};
 
-/// The most workers that can take turns.
+/// Maximum number of alternating workers.
 pub const MOST_PLACES: usize = 64;
 
 /// Length of the page, bytes.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Where the page holds the number that tells the workers that it is theirs: 8 bytes, in the machine's order.
+/// Offset of the number by which the workers recognize their page: 8 bytes, in the machine's byte order.
 pub const PAGE_KEY: usize = 0;
 
-/// Where the page holds how far each worker is: a word of 4 bytes for each place.
+/// Offset of the workers' progress: a word of 4 bytes per place.
 pub const PAGE_PHASES: usize = 64;
 
 /// The word of a worker that has found the page and is not prepared yet.
 pub const HERE: u32 = u32::MAX - 1;
 
-/// The word of a worker that takes no more turns.
+/// The word of a worker that has no more slices.
 pub const DONE: u32 = u32::MAX;
 
-/// How a worker takes turns with those of other arms.
+/// How a worker alternates with those of other arms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turns {
-    /// The worker's place among them, from 0.
+    /// The worker's place, from 0.
     pub place: u32,
-    /// The places in the order of each cycle; cycle `c` has row `c % rows.len()`. Every row names every place once.
+    /// Order of the places in each cycle; cycle `c` has row `c % rows.len()`. Every row has every place once.
     pub rows: Vec<Vec<u32>>,
-    /// The page by which the word passes, if it does not come over the channel.
+    /// The page that passes the turn; `None` if the channel does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<TurnPage>,
-    /// Whether the loops check themselves by doubling: once a launch is enough.
+    /// Whether the loops verify themselves by doubling; once per launch is enough.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub check: bool,
     /// How long a worker waits for its turn before it gives up, nanoseconds.
     pub patience_ns: u64,
 }
 
-/// A page of memory that the workers share.
+/// A page of memory shared by the workers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnPage {
-    /// Where the worker finds it.
+    /// Path at which the worker finds it.
     pub path: String,
-    /// What stands in it at [`PAGE_KEY`].
+    /// The number in it at [`PAGE_KEY`].
     pub key: u64,
 }
 
 /// How the slices of a report were taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sliced {
-    /// What a slice aimed at, nanoseconds.
+    /// Target length of a slice, nanoseconds.
     pub slice_ns: u64,
-    /// Whether the word passed over a page of memory; else it came over the channel.
+    /// Whether the turn passed through a page of memory; otherwise over the channel.
     pub by_page: bool,
-    /// The processor to which the worker was bound.
+    /// The processor that the worker was pinned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
 }
 
-/// The next slice: from the number of the last one to its successor's, of a place that is in `phase`. `phases`
-/// holds how far each place is ([`DONE`] for those that take no more turns). Where all have left the phase of the
-/// last slice, a new cycle begins. `None` where all are done.
+/// Returns the number of the slice after `last` and its place, which is one in the earliest phase. `phases` has the
+/// phase of each place ([`DONE`] for those that have no more slices). When all have left the phase of the last slice,
+/// a new cycle begins. `None` if all are done.
 ///
 /// Number `n` is slice `n % k` of cycle `n / k` with `k` places.
 pub fn next_turn(
@@ -85,7 +85,7 @@ pub fn next_turn(
         Some(last) if phase == last_phase => last.wrapping_add(1),
         Some(last) => (last / places).wrapping_add(1).wrapping_mul(places),
     };
-    // Within two cycles every place comes by.
+    // Every place comes up within two cycles.
     for _ in 0..2 * places {
         let row = &rows[(number / places) as usize % rows.len()];
         let place = row[(number % places) as usize];
@@ -98,7 +98,7 @@ pub fn next_turn(
 }
 
 impl Turns {
-    /// Whether the orders are such as they must be for so many places.
+    /// Whether the orders are valid for their number of places.
     pub fn is_sound(&self) -> bool {
         let places = self.rows.first().map_or(0, Vec::len);
         let is_order = |row: &Vec<u32>| {
@@ -134,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ahead_waits_for_the_others_and_all_begin_a_cycle_together() {
-        // Place 0 has gone on to phase 2; 1 and 2 still have their slices of phase 1.
+    fn leader_waits_and_all_start_a_cycle_together() {
+        // Place 0 has reached phase 2; 1 and 2 still have their slices of phase 1.
         assert_eq!(next_turn(&rows(), &[2, 1, 1], Some(0), 1), Some((1, 1)));
         assert_eq!(next_turn(&rows(), &[2, 2, 1], Some(1), 1), Some((2, 2)));
-        // The last one has come along: number 3 begins the next cycle, whatever stood there.
+        // The last place has caught up: number 3 begins the next cycle, whatever was there.
         assert_eq!(next_turn(&rows(), &[2, 2, 2], Some(2), 1), Some((3, 2)));
         assert_eq!(next_turn(&rows(), &[2, 2, 2], Some(4), 1), Some((6, 0)));
     }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_that_leave_somebody_out_are_not_sound() {
+    fn turn_orders_with_missing_members_are_unsound() {
         let turns = |rows: Vec<Vec<u32>>| Turns {
             place: 0,
             rows,

@@ -31,7 +31,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The symbol that reports print and the dossier carries.
+    /// Returns the symbol used in reports and in the dossier.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Nanosecond => "ns",
@@ -45,7 +45,7 @@ impl Unit {
 }
 
 words! {
-    /// Which direction of a metric is the better one.
+    /// Which direction of a metric is better.
     pub enum Better {
         /// Smaller is better: times, sizes.
         Lower: "lower",
@@ -55,7 +55,7 @@ words! {
 }
 
 words! {
-    /// What a metric loads; decides its default margin.
+    /// The resource that a metric loads; decides its default margin.
     pub enum ResourceClass {
         /// Processor and memory.
         Compute: "compute",
@@ -79,16 +79,16 @@ pub struct MetricSpec {
     pub unit: Unit,
     /// Direction.
     pub better: Better,
-    /// What the metric loads.
+    /// The resource that the metric loads.
     pub class: ResourceClass,
-    /// Whether the in-trial best value may carry a verdict (pure processor and system-call loops only).
+    /// Whether the in-trial best value may decide a verdict (pure processor and system-call loops only).
     pub floor_ok: bool,
-    /// One sentence that says what is inside the timed region.
+    /// One sentence on what is inside the timed region.
     pub doc: &'static str,
 }
 
-/// Declares metrics as a table, a row each: `"id", Unit, Better, ResourceClass: "what is inside";`, with `floor`
-/// behind the class where the best value of a trial may carry a verdict. With `NAME = ` before them the rows are
+/// Declares metrics as a table, one row each: `"id", Unit, Better, ResourceClass: "what is inside";`, with `floor`
+/// after the class if the best value of a trial may decide a verdict. With `NAME = ` before them, the rows are
 /// constants.
 #[macro_export]
 macro_rules! metrics {
@@ -114,7 +114,7 @@ macro_rules! metrics {
     };
 }
 
-/// A number of bytes for people, in powers of 1024.
+/// Formats a number of bytes in powers of 1024.
 #[must_use]
 pub fn bytes(count: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_told_in_the_largest_unit_that_they_fill() {
+    fn bytes_are_shown_in_largest_fitting_unit() {
         assert_eq!(bytes(f64::from(64 << 20)), "64 MiB");
         assert_eq!(bytes(1536.0), "1.5 KiB");
         assert_eq!(bytes(0.0), "0 B");

@@ -1,15 +1,16 @@
-//! Whole numbers out of times, of numbers with a fraction, and of wider whole ones.
+//! Saturating conversions to whole numbers from durations, floats and wider integers.
 //!
-//! None of these wraps: what is below 0 or no number is 0, and what does not fit is the largest number that does.
+//! None of these wraps: values below 0 and NaN become 0, and values that do not fit become the largest number that
+//! does.
 
 use std::time::Duration;
 
-/// The nanoseconds of a time: all of them up to 584 years.
+/// Returns a duration in nanoseconds; exact up to 584 years.
 pub fn whole_ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A number without its fraction.
+/// Returns a number without its fraction.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -19,18 +20,17 @@ pub fn whole_part(number: f64) -> u64 {
     number as u64
 }
 
-/// A place in a list, or a number of places: a number without its fraction, as [`whole_part`] takes it.
+/// Returns an index or a length: a number without its fraction, as [`whole_part`] takes it.
 pub fn whole_place(number: f64) -> usize {
     whole_size(whole_part(number))
 }
 
-/// A length or place that was counted in 64 bits: the same number wherever memory is addressed in so many.
+/// Converts a length or index counted in 64 bits; exact wherever memory is addressed in 64 bits.
 pub fn whole_size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// How many there are of something, or which one of them it is, in the 32 bits that counts of arms, blocks and trials
-/// have.
+/// Converts a count or index to the 32 bits used for arms, blocks and trials.
 pub fn whole_count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_the_nearest_that_does() {
+    fn out_of_range_number_saturates() {
         assert_eq!(whole_ns(Duration::new(3, 7)), 3_000_000_007);
         assert_eq!(whole_ns(Duration::MAX), u64::MAX);
         for (number, whole) in [

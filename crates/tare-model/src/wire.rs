@@ -1,9 +1,8 @@
-//! The frames between host and agent: a 4-byte little-endian length, then that many bytes of JSON.
+//! Frames between host and agent: a 4-byte little-endian length, then that many bytes of JSON.
 //!
-//! JSON rather than a packed layout so that transcripts can be read and old frames stay readable.
-//! Meant for any byte stream: a pipe, the exec stream of an engine, ssh, a serial line. `Hello` comes
-//! first; an agent of another protocol version or another build is refused, because then the two sides
-//! would not be running the same bytes.
+//! JSON rather than a packed layout, so that transcripts can be read and old frames stay readable. Works over any
+//! byte stream: a pipe, an engine's exec stream, ssh, a serial line. `Hello` comes first; an agent with another
+//! protocol version or another build is refused, because the two sides would not be running the same bytes.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -19,91 +18,91 @@ use crate::recipe::ProbeCall;
 use crate::tool::ToolQuestion;
 use crate::turns::Turns;
 
-/// The version of the frames. An agent that speaks another one is refused.
+/// Version of the frames. An agent with another version is refused.
 pub const PROTOCOL: u32 = 2;
 
-/// No frame is longer than this; a longer length means that the stream is not ours.
+/// Maximum length of a frame; a longer one means that the stream is not ours.
 pub const FRAME_LIMIT_BYTES: u32 = 64 << 20;
 
-/// From host to agent.
+/// A message from host to agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "lowercase")]
 pub enum Request {
-    /// Who are you?
+    /// Asks for the agent's identity.
     Hello {
         /// The host's [`PROTOCOL`].
         protocol: u32,
     },
-    /// What is this place?
+    /// Asks for facts about the environment.
     Facts {
-        /// Paths whose mount is to be described.
+        /// Paths whose mounts to describe.
         paths: Vec<String>,
-        /// Programs about which it is to be said which they are.
+        /// Programs to identify.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<ToolQuestion>,
     },
     /// The host asks from this processor of a machine that both run on: an agent that waits there for the next trial,
-    /// with the worker that it has ready, is reached without waking another processor. No answer.
+    /// with its worker ready, is reached without waking another processor. No answer.
     Meet {
         /// The processor.
         cpu: u32,
     },
-    /// Workers are to have so many bytes more in their environment and heap, so that no run depends on where things
-    /// happen to lie. No answer.
+    /// Gives workers this many additional bytes of environment and heap, so that no run depends on a particular
+    /// memory layout. No answer.
     Pad {
-        /// How many.
+        /// Number of bytes.
         bytes: u32,
     },
-    /// Run a probe in a fresh worker process.
+    /// Runs a probe in a fresh worker process.
     Run {
-        /// Chosen by the host; comes back in the replies.
+        /// Chosen by the host; returned in the replies.
         trial: u64,
         /// The probe and its arguments.
         call: ProbeCall,
-        /// Time that the timed work aims at, nanoseconds.
+        /// Target duration of the timed work, nanoseconds.
         target_ns: u64,
         /// Kill the worker after this many nanoseconds.
         limit_ns: u64,
-        /// Directory in which the probe may create files.
+        /// Directory that the probe may create files in.
         workdir: String,
-        /// Whether the worker prepares everything, says [`Reply::Ready`] and waits for [`Request::Go`].
+        /// Whether the worker prepares everything, sends [`Reply::Ready`] and waits for [`Request::Go`].
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         hold: bool,
-        /// Whether the worker takes turns with those of other arms, and how; then it is held too.
+        /// How the worker alternates with those of other arms, if it does; it is then held too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turns: Option<Turns>,
-        /// The processor to which the worker is to bind itself, if it may; else it goes where it is sent.
+        /// Processor that the worker pins itself to, if permitted; otherwise it runs where it is scheduled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cpu: Option<u32>,
     },
-    /// Let the worker of this trial, which is held and ready, go on; its limit counts from here.
+    /// Releases the worker of this trial, which is held and ready; its limit counts from here.
     Go {
         /// The trial.
         trial: u64,
     },
-    /// The next slice is this worker's, which said that it is [`Reply::Waiting`].
+    /// Starts the next slice of this worker, which has sent [`Reply::Waiting`].
     Turn {
         /// The trial.
         trial: u64,
     },
-    /// Kill the worker of this trial, if it is still running.
+    /// Kills the worker of this trial, if it is still running.
     Cancel {
         /// The trial.
         trial: u64,
     },
-    /// End.
+    /// Ends the conversation.
     Bye,
 }
 
-/// How much of a program's output is sent to the host while it runs. It fits into the pipes on the way, so a host that
-/// does not read for a while blocks no program.
+/// Maximum amount of a program's output that is sent to the host while it runs. It fits into the pipes on the way, so
+/// a host that does not read for a while blocks no program.
 pub const STREAMED_BYTES: usize = 128 << 10;
 
-/// From agent to host.
+/// A message from agent to host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "lowercase")]
 pub enum Reply {
-    /// I am this.
+    /// The agent's identity.
     Hello {
         /// The agent's [`PROTOCOL`].
         protocol: u32,
@@ -111,27 +110,28 @@ pub enum Reply {
         build: String,
         /// Names and revisions of its probes.
         probes: Vec<(String, u32)>,
-        /// Those of them whose work can be cut into slices, each with what a slice aims at, nanoseconds.
+        /// Probes whose work can be sliced, each with the target length of a slice, nanoseconds.
         #[serde(default)]
         slices: BTreeMap<String, u64>,
     },
-    /// This place.
+    /// Facts about the environment.
     Facts {
-        /// What was found out.
+        /// The facts.
         facts: Facts,
     },
-    /// The server of a pair listens; the worker goes on.
+    /// The server of a pair is listening; the worker continues.
     Listening {
         /// The trial.
         trial: u64,
         /// The port.
         port: u16,
     },
-    /// Output of a program that [streams it](crate::CommandCall::streams_output): the first [`STREAMED_BYTES`] in all.
+    /// Output of a program that [streams it](crate::CommandCall::streams_output): the first [`STREAMED_BYTES`] in
+    /// total.
     Printed {
         /// The trial.
         trial: u64,
-        /// The bytes, of both streams.
+        /// Bytes of both streams.
         bytes: Bytes,
     },
     /// The worker has prepared everything and waits for [`Request::Go`].
@@ -139,32 +139,32 @@ pub enum Reply {
         /// The trial.
         trial: u64,
     },
-    /// The worker's slice is over, or none has begun: it waits for [`Request::Turn`].
+    /// The worker's slice is over, or none has begun; it waits for [`Request::Turn`].
     Waiting {
         /// The trial.
         trial: u64,
-        /// Which of its phases the next slice belongs to; a probe has one for each thing that it times.
+        /// Phase of the next slice; a probe has one for each thing that it times.
         phase: u32,
     },
     /// The worker ended and was reaped.
     Done {
         /// The trial.
         trial: u64,
-        /// What it left.
+        /// Its output.
         raw: RawOutput,
     },
     /// The probe cannot run here.
     Unavailable {
         /// The trial.
         trial: u64,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
     /// The worker failed and was reaped.
     Failed {
         /// The trial.
         trial: u64,
-        /// How.
+        /// The failure.
         failure: Failure,
     },
     /// Goodbye.
@@ -180,24 +180,24 @@ pub enum FrameError {
     /// The stream broke inside a frame or could not be written.
     #[error("the stream broke: {0}")]
     Io(#[from] std::io::Error),
-    /// What arrived is no frame of ours.
+    /// The received bytes are not one of our frames.
     #[error("not a frame: {0}")]
     Garbled(String),
 }
 
-/// What travels as JSON. The coding is compiled in this crate and not where it is asked for: there is one copy of it
-/// in the agent, made for size.
+/// A type that is sent as JSON. Its coding is compiled in this crate rather than where it is used, so that the agent
+/// has one copy, optimized for size.
 pub trait Json: Sized {
-    /// Appends the text.
+    /// Appends the JSON text.
     ///
     /// # Errors
-    /// What cannot stand in JSON.
+    /// Fails if the value cannot be represented in JSON.
     fn to_json(&self, bytes: &mut Vec<u8>) -> serde_json::Result<()>;
 
-    /// Reads the text.
+    /// Parses the JSON text.
     ///
     /// # Errors
-    /// What is no JSON, or says something else.
+    /// Fails if it is not JSON, or describes something else.
     fn from_json(bytes: &[u8]) -> serde_json::Result<Self>;
 }
 
@@ -238,7 +238,7 @@ pub fn write_frame(writer: &mut impl Write, frame: &impl Json) -> Result<(), Fra
     Ok(())
 }
 
-/// Reads one frame; blocks until it is whole.
+/// Reads one frame; blocks until it is complete.
 pub fn read_frame<T: Json>(reader: &mut impl Read) -> Result<T, FrameError> {
     let mut head = [0u8; 4];
     let mut filled = 0;
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_comes_back_as_it_was_written() {
+    fn frame_roundtrips_unchanged() {
         let request = Request::Run {
             trial: 7,
             call: ProbeCall {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_word_about_holding_is_one_that_does_not_hold() {
+    fn run_request_without_hold_does_not_hold() {
         let json = r#"{"request":"run","trial":1,"call":{"name":"null","args":{}},"target_ns":1,"limit_ns":2,"workdir":"/"}"#;
         let request: Request = serde_json::from_str(json).unwrap();
         assert!(matches!(request, Request::Run { hold: false, .. }));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_too_deep_or_none_is_garbled_and_does_nothing_worse() {
+    fn too_deep_or_invalid_json_is_garbled() {
         let deep = |inner: &str| {
             let (open, close) = ("[".repeat(200), "]".repeat(200));
             format!(r#"{{"reply":"facts","facts":{{"a":{open}{inner}{close}}}}}"#).into_bytes()

@@ -1,9 +1,9 @@
-//! Closed words: enums that are one word each in JSON, in stores and in reports.
+//! Enums whose variants are one fixed word each in JSON, in stores and in reports.
 //!
-//! `words!` makes the enum with its words, so that a word is written once. The words never change:
-//! stored runs and dossiers hold them. Those of the dossier stand here; others stand beside what they belong to.
+//! `words!` generates the enum from its words, so that each word is written once. The words never change, because
+//! stored runs and dossiers contain them. Those of the dossier are here; others are next to what they belong to.
 
-/// An enum whose variants are words, with `ALL` of them, `name`, `from_name` and `Display`.
+/// Declares an enum whose variants are words, with `ALL`, `name`, `from_name` and `Display`.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $word:ident: $text:literal,)+ }) => {
         $(#[$about])*
@@ -13,17 +13,17 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every one, in their order.
+            /// All variants, in order.
             pub const ALL: [Self; [$($text),+].len()] = [$(Self::$word),+];
 
-            /// The word.
+            /// Returns the word.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$word => $text,)+
                 }
             }
 
-            /// The one with this [`name`](Self::name).
+            /// Returns the variant with this [`name`](Self::name).
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|word| word.name() == name)
             }
@@ -40,144 +40,144 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// What a cell shows, costs first. `ratio > 1` means that the environment costs more.
+    /// Verdict on a cell, costs first. `ratio > 1` means that the environment costs more.
     pub enum Verdict {
-        /// The whole interval lies beyond the margin.
+        /// The whole interval is beyond the margin.
         MaterialCost: "material-cost",
         /// A cost whose size relative to the margin is not resolved.
         Cost: "cost",
-        /// A real cost that lies within the margin.
+        /// A real cost within the margin.
         NegligibleCost: "negligible-cost",
-        /// No difference shown and none beyond the margin possible.
+        /// No difference shown, and none beyond the margin possible.
         Equivalent: "equivalent",
         /// Neither a difference nor equivalence can be shown.
         Inconclusive: "inconclusive",
-        /// A real gain that lies within the margin.
+        /// A real gain within the margin.
         NegligibleGain: "negligible-gain",
         /// A gain whose size relative to the margin is not resolved.
         Gain: "gain",
-        /// The whole interval lies beyond the margin, on the side of gains.
+        /// The whole interval is beyond the margin, on the side of gains.
         MaterialGain: "material-gain",
     }
 }
 
 impl Verdict {
-    /// What it would be if baseline and environment changed places.
+    /// Returns the verdict with baseline and environment swapped.
     #[must_use]
     pub fn mirrored(self) -> Self {
         let place = Self::ALL.iter().position(|verdict| *verdict == self);
         let last = Self::ALL.len() - 1;
-        // Costs stand first, gains in their order behind what is neither.
+        // `ALL` has costs first, then the two neutral verdicts, then gains.
         match self {
             Self::Equivalent | Self::Inconclusive => self,
             _ => Self::ALL[last - place.unwrap_or(last)],
         }
     }
 
-    /// Does it claim a difference, of whatever size? This is what an A/A run counts.
+    /// Whether it claims a difference of any size. An A/A run counts these.
     pub fn is_difference(self) -> bool {
         !matches!(self, Self::Equivalent | Self::Inconclusive)
     }
 
-    /// A cost that may be beyond the margin.
+    /// Whether it is a cost that may be beyond the margin.
     pub fn is_cost(self) -> bool {
         matches!(self, Self::MaterialCost | Self::Cost)
     }
 
-    /// A gain that may be beyond the margin.
+    /// Whether it is a gain that may be beyond the margin.
     pub fn is_gain(self) -> bool {
         matches!(self, Self::MaterialGain | Self::Gain)
     }
 }
 
 words! {
-    /// Which in-trial summary a cell is of.
+    /// In-trial summary of a cell.
     pub enum Summary {
         /// The median.
         Typical: "typical",
-        /// The best.
+        /// The best value.
         Floor: "floor",
     }
 }
 
 words! {
-    /// What trying a suspect proved, the strongest first.
+    /// Result of testing a suspect, the strongest first.
     pub enum Status {
-        /// It explains at least half of the cost.
+        /// It explains at least half of the overhead.
         Confirmed: "confirmed",
-        /// It explains a part; or nothing was tried, and the evidence is specific.
+        /// It explains a part; or it was not tested, and the evidence is specific.
         Supported: "supported",
         /// Everything else was ruled out, and it cannot be switched off alone.
         Likely: "likely",
-        /// It was tried, and may explain nothing or most of it.
+        /// It was tested, and may explain nothing or most of the overhead.
         Undecided: "undecided",
-        /// Nothing was tried.
+        /// It was not tested.
         Untested: "untested",
-        /// It does not explain the cost.
+        /// It does not explain the overhead.
         Refuted: "refuted",
     }
 }
 
 words! {
-    /// How a measurement is missing.
+    /// Why a measurement is missing.
     pub enum Absence {
-        /// It would be so every time.
+        /// It cannot be measured here; every attempt would end the same way.
         Unavailable: "unavailable",
-        /// It went wrong.
+        /// It failed.
         Failed: "failed",
     }
 }
 
 words! {
-    /// In what a run was not carried out as it was planned.
+    /// How a run deviated from its plan.
     pub enum Deviation {
         /// It had ended, and blocks were added.
         Extended: "extended",
-        /// It was ended before its end, and gone on with.
+        /// It was ended before its end, and resumed.
         Resumed: "resumed",
     }
 }
 
 words! {
-    /// How a published claim came out.
+    /// Verdict on a published claim.
     pub enum ClaimVerdict {
-        /// The interval lies within the claim's bounds.
+        /// The interval is within the claim's bounds.
         Holds: "holds",
-        /// It lies outside of them.
+        /// The interval is outside the claim's bounds.
         Fails: "fails",
-        /// It lies across one of them.
+        /// The interval includes one of the claim's bounds.
         Undecided: "undecided",
-        /// Nothing was measured that could decide.
+        /// Nothing was measured that could decide it.
         NotTestable: "not-testable",
     }
 }
 
 words! {
-    /// How an item of the checklist, or a comparison of two arms, came out.
+    /// Result of an item of the checklist, or of a comparison of two arms.
     pub enum CheckResult {
-        /// As it should be; equal.
+        /// As required; equal.
         Pass: "pass",
-        /// Not as it should be; not equal, and it should be.
+        /// Not as required; different, but should be equal.
         Fail: "fail",
-        /// Not equal, and that is part of what is compared.
+        /// Different, and that is part of the comparison.
         Differs: "differs",
-        /// Not known, or not asked.
+        /// Not known, or not checked.
         NotKnown: "n.a.",
     }
 }
 
 words! {
-    /// The answer of `tare why` in a word.
+    /// The answer of `tare why` as a word.
     pub enum WhyOutcome {
         /// The command is slower.
         Cost: "cost",
         /// The command is faster.
         Gain: "gain",
-        /// Only creating the environment costs.
+        /// Only creating the environment has an overhead.
         StartUp: "start-up",
-        /// No cost was found.
+        /// No overhead was found.
         None: "none",
-        /// It could not be decided.
+        /// Undecided.
         Undecided: "undecided",
     }
 }
@@ -187,9 +187,9 @@ words! {
     pub enum WhyReason {
         /// One cause is confirmed.
         Confirmed: "confirmed",
-        /// Several causes are confirmed, or several that only act together.
+        /// Several causes are confirmed, or several that act only together.
         Together: "together",
-        /// What was proved explains a part.
+        /// The confirmed causes explain a part.
         Partly: "partly",
         /// Everything else was ruled out.
         Eliminated: "eliminated",
@@ -201,35 +201,35 @@ words! {
 }
 
 words! {
-    /// What a line below the headline of an answer is about.
+    /// Subject of a line below the headline of an answer.
     pub enum AnswerLabel {
         /// Whether both sides do the same work.
         Work: "work",
-        /// The cause, and what was proved of it.
+        /// The cause, and the result of testing it.
         Cause: "cause",
-        /// What to change.
+        /// The change to make.
         Fix: "fix",
-        /// What that gives up.
+        /// What the change gives up.
         Price: "price",
-        /// How much stays unexplained.
+        /// The unexplained part.
         Unexplained: "unexplained",
-        /// What starting the environment takes.
+        /// Time to start the environment.
         StartUp: "start-up",
-        /// Another program in the image than on the host.
+        /// A different program in the image than on the host.
         Userland: "userland",
-        /// What was tried and has no effect.
+        /// Causes that were tested and have no effect.
         RuledOut: "ruled-out",
-        /// What was tried without a decision.
+        /// Causes that were tested without a decision.
         Undecided: "undecided",
-        /// What was not tried.
+        /// Causes that were not tested.
         NotTested: "not-tested",
-        /// What to do for a better answer.
+        /// How to get a better answer.
         Next: "next",
     }
 }
 
 words! {
-    /// Which of γ, α, β are free in a law of scaling.
+    /// Which of γ, α, β are free in a scaling law.
     pub enum ScalingLaw {
         /// α = β = 0.
         Linear: "linear",
@@ -241,13 +241,13 @@ words! {
 }
 
 words! {
-    /// How a publication lays its numbers out.
+    /// Layout of a publication's numbers.
     pub enum LayoutKind {
         /// In columns and rows.
         Table: "table",
-        /// One bar a value.
+        /// One bar per value.
         Bars: "bars",
-        /// One line a series.
+        /// One line per series.
         Lines: "lines",
     }
 }
@@ -263,15 +263,15 @@ words! {
         Budget: "budget",
         /// The user stopped it.
         Interrupted: "interrupted",
-        /// It could not go on.
+        /// It could not continue.
         Failed: "failed",
-        /// It did not end by itself, or is still at work; no end is stored.
+        /// It did not end by itself, or is still running; no end is stored.
         Killed: "killed",
     }
 }
 
 impl StoppedBy {
-    /// Whether the run ended as its study said it should.
+    /// Whether the run ended as its study specifies.
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Precision | Self::Blocks | Self::Budget)
     }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirrored_verdict_is_the_same_size_on_the_other_side() {
+    fn mirrored_verdict_has_same_size_on_opposite_side() {
         assert_eq!(Verdict::MaterialCost.mirrored(), Verdict::MaterialGain);
         assert_eq!(Verdict::Cost.mirrored(), Verdict::Gain);
         assert_eq!(Verdict::NegligibleGain.mirrored(), Verdict::NegligibleCost);

@@ -1,7 +1,7 @@
-//! The headline of an arm: what is slower, what is faster, what is within its margin, what is inconclusive.
+//! The headline of an arm: which metrics are slower, faster, within their margin, or inconclusive.
 //!
-//! Every form prints the same headline. A slowdown is named only if the correction for the arm's metrics holds it up; "no
-//! overhead" is claimed only where every metric is decided. Largest first, primary metrics only.
+//! Every format prints the same headline. A slowdown is named only if it survives the correction for the arm's
+//! metrics; "no overhead" is claimed only if every metric is decided. Largest first, primary metrics only.
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
@@ -15,9 +15,10 @@ use super::number::{scale_for, significant, with_unit};
 use super::words::{self, Names, TooFew};
 use tare_core::foreign::{NO_BREAK, harmless};
 
-/// How many differences are named; the others are counted.
+/// The number of differences named; the rest are counted.
 const NAMED: usize = 3;
-/// The headline of an arm: `docker: 2.6× slower at TCP throughput, 16 % at syscalls; 2 of 5 metrics within their margin.`
+/// Returns the headline of an arm: `docker: 2.6× slower at TCP throughput, 16 % at syscalls; 2 of 5 metrics within
+/// their margin.`
 pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
     let decided: Vec<(&DossierCell, Span)> = cells
         .iter()
@@ -33,7 +34,7 @@ pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> S
         found.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
         found
     };
-    // A start is paid once: its ratio to a process's start says nothing, the time that it adds does.
+    // Start-up happens once: the time it adds is informative, its ratio to the start of a process is not.
     let (starts, slower): (Vec<_>, Vec<_>) = with(Group::More)
         .into_iter()
         .partition(|(cell, _)| words::is_start(cell));
@@ -43,7 +44,7 @@ pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> S
         .max_by(f64::total_cmp);
     let [faster, within, alone, open] =
         [Group::Less, Group::Nothing, Group::ByItself, Group::Open].map(with);
-    // Inconclusive is not "no overhead", and neither is what was not measured.
+    // Neither an inconclusive metric nor an unmeasured one supports "no overhead".
     let is_all_decided = open.is_empty() && alone.is_empty() && decided.len() == cells.len();
     let mut clauses = vec![if !slower.is_empty() {
         named(&slower, cells, names)
@@ -83,7 +84,7 @@ pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> S
     text
 }
 
-/// The largest of these differences; primary metrics first, the others are counted.
+/// Lists the largest of these differences; primary metrics first, the others are counted.
 fn named(found: &[(&DossierCell, Span)], all: &[&DossierCell], names: &Names<'_>) -> String {
     let primary = primary(all);
     let is_primary = |cell: &DossierCell| primary.iter().any(|other| std::ptr::eq(*other, cell));
@@ -94,7 +95,7 @@ fn named(found: &[(&DossierCell, Span)], all: &[&DossierCell], names: &Names<'_>
     if chosen.is_empty() {
         chosen = others;
     }
-    // To name the last one is as short as to count it.
+    // Naming the last one is as short as counting it.
     if chosen.len() > NAMED + 1 {
         chosen.truncate(NAMED);
     }
@@ -121,7 +122,7 @@ fn named(found: &[(&DossierCell, Span)], all: &[&DossierCell], names: &Names<'_>
     listed(&told)
 }
 
-/// How many metrics have no ratio, and why.
+/// Counts the metrics without a ratio, with the reason.
 fn without_ratio(cells: &[&DossierCell]) -> Option<String> {
     let missing = cells.iter().filter(|cell| cell.ratio.is_none());
     let is_short = |cell: &&DossierCell| words::short_verdict(cell) == words::TOO_FEW;
@@ -136,7 +137,7 @@ fn without_ratio(cells: &[&DossierCell]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The headline of an arm of which no metric has an interval.
+/// The headline of an arm without any interval.
 fn undecided(arm: &str, cells: &[&DossierCell]) -> String {
     let arm = harmless(arm);
     match cells.iter().map(|cell| cell.n_blocks).max() {
@@ -148,7 +149,7 @@ fn undecided(arm: &str, cells: &[&DossierCell]) -> String {
     }
 }
 
-/// How many metrics are within their margin, and how large a slowdown there could be at most.
+/// Counts the metrics within their margin, with the largest possible slowdown.
 fn within_margin(
     all: &[(&DossierCell, Span)],
     within: &[(&DossierCell, Span)],
@@ -171,7 +172,7 @@ fn within_margin(
     })
 }
 
-/// How many metrics are inconclusive; with the ends of the widest interval where nothing else is known.
+/// Counts the inconclusive metrics; with the ends of the widest interval if nothing else is known.
 fn inconclusive(
     all: &[(&DossierCell, Span)],
     open: &[(&DossierCell, Span)],
@@ -246,13 +247,13 @@ pub(crate) fn trust(dossier: &Dossier) -> String {
     }
 }
 
-/// How large the false alarms among these are, and of what the largest three.
+/// The size of the false positives among these, and the metrics of the largest three.
 fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
     let alarms = compared.iter().filter(|cell| cell.verdict.is_difference());
     let mut alarms: Vec<(Span, &DossierCell)> = alarms
         .filter_map(|cell| Some((cell.ratio?, *cell)))
         .collect();
-    // A start is named last: its size is no percentage.
+    // Start-up is last: its size is not a percentage.
     let order =
         |(ratio, cell): &(Span, &DossierCell)| (words::is_start(cell), -ratio.point.ln().abs());
     alarms.sort_by(|one, other| {
@@ -273,7 +274,7 @@ fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
     format!("at most {most} ({})", told.join(", "))
 }
 
-/// `a, b and c`.
+/// Joins parts as `a, b and c`.
 pub(super) fn listed(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
@@ -282,8 +283,8 @@ pub(super) fn listed(parts: &[String]) -> String {
     }
 }
 
-/// How much a cell is changed, and in which direction: `("16 %", "slower")`, `("2.6×", "slower")`, of a start
-/// `("14 ms", "faster")`.
+/// Returns the size and direction of a cell's change: `("16 %", "slower")`, `("2.6×", "slower")`, for a start `("14
+/// ms", "faster")`.
 fn changed(cell: &DossierCell, ratio: &Span, of: fn(&Span) -> f64) -> (String, &'static str) {
     if let (true, Some(difference)) = (words::is_start(cell), &cell.difference) {
         let ns = of(difference);
@@ -295,7 +296,7 @@ fn changed(cell: &DossierCell, ratio: &Span, of: fn(&Span) -> f64) -> (String, &
     (words::size(of(ratio)), verb)
 }
 
-/// A difference of times in two digits: `+47 ns`.
+/// Formats a time difference with two digits: `+47 ns`.
 fn short_difference(ns: f64) -> String {
     let scale = scale_for(ns, "ns");
     let size = ns / scale.factor;

@@ -1,8 +1,8 @@
-//! The axis on which costs are drawn: a ratio, logarithmic, always with 1 on it.
+//! The axis for overheads: a logarithmic ratio axis that always includes 1.
 //!
-//! All rows of a table share one, so that they can be compared by eye. One cost of two hundred times would press all
-//! others together: what lies far beyond the rest is drawn at the edge, with an arrow, and its number stands beside.
-//! What it cannot see: how wide it is drawn; places are shares of its length.
+//! All rows of a table share one axis, so they can be compared by eye. One overhead of 200× would squeeze all others:
+//! values far beyond the rest are drawn at the edge with an arrow, next to their number. Positions are shares of the
+//! axis length.
 
 use tare_model::dossier::{DossierCell, Span};
 use tare_model::whole_place;
@@ -10,27 +10,27 @@ use tare_model::whole_place;
 use super::number::powered;
 use super::words;
 
-/// From 0 at the left end to 1 at the right one.
+/// A logarithmic axis from 0 at the left end to 1 at the right.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RatioAxis {
     ln_low: f64,
     ln_high: f64,
 }
 
-/// This part of the rows decides how far the axis reaches; what is more than so many times beyond them is an arrow.
+/// This share of the rows sets the reach of the axis; values more than `BEYOND` times as far out become arrows.
 const MOST: f64 = 0.8;
 const BEYOND: f64 = 2.5;
-/// Free space at both ends, of its length.
+/// Padding at both ends, as a share of the length.
 const PAD: f64 = 0.04;
 
 impl RatioAxis {
-    /// An axis for these cells.
+    /// Creates an axis for these cells.
     pub(crate) fn over<'a>(cells: impl Iterator<Item = &'a DossierCell>) -> Self {
         let spans = cells.filter_map(|cell| Some((*words::ratio(cell)?, cell.margin)));
         Self::of_spans(spans)
     }
 
-    /// An axis for these ratios with their margins.
+    /// Creates an axis for these ratios with their margins.
     pub(crate) fn of_spans(spans: impl Iterator<Item = (Span, f64)>) -> Self {
         let mut least_reach: f64 = 0.01;
         let mut ends = Vec::new();
@@ -64,7 +64,7 @@ impl RatioAxis {
         }
     }
 
-    /// Where a ratio lies; outside of 0 to 1 where it is beyond the axis.
+    /// Returns the position of a ratio; outside 0 to 1 if it is beyond the axis.
     pub(crate) fn place(self, ratio: f64) -> f64 {
         if ratio <= 0.0 {
             return f64::NEG_INFINITY;
@@ -72,8 +72,8 @@ impl RatioAxis {
         (ratio.ln() - self.ln_low) / (self.ln_high - self.ln_low)
     }
 
-    /// Those round ratios whose labels have room, the outermost first; 1 whatever else has. A letter takes so much, and so
-    /// much is left between two labels, as shares of the axis.
+    /// Returns the ticks whose labels fit, outermost first; 1 is always included. `letter` is the width of a letter and
+    /// `between` the gap between labels, as shares of the axis.
     pub(crate) fn labelled(self, letter: f64, between: f64) -> Vec<f64> {
         let half = |tick| letter * tick_label(tick).chars().count() as f64 / 2.0;
         let mut ticks = self.ticks();
@@ -91,9 +91,9 @@ impl RatioAxis {
         shown
     }
 
-    /// Round ratios on the axis, at most about eight, 1 among them.
+    /// Returns round ratios on the axis, at most about eight, including 1.
     pub(crate) fn ticks(self) -> Vec<f64> {
-        // Of an axis that is very long the ends themselves are no numbers any more.
+        // On a very long axis the ends overflow, so only powers are used.
         let length = self.ln_high - self.ln_low;
         if length > 100f64.ln() {
             return powers(10.0, self.ln_low, self.ln_high);
@@ -102,7 +102,7 @@ impl RatioAxis {
             return powers(2.0, self.ln_low, self.ln_high);
         }
         let (low, high) = (self.ln_low.exp(), self.ln_high.exp());
-        // Equal steps would crowd at the right and leave nothing at the left.
+        // Equal steps would crowd at the right and leave gaps at the left.
         if length > 3f64.ln() {
             let rounds =
                 [0.1, 1.0].map(|power| [1.0, 1.5, 2.0, 3.0, 5.0, 7.0].map(|it| it * power));
@@ -124,7 +124,7 @@ impl RatioAxis {
     }
 }
 
-/// A whole number of steps or powers, of which an axis has few.
+/// Converts a number of steps or powers, which is small on any axis.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "of a number with a fraction a cast takes the nearest that fits, and 0 of what is none"
@@ -133,7 +133,7 @@ pub(crate) fn steps(number: f64) -> i32 {
     number as i32
 }
 
-/// Whether a tick is that of no difference, which is made exactly.
+/// Whether a tick is the exact 1 of no difference.
 #[allow(clippy::float_cmp, reason = "it is 1 and no other is near it")]
 pub(crate) fn is_one(tick: f64) -> bool {
     tick == 1.0
@@ -152,7 +152,7 @@ fn powers(base: f64, ln_low: f64, ln_high: f64) -> Vec<f64> {
         .collect()
 }
 
-/// A ratio on an axis in as few digits as tell it: `1`, `1.05`, `0.25`, `100`, `1e-5`.
+/// Formats a ratio with as few digits as needed: `1`, `1.05`, `0.25`, `100`, `1e-5`.
 pub(crate) fn tick_label(ratio: f64) -> String {
     if !(0.001..1e5).contains(&ratio) {
         return powered(ratio, 1);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lies_on_every_axis_and_ticks_are_few_and_on_it() {
+    fn axis_contains_one_with_few_ticks_in_range() {
         for rows in [
             vec![],
             vec![span(0.999, 1.001)],
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_far_away_does_not_press_the_others_together() {
+    fn outlier_row_does_not_compress_the_others() {
         let mut rows = vec![span(1.01, 1.05); 20];
         rows.push(span(190.0, 240.0));
         let axis = RatioAxis::of_spans(rows.into_iter());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_that_no_axis_can_hold_break_nothing() {
+    fn unrepresentable_ratios_do_not_break_the_axis() {
         let rows = [span(0.0, f64::INFINITY), span(f64::NAN, f64::NAN)];
         let axis = RatioAxis::of_spans(rows.into_iter());
         assert!(axis.place(1.0).is_finite());

@@ -1,15 +1,17 @@
-//! Every reading as comma-separated values (RFC 4180): one row a block, and where arms took turns one a slice below it.
+//! Every reading as comma-separated values (RFC 4180): one row per block and, for interleaved arms, one per slice
+//! below it.
 //!
-//! What a spreadsheet would take for a formula is preceded by an apostrophe, for names come from anywhere. Numbers have
-//! a point and as many digits as bring the same number back. What it cannot see: trials that left nothing.
+//! Text that a spreadsheet would take for a formula gets an apostrophe, because names can come from outside. Numbers
+//! use a decimal point and enough digits to round-trip.
+//!
+//! Limits: trials without a reading are missing.
 
 use std::fmt::Write as _;
 
-use super::format::{Format, Made, Material};
+use super::format::{Format, Material, ReportOutput};
 use tare_core::analyze::Series;
 use tare_core::foreign::harmless;
 
-/// The columns.
 const COLUMNS: &str = "run,arm,workload,params,path,instances,metric,unit,better,block,launch,position,slice,value,best";
 
 /// The table of readings.
@@ -22,12 +24,12 @@ pub static CSV: Format = Format {
     )
 };
 
-fn make(material: &Material<'_>) -> Made {
+fn make(material: &Material<'_>) -> ReportOutput {
     let mut out = format!("{COLUMNS}\n");
     for series in material.readings {
         rows(&mut out, &material.dossier.run, series);
     }
-    Made::Text(out)
+    ReportOutput::Text(out)
 }
 
 fn rows(out: &mut String, run: &str, series: &Series) {
@@ -55,7 +57,7 @@ fn rows(out: &mut String, run: &str, series: &Series) {
     }
 }
 
-/// The parameters of a series in one text: `depth=32 size=64k`.
+/// Joins the parameters of a series: `depth=32 size=64k`.
 pub(super) fn params(series: &Series) -> String {
     let params = series.params.0.iter();
     let params: Vec<String> = params
@@ -64,8 +66,8 @@ pub(super) fn params(series: &Series) -> String {
     params.join(" ")
 }
 
-/// A text as one field: in quotes where it must be, and never a formula; nor its part behind a semicolon, which
-/// separates fields where the comma is the decimal point.
+/// Quotes text as one field if needed, and neutralises formulas, including after a semicolon, which separates fields
+/// in locales with a decimal comma.
 fn quoted(text: &str) -> String {
     let mut parts = Vec::new();
     for part in harmless(text).split(';') {

@@ -1,27 +1,28 @@
-//! What could not be measured in as few lines as say it: what failed alike is told once, with everything that it befell.
+//! Summarises failures in few lines: equal failures are reported once, with all arms and workloads affected.
 //!
-//! What it cannot see: trials that gave a value although they should not.
+//! Limits: a trial that gave a value but should have failed is not listed.
 
 use tare_model::dossier::{Dossier, DossierFailure};
 
 use super::words::called;
 use tare_core::foreign::harmless;
 
-/// A line about failures, and what helps.
+/// A line about failures, with a hint if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailureLine<'a> {
     pub(crate) text: String,
     pub(crate) hint: Option<&'a str>,
 }
 
-/// Failures of the same kind for the same reason.
+/// Failures of the same kind with the same reason.
 struct Alike<'a> {
     first: &'a DossierFailure,
-    /// By arm, the workloads.
+    /// Each arm with its workloads.
     arms: Vec<(&'a str, Vec<&'a str>)>,
 }
 
-/// The failures of an answer of `tare why`, by what their arms stand for there; without those that its ladder tells.
+/// Returns the failures of a `tare why` result, without those that the ladder reports; arms are named by their step
+/// or trial.
 pub(crate) fn of_answer(dossier: &Dossier) -> Vec<DossierFailure> {
     let rungs = dossier.ladder.iter().flat_map(|ladder| &ladder.rungs);
     let mut failures = dossier.failures.clone();
@@ -46,7 +47,7 @@ pub(crate) fn of_answer(dossier: &Dossier) -> Vec<DossierFailure> {
     failures
 }
 
-/// The failures, in the order in which each first occurs.
+/// Summarises the failures in order of first occurrence.
 pub(crate) fn summarized(failures: &[DossierFailure]) -> Vec<FailureLine<'_>> {
     let mut all: Vec<Alike<'_>> = Vec::new();
     for failure in failures {
@@ -78,7 +79,7 @@ pub(crate) fn summarized(failures: &[DossierFailure]) -> Vec<FailureLine<'_>> {
     all.iter().flat_map(lines).collect()
 }
 
-/// A line for arms that lack the same.
+/// Returns one line per group of arms with the same failed workloads.
 fn lines<'a>(alike: &Alike<'a>) -> Vec<FailureLine<'a>> {
     let mut sets: Vec<(Vec<&str>, &Vec<&str>)> = Vec::new();
     for (arm, workloads) in &alike.arms {
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_alike_is_told_once_and_nothing_is_lost() {
+    fn equal_failures_are_merged_without_loss() {
         let late = |arm, workload| failure(arm, Some(workload), "too late");
         let all = [
             late("host", "pipe"),
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_failures_by_what_was_tried_and_none_that_its_ladder_tells() {
+    fn answer_failures_name_trial_and_skip_ladder_notes() {
         let kept = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../fixtures/before/20261122-210603-620a.json"

@@ -1,23 +1,23 @@
-//! What a form is in which a run is told, what it is made of and what it makes.
+//! Defines a report format: its name, its input and its output.
 
 use tare_model::dossier::Dossier;
 
 use tare_core::analyze::Series;
 
-/// Narrower than this nothing fits, in columns.
+/// The minimum width in columns.
 const LEAST: usize = 20;
 
-/// How to draw.
+/// Width and colour of terminal output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns of the terminal; less than 20 is taken as 20.
+    /// Columns of the terminal; less than 20 is treated as 20.
     pub width: usize,
-    /// Whether to use colours. Nothing is said by colour alone.
+    /// Whether to use colours. Colour is never the only carrier of information.
     pub colour: bool,
 }
 
 impl Style {
-    /// With columns in which something fits.
+    /// Returns the style with at least the minimum width.
     pub(super) fn drawable(self) -> Self {
         Self {
             width: self.width.max(LEAST),
@@ -26,65 +26,66 @@ impl Style {
     }
 }
 
-/// What a form is made of.
+/// The input of a format.
 #[derive(Debug, Clone, Copy)]
 pub struct Material<'a> {
-    /// What the run found out.
+    /// The results of the run.
     pub dossier: &'a Dossier,
-    /// Every reading of every arm; empty for forms that do not [ask](Format::needs_readings) for them.
+    /// Every reading of every arm; empty unless the format [needs](Format::needs_readings) them.
     pub readings: &'a [Series],
-    /// Files of fonts, the first of the plain face; empty for forms that do not [ask](Format::needs_fonts) for them.
+    /// Font files, the regular face first; empty unless the format [needs](Format::needs_fonts) them.
     pub fonts: &'a [Vec<u8>],
-    /// How wide, with which colours; for forms that are read in a terminal.
+    /// Width and colours, for formats read in a terminal.
     pub style: Style,
 }
 
-/// A file of a form that is several.
+/// One file of a format with several files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// Its name, without a folder.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub content: Vec<u8>,
 }
 
-/// What was made.
+/// The output of a format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Made {
-    /// One text, for standard output or a file.
+pub enum ReportOutput {
+    /// Text, for stdout or a file.
     Text(String),
-    /// One file that is no text.
+    /// One binary file.
     Bytes(Vec<u8>),
-    /// Files for a folder, at least one.
+    /// Files for a directory, at least one.
     Files(Vec<File>),
-    /// Nothing, because the run has nothing of the kind; with the reason.
+    /// No output because the run has no such data; with the reason.
     Nothing(String),
 }
 
-/// One form in which a run is told.
+/// A report format.
 #[derive(Debug)]
 pub struct Format {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What else it may be called there.
+    /// Its alias on the command line, if any.
     pub alias: Option<&'static str>,
-    /// What it is for, in a line.
+    /// Its purpose, in one line.
     pub about: &'static str,
-    /// Whether it tells more than the dossier holds: every reading, and the slices of those that took turns.
+    /// Whether it needs more than the dossier: every reading, and the slices of interleaved arms.
     pub needs_readings: bool,
-    /// Whether it is read where it is printed, so that it may need plain letters there.
+    /// Whether it is read in the terminal that prints it, so that it may need plain letters.
     pub is_for_terminals: bool,
-    /// Whether it draws letters itself.
+    /// Whether it draws letters itself and needs fonts.
     pub needs_fonts: bool,
-    pub(super) make: fn(&Material<'_>) -> Made,
+    pub(super) make: fn(&Material<'_>) -> ReportOutput,
 }
 
 impl Format {
-    /// A form of the dossier alone. `make` is a pure function: the same material is the same text everywhere.
+    /// Creates a format that needs only the dossier. `make` is a pure function: the same input gives the same text
+    /// everywhere.
     pub const fn new(
         name: &'static str,
         about: &'static str,
-        make: fn(&Material<'_>) -> Made,
+        make: fn(&Material<'_>) -> ReportOutput,
     ) -> Self {
         Self {
             name,
@@ -97,7 +98,7 @@ impl Format {
         }
     }
 
-    /// The same, to be read where it is printed.
+    /// Marks the format as read in a terminal.
     #[must_use]
     pub const fn for_terminals(self) -> Self {
         Self {
@@ -106,7 +107,7 @@ impl Format {
         }
     }
 
-    /// The same with another name beside its own.
+    /// Adds an alias.
     #[must_use]
     pub(super) const fn or_called(self, alias: &'static str) -> Self {
         Self {
@@ -115,16 +116,16 @@ impl Format {
         }
     }
 
-    /// Tells the run.
-    pub fn make(&self, material: &Material<'_>) -> Made {
+    /// Renders the run.
+    pub fn make(&self, material: &Material<'_>) -> ReportOutput {
         (self.make)(material)
     }
 }
 
-/// What is said of a form that this `tare` was built without.
+/// Returns the message for a format that this `tare` was built without.
 #[cfg(not(all(feature = "png", feature = "parquet")))]
-pub(super) fn left_out(feature: &str) -> Made {
-    Made::Nothing(format!(
+pub(super) fn left_out(feature: &str) -> ReportOutput {
+    ReportOutput::Nothing(format!(
         "this `tare` has no `{feature}`: that of `cargo xtask dist` has, and so has one built with `--features {feature}`"
     ))
 }

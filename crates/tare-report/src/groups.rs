@@ -1,8 +1,7 @@
-//! The cells of an arm by what they mean: what costs, what costs less, what makes no relevant difference, what differs
-//! only by itself, what is open, what could not be measured. Largest first in each.
+//! Groups the cells of an arm by outcome: overhead, gain, within the margin, not significant after correction,
+//! inconclusive, not measured. Largest first in each.
 //!
-//! Table and page show the same groups in the same order, so that what a reader found in one is found in the other.
-//! What it cannot see: which metrics matter to the reader.
+//! Table and page show the same groups in the same order, so that readers find the same things in both.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +9,27 @@ use tare_model::Verdict;
 use tare_model::dossier::DossierCell;
 
 use super::words::is_doubted;
-use tare_core::analyze::beside::is_same_metric;
+use tare_core::analyze::run_comparison::is_same_metric;
 
-/// What a cell means to a reader who asks what an environment costs.
+/// The outcome of a cell, for a reader interested in overhead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// It costs more.
+    /// Overhead.
     More,
-    /// It costs less.
+    /// Gain.
     Less,
-    /// No difference that matters.
+    /// No relevant difference.
     Nothing,
-    /// A difference that the correction for the metrics of the arm does not hold up.
+    /// A difference that does not survive the correction for the arm's metrics.
     ByItself,
-    /// Neither a difference nor its absence could be shown.
+    /// Inconclusive.
     Open,
-    /// There is no ratio.
+    /// Without a ratio.
     Missing,
 }
 
 impl Group {
-    /// Every one, in the order in which they are told.
+    /// All groups, in display order.
     pub(crate) const ALL: [Self; 6] = [
         Self::More,
         Self::Less,
@@ -40,7 +39,7 @@ impl Group {
         Self::Missing,
     ];
 
-    /// The group of a cell.
+    /// Returns the group of a cell.
     pub(crate) fn of(cell: &DossierCell) -> Self {
         if cell.ratio.is_none() {
             return Self::Missing;
@@ -58,7 +57,6 @@ impl Group {
         }
     }
 
-    /// Its heading.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::More => "Overhead",
@@ -70,7 +68,7 @@ impl Group {
         }
     }
 
-    /// The sign that says without colour what the colour says.
+    /// A sign that carries the same information as the colour.
     pub(crate) fn sign(self) -> char {
         match self {
             Self::More => '▲',
@@ -82,7 +80,7 @@ impl Group {
         }
     }
 
-    /// One word, for names in files.
+    /// One word, for use in files.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::More => "more",
@@ -95,7 +93,8 @@ impl Group {
     }
 }
 
-/// How far up a cell stands in its group: the size of the difference, and of what is open the width of the interval.
+/// Returns the sort weight of a cell in its group: the size of the difference, or the width of the interval if
+/// inconclusive.
 fn weight(cell: &DossierCell) -> f64 {
     let Some(ratio) = &cell.ratio else {
         return 0.0;
@@ -106,7 +105,7 @@ fn weight(cell: &DossierCell) -> f64 {
     }
 }
 
-/// The groups that have cells, each with its cells, largest first.
+/// Returns the groups that have cells, each with its cells, largest first.
 pub(crate) fn grouped<'a>(cells: &[&'a DossierCell]) -> Vec<(Group, Vec<&'a DossierCell>)> {
     Group::ALL
         .into_iter()
@@ -122,11 +121,11 @@ pub(crate) fn grouped<'a>(cells: &[&'a DossierCell]) -> Vec<(Group, Vec<&'a Doss
         .collect()
 }
 
-/// How many metrics of a workload stand in headlines and first tables.
+/// The number of metrics of a workload in headlines and first tables.
 const MOST_PRIMARY: usize = 3;
 
-/// The cells of an arm that stand in its headline and its first table: of each workload the first three metrics of its
-/// table, which begins with what the workload is for.
+/// Returns the cells for the headline and first table of an arm: the first three metrics in each workload's table,
+/// which starts with the workload's main metric.
 pub(crate) fn primary<'a>(cells: &[&'a DossierCell]) -> Vec<&'a DossierCell> {
     let mut seen: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let is_primary = |cell: &&&'a DossierCell| {
@@ -140,7 +139,7 @@ pub(crate) fn primary<'a>(cells: &[&'a DossierCell]) -> Vec<&'a DossierCell> {
     cells.iter().filter(is_primary).copied().collect()
 }
 
-/// The same metric of the same work each, in the order in which they come.
+/// Groups cells by metric of the same work, in order of appearance.
 pub(crate) fn by_metric(cells: &[DossierCell]) -> Vec<Vec<&DossierCell>> {
     let mut metrics: Vec<Vec<&DossierCell>> = Vec::new();
     for cell in cells {

@@ -1,19 +1,19 @@
-//! The dossier as JSON: what `--json` prints and other programs read.
+//! The dossier as JSON, printed by `--json`, for other programs.
 //!
-//! `schema/dossier-1.schema.json` describes it; a test holds the two together.
+//! Described by `schema/dossier-1.schema.json`; a test keeps the two in sync.
 
 use tare_model::dossier::Dossier;
 
-use super::format::{Format, Made};
+use super::format::{Format, ReportOutput};
 
-/// The dossier.
+/// The JSON format.
 pub static JSON: Format = Format::new(
     "json",
     "the dossier, as in schema/dossier-1.schema.json",
-    |material| Made::Text(to_string(material.dossier)),
+    |material| ReportOutput::Text(to_string(material.dossier)),
 );
 
-/// The dossier as indented JSON, with a line feed at its end.
+/// Returns the dossier as indented JSON with a trailing newline.
 pub fn to_string(dossier: &Dossier) -> String {
     let mut text = serde_json::to_string_pretty(dossier)
         .expect("a dossier holds nothing but texts, finite numbers and maps with text keys");

@@ -1,12 +1,13 @@
-//! Every reading as lines of JSON: one object a block, with the slices where arms took turns.
+//! Every reading as JSON Lines: one object per block, with slices if arms are interleaved.
 //!
-//! Each line stands for itself, so that a stream of them can be filtered, joined with others' and loaded without knowing
-//! the whole. What it cannot see: trials that left nothing.
+//! Each line is self-contained, so a stream can be filtered, joined with others and loaded line by line.
+//!
+//! Limits: trials without a reading are missing.
 
 use serde::Serialize;
 use tare_model::{Better, Params};
 
-use super::format::{Format, Made, Material};
+use super::format::{Format, Material, ReportOutput};
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -28,7 +29,7 @@ struct Line<'a> {
     slices: &'a [f32],
 }
 
-/// The lines.
+/// The JSON Lines format.
 pub static JSON_LINES: Format = Format {
     needs_readings: true,
     ..Format::new(
@@ -38,7 +39,7 @@ pub static JSON_LINES: Format = Format {
     )
 };
 
-fn make(material: &Material<'_>) -> Made {
+fn make(material: &Material<'_>) -> ReportOutput {
     let mut out = String::new();
     for series in material.readings {
         for point in &series.points {
@@ -64,5 +65,5 @@ fn make(material: &Material<'_>) -> Made {
             out.push('\n');
         }
     }
-    Made::Text(out)
+    ReportOutput::Text(out)
 }

@@ -1,14 +1,16 @@
-//! A run for a paper: the tables with booktabs and siunitx, the paragraph on the method with its references, the
-//! bibliography, and a document around them that compiles as it is.
+//! A run as LaTeX for a paper: tables with booktabs and siunitx, a method paragraph with references, the
+//! bibliography, and a document around them that compiles unchanged.
 //!
-//! Numbers keep the digits that their intervals support. Letters that a Latin font need not have are written by their
-//! number, so that no name can stop a compiler. What it cannot see: the paper's class and language.
+//! Numbers keep the digits that their intervals support. Characters that a Latin font may lack are written by code
+//! point, so that no name can stop a compiler.
+//!
+//! Limits: the paper's class and language are unknown.
 
 use std::fmt::Write as _;
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 
-use super::format::{File, Format, Made, Material};
+use super::format::{File, Format, Material, ReportOutput};
 use super::groups::{by_metric, grouped};
 use super::method::{REFERENCES, checklist, sentences};
 use super::number::{Digits, Scale, decimals_of_value, scales_for};
@@ -17,14 +19,14 @@ use tare_core::foreign::harmless;
 
 mod published;
 
-/// The files for a paper.
+/// The LaTeX format.
 pub static LATEX: Format = Format::new(
     "latex",
     "tables with booktabs and siunitx, a paragraph on the method, BibTeX references",
     make,
 );
 
-fn make(material: &Material<'_>) -> Made {
+fn make(material: &Material<'_>) -> ReportOutput {
     let dossier = material.dossier;
     let file = |name: &str, content: String| File {
         name: name.to_owned(),
@@ -37,7 +39,7 @@ fn make(material: &Material<'_>) -> Made {
         file("references.bib", references()),
     ];
     files.extend(published::file(dossier).map(|text| file("published.tex", text)));
-    Made::Files(files)
+    ReportOutput::Files(files)
 }
 
 fn document(dossier: &Dossier) -> String {
@@ -104,7 +106,7 @@ fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Nam
     out.push_str("\\end{longtable}}\n");
 }
 
-/// Each two arms with each other, by metric.
+/// Writes each pair of arms, by metric.
 fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
     if dossier.pairs.is_empty() {
         return;
@@ -127,7 +129,7 @@ fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
     out.push_str("\\end{longtable}}\n");
 }
 
-/// A line of a table that begins with this.
+/// Writes one table row, starting with `of`.
 fn row(out: &mut String, of: &str, cell: &DossierCell) {
     let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
     let _ = writeln!(
@@ -152,7 +154,7 @@ fn quantity(span: Option<&Span>, scale: Scale) -> String {
     }
 }
 
-/// A printed unit in siunitx's words.
+/// Converts a printed unit to siunitx.
 fn unit(symbol: &str) -> &'static str {
     match symbol {
         "ns" => "\\nano\\second",
@@ -231,7 +233,7 @@ fn references() -> String {
     out
 }
 
-/// Text that LaTeX prints as it is.
+/// Escapes text so that LaTeX prints it unchanged.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in harmless(text).chars() {
@@ -254,7 +256,7 @@ fn escaped(text: &str) -> String {
             '→' => out.push_str("$\\rightarrow$"),
             '′' => out.push_str("$'$"),
             '–' => out.push_str("--"),
-            // Two of them would be printed as one long one.
+            // Two hyphens would become an en dash.
             '-' if out.ends_with('-') => out.push_str("{}-"),
             '“' => out.push_str("``"),
             '”' => out.push_str("''"),
@@ -273,7 +275,7 @@ fn escaped(text: &str) -> String {
         }
     }
     if out.starts_with(['[', '*']) {
-        // After the end of a table's line they would belong to that.
+        // After the end of a table row they would be read as its argument.
         out.insert_str(0, "{}");
     }
     out
@@ -284,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_is_a_command_and_no_letter_stops_a_compiler() {
+    fn latex_text_cannot_be_command_or_break_compiler() {
         assert_eq!(escaped("漢"), "{}[U+6F22]");
         assert_eq!(escaped("*"), "{}*");
         let text = escaped("\\input{x} 100% & $a_b$ ~ ^ \u{202e} 漢 µs");

@@ -1,9 +1,8 @@
-//! Reports: pure functions of a dossier, or of a comparison ([`compared`]).
+//! Renders reports: pure functions of a dossier, or of a comparison ([`compared`]).
 //!
-//! Nothing here opens a database, reads a clock or knows the terminal; what is drawn depends on the
-//! dossier and the style alone, so that the same dossier is the same report everywhere. The forms are
-//! one file each; `tare report --format` and its help are made from [`FORMATS`], and nothing else names a form. A new
-//! one is a file with a [`Format`] and a line there.
+//! Nothing here opens a database, reads a clock or queries the terminal: output depends only on the dossier and the
+//! style, so the same dossier gives the same report everywhere. Each format is one file; `tare report --format` and
+//! its help are built from [`FORMATS`] alone. To add one, write a file with a [`Format`] and add a line there.
 
 mod answer;
 mod axis;
@@ -30,10 +29,10 @@ pub mod terminal;
 mod waterfall;
 mod words;
 
-pub use format::{File, Format, Made, Material};
+pub use format::{File, Format, Material, ReportOutput};
 pub use words::{called, command_line};
 
-/// Every form, in the order in which help lists them.
+/// All formats, in the order of the help text.
 pub static FORMATS: &[&Format] = &[
     &terminal::TABLE,
     &terminal::FULL,
@@ -48,7 +47,7 @@ pub static FORMATS: &[&Format] = &[
     &json::JSON,
 ];
 
-/// The form of this name.
+/// Returns the format of this name or alias.
 pub fn find(name: &str) -> Option<&'static Format> {
     let is_called = |format: &&Format| format.name == name || format.alias == Some(name);
     FORMATS.iter().copied().find(is_called)

@@ -1,7 +1,7 @@
-//! A run as Markdown, for pull requests and the summaries of CI: the answer, what costs in a table, the rest folded.
+//! A run as Markdown, for pull requests and CI summaries: the answer, a table of overheads, the rest collapsed.
 //!
-//! Every text from outside is escaped, so that a name is neither markup nor a table's border. What it cannot see: how
-//! the reader's site draws it; it uses only what GitHub, GitLab and Forgejo share.
+//! All external text is escaped, so that a name cannot become markup or a table border. Only syntax that GitHub,
+//! GitLab and Forgejo share is used.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, DossierLadder, Span}
 
 use super::answer;
 use super::failures;
-use super::format::{Format, Made};
+use super::format::{Format, ReportOutput};
 use super::groups::{Group, by_metric, grouped};
 use super::method::not_as_planned;
 use super::number::typical;
@@ -20,11 +20,11 @@ use tare_core::foreign::{NO_BREAK, harmless};
 
 mod published;
 
-/// The summary.
+/// The Markdown format.
 pub static MARKDOWN: Format = Format::new(
     "markdown",
     "summary for pull requests and CI: headlines, overhead and gain in tables, the rest folded",
-    |material| Made::Text(summary(material.dossier)),
+    |material| ReportOutput::Text(summary(material.dossier)),
 )
 .or_called("md");
 
@@ -71,7 +71,7 @@ fn summary(dossier: &Dossier) -> String {
                 escaped(&answer::summary(&arm.id, &cells, &names))
             );
         }
-        // What was tried on the way stands behind what was asked.
+        // Arms tried on the way come after the requested ones.
         if is_tried(arm) {
             let told = escaped(&words::purpose(arm));
             let _ = writeln!(out, "<details><summary>{told}</summary>\n");
@@ -136,7 +136,7 @@ fn rows(out: &mut String, group: Group, cells: &[&DossierCell], names: &Names<'_
     }
 }
 
-/// A metric with its sides, which are markup already, its cost and its verdict.
+/// Writes a metric with its sides (already markup), its overhead and its verdict.
 fn row(out: &mut String, group: Group, cell: &DossierCell, names: &Names<'_>, sides: &str) {
     let ratio = words::effect_or_dash(cell);
     let _ = writeln!(
@@ -149,7 +149,7 @@ fn row(out: &mut String, group: Group, cell: &DossierCell, names: &Names<'_>, si
     );
 }
 
-/// What each step of a ladder adds.
+/// Writes what each step of a ladder adds.
 fn steps(out: &mut String, ladder: &DossierLadder, base: &str) {
     let whole = |span: Option<&Span>| typical(span, &ladder.unit);
     let mut row = |name: &str, number: &str| {
@@ -168,7 +168,7 @@ fn steps(out: &mut String, ladder: &DossierLadder, base: &str) {
     out.push('\n');
 }
 
-/// Each two arms with each other, folded.
+/// Writes each pair of arms, collapsed.
 fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
     if dossier.pairs.is_empty() {
         return;
@@ -222,7 +222,7 @@ fn missing(out: &mut String, dossier: &Dossier) {
     out.push_str("\n</details>\n\n");
 }
 
-/// Text that is no markup.
+/// Escapes text so that it is not markup.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in harmless(text).chars() {
@@ -230,7 +230,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // What stands between is not shown, and keeps those from being called who are named so.
+            // The comment is invisible and keeps `@name` from notifying people.
             '@' => out.push_str("@<!-- -->"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
                 out.push('\\');

@@ -1,9 +1,10 @@
-//! How a run was measured, in a paragraph, with what it rests on; and the checklist of the field's reporting rules,
-//! filled in from the dossier and from what the forms do by construction.
+//! The method of a run in one paragraph with references, and a checklist of reporting rules, filled in from the
+//! dossier and from what the formats guarantee.
 //!
-//! The rules are those of Hoefler and Belli (HB), of the SIGPLAN checklist of 2018 and of Papadopoulos and others (P).
-//! What only the author can say stays open and is shown as such. What it cannot see: whether the workloads were well
-//! chosen.
+//! The rules are those of Hoefler and Belli (HB), of the SIGPLAN checklist of 2018 and of Papadopoulos and others
+//! (P). Items that only the author can answer are shown as open.
+//!
+//! Limits: cannot judge whether the workloads were well chosen.
 
 use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
@@ -13,22 +14,22 @@ use super::number::percent;
 use super::words::purpose;
 use tare_core::foreign::harmless;
 
-/// A work that the method rests on.
+/// A reference for the method.
 pub(crate) struct Reference {
-    /// Its key in a bibliography.
+    /// Its bibliography key.
     pub(crate) key: &'static str,
-    /// Authors as BibTeX wants them.
+    /// Authors in BibTeX syntax.
     pub(crate) authors: &'static str,
     pub(crate) title: &'static str,
-    /// The journal or the conference.
+    /// The journal or conference.
     pub(crate) venue: &'static str,
-    /// The rest of BibTeX's fields.
+    /// The remaining BibTeX fields.
     pub(crate) fields: &'static [(&'static str, &'static str)],
     pub(crate) year: u32,
 }
 
 impl Reference {
-    /// The authors without BibTeX's marks.
+    /// Returns the authors without BibTeX markup.
     pub(crate) fn plain_authors(&self) -> String {
         self.authors
             .replace("\\'e", "é")
@@ -38,7 +39,7 @@ impl Reference {
     }
 }
 
-/// What the method rests on, in the order in which it is told.
+/// The references, in order of citation.
 pub(crate) static REFERENCES: &[Reference] = &[
     Reference {
         key: "hodges1963",
@@ -90,10 +91,10 @@ pub(crate) static REFERENCES: &[Reference] = &[
     },
 ];
 
-/// A sentence, and the keys of what it rests on.
+/// A sentence and the keys of its references.
 pub(crate) type Sentence = (String, &'static [&'static str]);
 
-/// How this run was measured.
+/// Describes how this run was measured.
 pub(crate) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
     let mut told: Vec<Sentence> = Vec::new();
     let cells = || dossier.cells.iter().chain(&dossier.aa);
@@ -166,7 +167,7 @@ pub(crate) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
     told
 }
 
-/// In what the run was not carried out as it was planned, a sentence each.
+/// Returns the deviations from the plan, one sentence each.
 pub(crate) fn not_as_planned(dossier: &Dossier) -> impl Iterator<Item = String> {
     let deviations = dossier.deviations.iter();
     deviations.map(|it| format!("Not as planned: {}.", harmless(&it.detail)))
@@ -183,7 +184,7 @@ fn ended(stopped_by: StoppedBy) -> &'static str {
     }
 }
 
-/// A rule of the checklist as it came out.
+/// A checklist rule with its result.
 pub(crate) struct Checked {
     pub(crate) number: usize,
     pub(crate) rule: &'static str,
@@ -192,15 +193,15 @@ pub(crate) struct Checked {
     pub(crate) detail: String,
 }
 
-/// Who decides a rule.
+/// How a rule is decided.
 enum Decided {
-    /// Items of the dossier's own checklist.
+    /// By items of the dossier's checklist.
     By(&'static [&'static str]),
-    /// What the forms do by construction.
+    /// Guaranteed by the formats.
     Form(&'static str),
-    /// Whether the dossier holds the blocks.
+    /// By whether the dossier holds the blocks.
     Blocks,
-    /// A sentence that only the author can write, or something that is not kept.
+    /// Only the author can answer it, or Tare does not meet it.
     Open(&'static str),
 }
 
@@ -255,7 +256,7 @@ const RULES: &[(&str, &str, Decided)] = &tare_model::rows! {
     ("Side costs in addition to speed", "SIGPLAN", By(&["side-costs"])),
 };
 
-/// The whole checklist.
+/// Returns the whole checklist.
 pub(crate) fn checklist(dossier: &Dossier) -> Vec<Checked> {
     (1..)
         .zip(RULES)
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn every_item_of_the_dossiers_checklist_decides_a_rule() {
+    fn every_checklist_item_decides_a_rule() {
         let dossier = composed::stored();
         for item in &dossier.checklist {
             let decides = RULES.iter().any(|(_, _, decided)| match decided {

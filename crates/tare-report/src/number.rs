@@ -1,8 +1,8 @@
-//! Numbers with as many digits as their interval supports: two significant digits of its half-width.
+//! Formats numbers with the digits that their interval supports: two significant digits of its half-width.
 //!
-//! More digits would be noise, fewer would hide the interval. Values are scaled to a unit in which they
-//! have one to three digits before the point; times and rates by thousands, bytes by 1 024.
-//! What it cannot see: the interval of what has none; four significant digits are given then.
+//! More digits would be noise, fewer would hide the interval. Values are scaled to a unit with one to three digits
+//! before the point; times and rates by thousands, bytes by 1 024. Values without an interval get four significant
+//! digits.
 
 use tare_model::dossier::Span;
 use tare_model::whole_place;
@@ -10,7 +10,7 @@ use tare_model::whole_place;
 use tare_core::analyze::LEVEL;
 use tare_core::foreign::NO_BREAK;
 
-/// A unit as it is printed, and how many of the metric's own unit it is.
+/// A printed unit and its size in units of the metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) symbol: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// A heading of a column with the unit of its numbers.
+    /// Returns a column heading with the unit of its numbers.
     pub(crate) fn after(self, heading: &str) -> String {
         match self.symbol {
             "" => heading.to_owned(),
@@ -31,7 +31,7 @@ const fn scale(symbol: &'static str, factor: f64) -> Scale {
     Scale { symbol, factor }
 }
 
-/// A unit and those that are thousands, millions and milliards of it.
+/// Returns a unit with its thousands, millions and billions.
 const fn thousands([unit, kilo, mega, giga]: [&'static str; 4]) -> [Scale; 4] {
     [
         scale(unit, 1.0),
@@ -53,7 +53,7 @@ const RATES: &[Scale] = &thousands(["op/s", "kop/s", "Mop/s", "Gop/s"]);
 const COUNTS: &[Scale] = &thousands(["", "k", "M", "G"]);
 const RATIOS: &[Scale] = &[scale("", 1.0)];
 
-/// The scale in which `value`, in the dossier's unit, has one to three digits before the point.
+/// Returns the scale in which `value`, in the dossier's unit, has one to three digits before the point.
 pub(crate) fn scale_for(value: f64, unit: &str) -> Scale {
     let scales = match unit {
         "ns" => TIMES,
@@ -67,16 +67,16 @@ pub(crate) fn scale_for(value: f64, unit: &str) -> Scale {
     *fits.unwrap_or(&scales[0])
 }
 
-/// Values so many times apart are read each in its own unit and with its own digits.
+/// From this ratio on, each value gets its own unit and digits.
 const FAR: f64 = 10.0;
 
-/// Whether two values are too far apart for one unit and as many digits.
+/// Whether two values are too far apart to share unit and digits.
 pub(crate) fn are_far(one: &Span, other: &Span) -> bool {
     let (one, other) = (one.point.abs(), other.point.abs());
     f64::max(one, other) >= FAR * f64::min(one, other)
 }
 
-/// The scales in which two values stand side by side: the same, but where they are far apart.
+/// Returns the scales of two values shown next to each other: the same unless they are far apart.
 pub(crate) fn scales_for(base: Option<&Span>, env: Option<&Span>, unit: &str) -> (Scale, Scale) {
     let of = |span: Option<&Span>| scale_for(span.map_or(0.0, |span| span.point), unit);
     match (base, env) {
@@ -85,12 +85,12 @@ pub(crate) fn scales_for(base: Option<&Span>, env: Option<&Span>, unit: &str) ->
     }
 }
 
-/// Digits after the point so that a half-width shows two significant ones; at most six.
+/// Returns the digits after the point that show two significant digits of a half-width; at most six.
 pub(crate) fn decimals(half_width: f64) -> usize {
     significant(half_width, 2)
 }
 
-/// Digits after the point so that `size` shows `digits` significant ones; at most six.
+/// Returns the digits after the point that show `digits` significant digits of `size`; at most six.
 pub(crate) fn significant(size: f64, digits: i32) -> usize {
     if !(size.is_finite() && size > 0.0) {
         return 0;
@@ -99,18 +99,18 @@ pub(crate) fn significant(size: f64, digits: i32) -> usize {
     whole_place(places.clamp(0.0, 6.0))
 }
 
-/// Most digits after the point that a label has room for.
+/// The maximum digits after the point that fit a label.
 const MOST_PLACES: usize = 4;
-/// More digits no number has.
+/// The maximum digits of any number.
 const MOST_DIGITS: f64 = 17.0;
 
-/// A value on an axis whose neighbouring labels are `step` apart: with as many digits as tell it from them, and as a power
-/// of ten where that would be too many.
+/// Formats a value on an axis whose labels are `step` apart, with as many digits as distinguish it from its
+/// neighbours; as a power of ten if those are too many.
 pub(crate) fn label(value: f64, step: f64) -> String {
     if value == 0.0 || !(step.is_finite() && step > 0.0) {
         return format!("{value:.0}");
     }
-    // A step that is a sum of binary fractions lies a hair below its power of ten.
+    // A step that is a sum of binary fractions can be slightly below its power of ten.
     let order = |size: f64| (size.log10() + 1e-9).floor();
     let places = whole_place(-order(step));
     if places <= MOST_PLACES && value.abs() < 1e7 {
@@ -120,7 +120,7 @@ pub(crate) fn label(value: f64, step: f64) -> String {
     powered(value, whole_place(digits))
 }
 
-/// `1.2e-7`: at most so many digits after the point, without idle zeros.
+/// Formats `1.2e-7`: at most `digits` digits after the point, without trailing zeros.
 pub(crate) fn powered(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$e}");
     let Some((number, power)) = text.split_once('e') else {
@@ -137,7 +137,7 @@ pub(crate) fn powered(value: f64, digits: usize) -> String {
     }
 }
 
-/// Digits that a span's numbers deserve.
+/// Returns the digits after the point that a span supports.
 pub(crate) fn decimals_of(span: &Span, factor: f64) -> usize {
     let half = (span.high - span.low) / 2.0 / factor;
     if half > 0.0 {
@@ -147,17 +147,16 @@ pub(crate) fn decimals_of(span: &Span, factor: f64) -> usize {
     }
 }
 
-/// How many digits there is room for.
+/// The number of digits to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Digits {
     /// Two significant digits of the half-width.
     Full,
-    /// Where columns are scarce: three significant digits of a value, one of a ratio's half-width; never
-    /// more than in full.
+    /// For narrow columns: three significant digits of a value, one of a ratio's half-width; never more than `Full`.
     Short,
 }
 
-/// Digits after the point of a value's point.
+/// Returns the digits after the point of a span's point estimate.
 pub(crate) fn decimals_of_value(span: &Span, scale: Scale, digits: Digits) -> usize {
     let full = decimals_of(span, scale.factor);
     match digits {
@@ -166,13 +165,13 @@ pub(crate) fn decimals_of_value(span: &Span, scale: Scale, digits: Digits) -> us
     }
 }
 
-/// The point alone, in a given scale, without its unit.
+/// Formats the point estimate in a given scale, without its unit.
 pub(crate) fn value(span: &Span, scale: Scale, digits: Digits) -> String {
     let decimals = decimals_of_value(span, scale, digits);
     format!("{:.decimals$}", span.point / scale.factor)
 }
 
-/// A number and its unit, a space between them.
+/// Joins a number and its unit with a space.
 pub(crate) fn with_unit(number: &str, scale: Scale) -> String {
     if scale.symbol.is_empty() {
         number.to_owned()
@@ -181,7 +180,7 @@ pub(crate) fn with_unit(number: &str, scale: Scale) -> String {
     }
 }
 
-/// A value with its unit, in its own scale; a dash where there is none.
+/// Formats a value in its best unit; a dash if there is none.
 pub(crate) fn typical(span: Option<&Span>, unit: &str) -> String {
     span.map_or_else(
         || "–".to_owned(),
@@ -192,7 +191,7 @@ pub(crate) fn typical(span: Option<&Span>, unit: &str) -> String {
     )
 }
 
-/// `1.160 [1.154, 1.167]`.
+/// Formats `1.160 [1.154, 1.167]`.
 pub(crate) fn interval(span: &Span, digits: Digits) -> String {
     let half = (span.high - span.low) / 2.0;
     let digits = match digits {
@@ -206,7 +205,7 @@ pub(crate) fn interval(span: &Span, digits: Digits) -> String {
     )
 }
 
-/// What stands behind a span that is less than an interval of the run's level, as below six blocks.
+/// Returns the note after a span whose level is below the run's, as with fewer than six blocks.
 pub(crate) fn level_text(span: &Span) -> String {
     match span.level {
         Some(level) if level < LEVEL => format!(" (range, {:.0} % only)", level * 100.0),
@@ -214,8 +213,8 @@ pub(crate) fn level_text(span: &Span) -> String {
     }
 }
 
-/// `1.42 [1.37, 1.48]`, a ratio with one significant digit of its interval's width, to be read at a glance; with more where
-/// an end would be printed as 1 without being it.
+/// Formats a ratio as `1.42 [1.37, 1.48]` with one significant digit of its interval's width; with more if an end
+/// would be printed as 1 without being 1.
 pub(crate) fn glance(span: &Span) -> String {
     let least = if span.point < 10.0 { 2 } else { 0 };
     let mut digits = significant(span.high - span.low, 1).clamp(least, 3);
@@ -231,7 +230,7 @@ pub(crate) fn glance(span: &Span) -> String {
     )
 }
 
-/// A difference: `+14.70 ns`, or what it is certainly below where its interval holds 0.
+/// Formats a difference as `+14.70 ns`, or its upper bound if its interval contains 0.
 pub(crate) fn difference(span: &Span, unit: &str) -> String {
     let most = f64::max(span.low.abs(), span.high.abs());
     let scale = scale_for(most, unit);
@@ -246,7 +245,7 @@ pub(crate) fn difference(span: &Span, unit: &str) -> String {
     with_unit(&format!("{:+.digits$}", span.point / scale.factor), scale)
 }
 
-/// What is added, with its interval, in one unit: `+312 [298, 330] ms`.
+/// Formats an added amount with its interval in one unit: `+312 [298, 330] ms`.
 pub(crate) fn added(span: &Span, unit: &str) -> String {
     let scale = scale_for(f64::max(span.low.abs(), span.high.abs()), unit);
     let [low, point, high] = [span.low, span.point, span.high].map(|end| end / scale.factor);
@@ -255,7 +254,7 @@ pub(crate) fn added(span: &Span, unit: &str) -> String {
     with_unit(&text, scale)
 }
 
-/// A fraction as a percentage without idle zeros: `2 %`, `0.5 %`.
+/// Formats a fraction as a percentage without trailing zeros: `2 %`, `0.5 %`.
 pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let text = format!("{percent:.*}", significant(percent, 2));
@@ -267,8 +266,8 @@ pub(crate) fn percent(fraction: f64) -> String {
     format!("{text}{NO_BREAK}%")
 }
 
-/// `15–17`, `0.4–3`, or `16` where both ends are the same to the digits that their distance deserves. An
-/// end that is not 0 is never printed as 0.
+/// Formats a range as `15–17`, `0.4–3`, or `16` if both ends round to the same number. An end that is not 0 is never
+/// printed as 0.
 pub(crate) fn range(low: f64, high: f64) -> String {
     let mut digits = significant((high - low) / 2.0, 1).min(3);
     let is_lost = |value: f64, digits: usize| {
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn added_time_stands_in_one_unit_with_its_interval() {
+    fn added_time_and_interval_share_one_unit() {
         let text = added(&Span::new(298.2e6, 312.4e6, 330.1e6), "ns");
         assert_eq!(text, format!("+312 [298, 330]{NO_BREAK}ms"));
         let text = added(&Span::new(-0.21e6, -0.1e6, 0.04e6), "ns");
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_an_axis_are_told_apart_however_small_or_alike_its_values_are() {
+    fn axis_labels_are_distinct_at_any_scale() {
         for (from, step) in [
             (0.0, 2e-8),
             (0.0, 0.1),
@@ -389,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_at_a_glance_has_few_digits_and_never_hides_that_it_leaves_out_one() {
+    fn short_ratio_never_hides_that_it_excludes_one() {
         assert_eq!(glance(&Span::new(1.374, 1.423, 1.481)), "1.42 [1.37, 1.48]");
         assert_eq!(glance(&Span::new(114.8, 191.87, 310.6)), "192 [115, 311]");
         assert_eq!(
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_may_be_nothing_is_printed_as_a_bound() {
+    fn possibly_zero_difference_is_shown_as_bound() {
         assert_eq!(
             difference(&Span::new(-1.2, -0.1, 0.8), "ns"),
             "< 1.2\u{a0}ns"
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_keep_their_ends_apart_from_nothing() {
+    fn range_never_prints_nonzero_end_as_zero() {
         assert_eq!(range(15.2, 16.9), "15.2–16.9");
         assert_eq!(range(14.0, 17.9), "14–18");
         assert_eq!(range(0.3, 4.0), "0.3–4.0");

@@ -1,10 +1,12 @@
-//! Every reading as a Parquet file: the rows and columns of the form `csv`, with their types.
+//! Every reading as a Parquet file: the rows and columns of `csv`, typed.
 //!
-//! What is not there is null, never a number or an empty text. What it cannot see: trials that left nothing.
+//! Missing values are null, never a number or an empty string.
+//!
+//! Limits: trials without a reading are missing.
 
-use super::format::{Format, Made, Material};
+use super::format::{Format, Material, ReportOutput};
 
-/// The file.
+/// The Parquet format.
 pub static PARQUET: Format = Format {
     needs_readings: true,
     ..Format::new(
@@ -15,12 +17,12 @@ pub static PARQUET: Format = Format {
 };
 
 #[cfg(feature = "parquet")]
-fn make(material: &Material<'_>) -> Made {
-    Made::Bytes(written::file(material))
+fn make(material: &Material<'_>) -> ReportOutput {
+    ReportOutput::Bytes(written::file(material))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn make(_: &Material<'_>) -> Made {
+fn make(_: &Material<'_>) -> ReportOutput {
     super::format::left_out("parquet")
 }
 
@@ -38,7 +40,7 @@ mod written {
     use super::super::format::Material;
     use tare_core::analyze::{Point, Series};
 
-    /// The columns in the order in which they are written below.
+    /// The schema, with the columns in the order in which they are written.
     const COLUMNS: &str = "message readings {
         required binary run (STRING); required binary arm (STRING); required binary workload (STRING);
         required binary params (STRING); optional binary path (STRING); required int64 instances;
@@ -46,7 +48,7 @@ mod written {
         required int64 block; required int64 launch; required int64 position; optional int64 slice;
         required double value; optional double best;
     }";
-    /// Rows that are held at once, and stand together in the file.
+    /// Rows per row group, which are held in memory together.
     const ROWS: usize = 1 << 17;
 
     /// A block, or one of its slices.
@@ -56,7 +58,7 @@ mod written {
         slice: Option<(usize, f32)>,
     }
 
-    /// What all rows of a series share.
+    /// Values shared by all rows of a series.
     struct Texts {
         arm: ByteArray,
         workload: ByteArray,
@@ -146,7 +148,7 @@ mod written {
         })
     }
 
-    /// A column in which every row has something.
+    /// Writes a required column.
     fn all<T: DataType>(
         group: &mut Group<'_, '_>,
         rows: &[Row<'_>],
@@ -156,7 +158,7 @@ mod written {
         column::<T>(group, &values, None)
     }
 
-    /// A column in which a row may have nothing.
+    /// Writes an optional column.
     fn some<T: DataType>(
         group: &mut Group<'_, '_>,
         rows: &[Row<'_>],

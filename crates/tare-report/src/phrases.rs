@@ -1,9 +1,9 @@
-//! What a metric is called in a headline: `fs.create.time` is "file creation".
+//! Headline names of metrics: `fs.create.time` is "file creation".
 //!
-//! Rows are called by their identifiers, which are what a study, a filter or another report names. A metric that is not
-//! here is called as in its row.
+//! Rows use identifiers, because studies, filters and other reports do. A metric that is missing here is named as in
+//! its row.
 
-/// The name of each metric behind "16 % slower at".
+/// The name of each metric after "16 % slower at".
 const PHRASES: &[(&str, &str)] = &tare_model::rows! {
     ("clock.syscall.time", "clock_gettime as a syscall"),
     ("clock.vdso.time", "clock_gettime in the vDSO"),
@@ -61,7 +61,7 @@ const PHRASES: &[(&str, &str)] = &tare_model::rows! {
     ("syscall.getppid.time", "system calls"),
 };
 
-/// The name of the metric with this identifier.
+/// Returns the name of the metric with this identifier, if there is one.
 pub(super) fn of(metric: &str) -> Option<&'static str> {
     let found = PHRASES.iter().find(|(id, _)| *id == metric);
     found.map(|(_, phrase)| *phrase)

@@ -1,11 +1,10 @@
-//! The figures as PNG files: those of the form `svg`, drawn at twice their size, for what does not take SVG.
+//! The figures as PNG files: those of the `svg` format at twice their size, for tools that do not accept SVG.
 //!
-//! The same dossier and the same fonts are the same pixels. What it cannot see: fonts; it is given some, and without any
-//! there is no picture rather than one without words.
+//! The same dossier and fonts give the same pixels. Without fonts there is no picture, because it would have no text.
 
-use super::format::{Format, Made, Material};
+use super::format::{Format, Material, ReportOutput};
 
-/// The pictures.
+/// The PNG format.
 pub static PNG: Format = Format {
     needs_fonts: cfg!(feature = "png"),
     ..Format::new(
@@ -16,12 +15,12 @@ pub static PNG: Format = Format {
 };
 
 #[cfg(feature = "png")]
-fn make(material: &Material<'_>) -> Made {
+fn make(material: &Material<'_>) -> ReportOutput {
     drawn::files(material)
 }
 
 #[cfg(not(feature = "png"))]
-fn make(_: &Material<'_>) -> Made {
+fn make(_: &Material<'_>) -> ReportOutput {
     super::format::left_out("png")
 }
 
@@ -32,19 +31,19 @@ mod drawn {
     use resvg::tiny_skia::{Pixmap, Transform};
     use resvg::usvg::{Options, Tree, fontdb};
 
-    use super::super::format::{File, Made, Material};
+    use super::super::format::{File, Material, ReportOutput};
     use super::super::svg;
 
-    /// Pixels of a picture for one of its drawing: what a page of paper or a dense screen shows without steps.
+    /// Pixels per drawing unit: enough for paper or a high-density screen.
     const PIXELS: f32 = 2.0;
 
-    pub(super) fn files(material: &Material<'_>) -> Made {
+    pub(super) fn files(material: &Material<'_>) -> ReportOutput {
         let mut fonts = fontdb::Database::new();
         for face in material.fonts {
             fonts.load_font_data(face.clone());
         }
         let Some(family) = family(&fonts) else {
-            return Made::Nothing(
+            return ReportOutput::Nothing(
                 "a picture has no words without a font, and none was found: install one such as DejaVu Sans, or take the form `svg`"
                     .to_owned(),
             );
@@ -63,7 +62,7 @@ mod drawn {
         })
     }
 
-    /// What the first face belongs to.
+    /// Returns the family of the first font face.
     fn family(fonts: &fontdb::Database) -> Option<String> {
         let first = fonts.faces().next()?;
         first.families.first().map(|(name, _)| name.clone())

@@ -1,18 +1,18 @@
-//! What a publication says beyond the places of its tables, put together for every form alike: notes with one text
-//! once, the numbers that have no place by their reason and place, and what its own numbers say of its claims.
+//! What a publication contains besides its table entries, prepared for all formats: notes merged by text, numbers
+//! without an entry by reason and place, and claims checked against the publication's numbers.
 //!
-//! Texts are as the dossier has them; a form escapes them. What it cannot see: the publication.
+//! Texts are as in the dossier; each format escapes them.
 
 use tare_model::dossier::{DossierClaim, DossierLayout, DossierPublication, DossierPublished};
 use tare_model::{ClaimVerdict, NoCounterpart};
 
-/// A note, and all that it is of.
+/// A note and the entries it applies to.
 pub(super) struct Note<'a> {
     pub(super) of: Vec<&'a str>,
     pub(super) text: &'a str,
 }
 
-/// The notes on places of tables and figures; those with one text together.
+/// Returns the notes on entries of tables and figures; notes with the same text are merged.
 pub(super) fn notes(publication: &DossierPublication) -> Vec<Note<'_>> {
     let mut notes: Vec<Note<'_>> = Vec::new();
     for note in &publication.notes {
@@ -27,7 +27,7 @@ pub(super) fn notes(publication: &DossierPublication) -> Vec<Note<'_>> {
     notes
 }
 
-/// Rows that were measured at another scale than published: those with one difference together.
+/// Returns the rows that were measured at another scale than published; rows with the same difference are merged.
 pub(super) fn scales<'a>(layouts: impl IntoIterator<Item = &'a DossierLayout>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
     for row in layouts.into_iter().flat_map(|layout| &layout.rows) {
@@ -44,7 +44,7 @@ pub(super) fn scales<'a>(layouts: impl IntoIterator<Item = &'a DossierLayout>) -
     notes
 }
 
-/// The same in sentences, behind the mark.
+/// Returns the same as sentences, after the mark.
 pub(super) fn scale_lines<'a>(
     layouts: impl IntoIterator<Item = &'a DossierLayout>,
 ) -> impl Iterator<Item = String> {
@@ -52,15 +52,15 @@ pub(super) fn scale_lines<'a>(
     notes.map(|note| format!("‡ {}: {}", note.of.join(" · "), note.text))
 }
 
-/// Numbers beside which nothing stands, for one reason.
+/// Numbers without a counterpart, for one reason.
 pub(super) struct Others<'a> {
     pub(super) why: NoCounterpart,
     pub(super) count: usize,
-    /// By their place in the publication, in its order.
+    /// Numbers by their place in the publication, in its order.
     pub(super) places: Vec<(&'a str, Vec<String>)>,
 }
 
-/// The numbers beside which nothing stands, by the reason.
+/// Returns the numbers without a counterpart, by reason.
 pub(super) fn others(publication: &DossierPublication) -> Vec<Others<'_>> {
     let of_reason = |why: NoCounterpart| {
         let mut places: Vec<(&str, Vec<String>)> = Vec::new();
@@ -81,7 +81,7 @@ pub(super) fn others(publication: &DossierPublication) -> Vec<Others<'_>> {
     reasons.filter(|others| others.count > 0).collect()
 }
 
-/// A number as printed, with what it is.
+/// Formats a number as printed, with its description.
 fn describe(number: &DossierPublished) -> String {
     match &number.what {
         Some(what) => format!("{} ({what})", number.printed),
@@ -89,7 +89,8 @@ fn describe(number: &DossierPublished) -> String {
     }
 }
 
-/// What its authors' own numbers are to a claim, as the end of “its own numbers …”, and whether they are for it.
+/// Returns how the authors' numbers relate to a claim, as the end of “its own numbers …”, and whether they support
+/// it.
 pub(super) fn own(claim: &DossierClaim) -> Option<(&'static str, bool)> {
     let own = claim.own.as_ref()?;
     Some(match (own.holds, own.partly) {
@@ -99,7 +100,7 @@ pub(super) fn own(claim: &DossierClaim) -> Option<(&'static str, bool)> {
     })
 }
 
-/// A claim's verdict in words, behind its sign.
+/// Returns a claim's verdict in words, after its sign.
 pub(super) fn verdict(claim: &DossierClaim) -> &'static str {
     match claim.verdict {
         ClaimVerdict::Holds => "✓ holds",

@@ -1,32 +1,33 @@
-//! How the values of blocks are spread on both sides: what the arm costs at each tenth of them (Doksum's shift function),
-//! so that an equal middle with another end can be told from no difference at all.
+//! Quantile shift: the arm's overhead at each decile of the blocks' values (Doksum's shift function), to distinguish
+//! equal medians with different tails from no difference.
 //!
-//! Each side's values are ordered by themselves, so this is no comparison within blocks, and it has no interval. Of each
-//! side one copy's own reading counts: the middle of two copies scatters less than one arm, and would make equal arms
+//! Each side's values are sorted separately, so this is not a comparison within blocks and has no interval. Each side
+//! uses the readings of a single copy: the mean of two copies scatters less than one arm, and would make equal arms
 //! differ at both ends.
-//! What it cannot see: the spread inside of a block.
+//!
+//! Limits: does not show the spread within a block.
+//! Limits: does not show the spread within a block.
 
 use tare_model::dossier::{DossierBlock, DossierCell};
 use tare_stats::quantile;
 
-/// Fewer blocks than this have no tenths.
+/// The minimum number of blocks.
 pub(crate) const FEWEST: usize = 10;
 
-/// Both sides at one share of their values.
+/// Both sides at one quantile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tenth {
-    /// So many percent of the values are less.
+    /// The percentage of values below.
     pub(crate) percent: u32,
-    /// The baseline's value there.
+    /// The baseline's quantile.
     pub(crate) base: f64,
-    /// The arm's value there.
+    /// The arm's quantile.
     pub(crate) env: f64,
-    /// Cost of the arm over that of the baseline; `None` where a value is not above 0.
+    /// Cost of the arm over that of the baseline; `None` if a value is not above 0.
     pub(crate) cost: Option<f64>,
 }
 
-/// The tenths of a cell from the least values to the largest; none where it has too few blocks or values that are no
-/// numbers.
+/// Returns the deciles of a cell in ascending order; empty if it has too few blocks or values that are not numbers.
 pub(crate) fn tenths(cell: &DossierCell) -> Vec<Tenth> {
     let blocks = &cell.blocks;
     if blocks.len() < FEWEST {
@@ -61,7 +62,7 @@ mod tests {
     use tare_core::testing as composed;
 
     #[test]
-    fn one_copys_own_readings_are_set_beside_the_arms_own() {
+    fn single_copy_readings_are_compared_with_the_arms() {
         let mut cell = composed::stored().cells.swap_remove(0);
         cell.blocks = (0..20)
             .map(|block| DossierBlock {

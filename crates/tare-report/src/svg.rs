@@ -1,10 +1,10 @@
-//! Figures as SVG files: the costs of every arm with their intervals, the blocks of every metric and their distribution,
-//! the steps of a ladder, values over a parameter or a number of instances, trials from beginning to end, and a
-//! publication's own figures with this machine's numbers.
+//! Figures as SVG files: the overheads of every arm with their intervals, the blocks of every metric and their
+//! distribution, the steps of a ladder, values over a parameter or a number of instances, trials over time, and a
+//! publication's figures with this machine's numbers.
 //!
-//! An axis begins at 0 unless its values span more than a factor of thirty; then it is logarithmic, and says so.
-//! Plain shapes and text, no script, no style sheet, no reference to anything outside.
-//! What it cannot see: fonts; widths of texts are estimated.
+//! An axis starts at 0 unless its values span more than a factor of thirty; then it is logarithmic, and says so.
+//! Plain shapes and text: no script, no style sheet, no external reference. Text widths are estimated, since fonts
+//! are unknown.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use tare_model::dossier::{Dossier, Span};
 use tare_model::{whole_part, whole_place};
 
 use super::axis::steps;
-use super::format::{File, Format, Made, Material};
+use super::format::{File, Format, Material, ReportOutput};
 use super::number::label;
 use tare_core::analyze::LEVEL;
 
@@ -30,14 +30,14 @@ pub(super) use course::{figures as courses, place_text, title as course_title};
 pub use published::figures;
 pub(super) use sweep::of_parameters as sweeps;
 
-/// The figures.
+/// The SVG format.
 pub static SVG: Format = Format::new(
     "svg",
     "figures: overhead per arm, blocks and distribution per metric, steps of `tare why`, sweeps, time courses, repeated publications",
     make,
 );
 
-fn make(material: &Material<'_>) -> Made {
+fn make(material: &Material<'_>) -> ReportOutput {
     files_of(material.dossier, |figure| {
         Ok(File {
             name: format!("{}.svg", figure.name),
@@ -49,14 +49,17 @@ fn make(material: &Material<'_>) -> Made {
 /// A drawing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
-    /// What its file is called, without a folder and an ending.
+    /// Its file name, without directory and extension.
     pub name: String,
     /// The drawing as SVG.
     pub svg: String,
 }
 
-/// A file of each figure of a run, made in this way; the reason where there is none, or where one cannot be made.
-pub(super) fn files_of(dossier: &Dossier, file: impl Fn(Figure) -> Result<File, String>) -> Made {
+/// Renders each figure of a run to a file; returns the reason if there are no figures or one fails.
+pub(super) fn files_of(
+    dossier: &Dossier,
+    file: impl Fn(Figure) -> Result<File, String>,
+) -> ReportOutput {
     let figures = [
         costs::figures,
         ladder::figures,
@@ -69,31 +72,31 @@ pub(super) fn files_of(dossier: &Dossier, file: impl Fn(Figure) -> Result<File, 
     let all = figures.into_iter().flat_map(|figures| figures(dossier));
     let files: Result<Vec<File>, String> = all.map(file).collect();
     match files {
-        Ok(files) if files.is_empty() => Made::Nothing(format!(
+        Ok(files) if files.is_empty() => ReportOutput::Nothing(format!(
             "run `{}` has no figure: it has no ratio to draw",
             dossier.run
         )),
-        Ok(files) => Made::Files(files),
-        Err(reason) => Made::Nothing(reason),
+        Ok(files) => ReportOutput::Files(files),
+        Err(reason) => ReportOutput::Nothing(reason),
     }
 }
 
 const TITLE_LINE: f64 = 18.0;
 const FOOT_LINE: f64 = 13.0;
-/// Characters of a label's line; longer ones would reach into what is below.
+/// Characters in a line of a label; a longer line would overlap what is below.
 const LABEL_LINE: usize = 19;
-/// The width of a letter by its size, in the middle over a text.
+/// The mean width of a letter relative to its size.
 const LETTER: f64 = 0.56;
-/// Values further apart than this are drawn on a logarithmic axis.
+/// Values further apart than this factor are drawn on a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 30.0;
-/// The powers of ten that numbers have.
+/// The powers of ten in the range of `f64`.
 const POWERS: Range<f64> = -324.0..308.0;
-/// Okabe and Ito's blue, told apart from the black of intervals by every kind of sight.
+/// Okabe and Ito's blue, distinguishable from the black of intervals by colour-blind readers.
 const FILL: &str = "#56B4E9";
 const INK: &str = "#222222";
 const GRID: &str = "#dddddd";
 
-/// A name as part of a file's name.
+/// Converts a name to a part of a file name.
 fn plain(name: &str) -> String {
     let letters = name.chars().take(40);
     letters
@@ -107,7 +110,7 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// An axis from its lower to its upper end.
+/// A linear or logarithmic value axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Axis {
     low: f64,
@@ -129,7 +132,7 @@ impl Axis {
         }
     }
 
-    /// The same for points alone, which need no 0 to stand on.
+    /// Creates an axis for points only, which need not start at 0.
     fn around(least: f64, most: f64) -> Self {
         if let Some(axis) = Self::logarithmic(least, most) {
             return axis;
@@ -156,7 +159,7 @@ impl Axis {
         })
     }
 
-    /// 0 at the lower end, 1 at the upper one.
+    /// Returns the position of a value: 0 at the lower end, 1 at the upper one.
     fn place(self, value: f64) -> f64 {
         let part = if self.is_logarithmic {
             (value.max(self.low) / self.low).log10() / (self.high / self.low).log10()
@@ -166,7 +169,7 @@ impl Axis {
         part.clamp(0.0, 1.0)
     }
 
-    /// A tick's value in digits that tell it from its neighbours.
+    /// Formats a tick with the digits that distinguish it from its neighbours.
     fn label(self, tick: f64) -> String {
         let is_power = self.is_logarithmic;
         label(tick, if is_power { tick } else { self.step() })
@@ -178,7 +181,7 @@ impl Axis {
                 let power = end.log10().round();
                 steps(power.clamp(POWERS.start, POWERS.end))
             });
-            // More powers than there is room for would stand in each other.
+            // Skip powers if there are too many, so that labels do not overlap.
             let every = ((to - from) / 8 + 1).max(1);
             let powers = (from..=to).filter(|power| (power - from) % every == 0);
             return powers.map(|power| 10f64.powi(power)).collect();
@@ -189,13 +192,13 @@ impl Axis {
         (0..=n).map(|tick| (from + tick as f64) * step).collect()
     }
 
-    /// How far ticks are apart where they are at equal distances.
+    /// Returns the distance between ticks on a linear axis.
     fn step(self) -> f64 {
         step(self.high - self.low)
     }
 }
 
-/// A round distance between ticks of which four to eight fit below `high`.
+/// Returns a round distance between ticks, so that four to eight fit below `high`.
 fn step(high: f64) -> f64 {
     let power = 10f64.powf((high / 4.0).log10().floor());
     [5.0, 2.0, 1.0]
@@ -205,8 +208,8 @@ fn step(high: f64) -> f64 {
         .unwrap_or(power)
 }
 
-/// What the intervals of these values hold: below six blocks there is none of 95 % but a range of a lower level, and of a
-/// single block there is none.
+/// Describes the intervals of these values: with fewer than six blocks a range of a lower level instead of a 95 %
+/// interval, and with a single block none.
 pub(super) fn interval_text(spans: impl Iterator<Item = Span>) -> String {
     let percent = |level: f64| format!("{:.0}", level * 100.0);
     let levels: Vec<f64> = spans.map(|span| span.level.unwrap_or(LEVEL)).collect();
@@ -245,7 +248,7 @@ pub(super) fn interval_text(spans: impl Iterator<Item = Span>) -> String {
     }
 }
 
-/// A figure of this width and height that has its title, for those who hear it read, and nothing drawn yet.
+/// Starts an empty figure with an accessible title.
 fn begun((width, height): (f64, f64), title: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(
@@ -270,7 +273,7 @@ fn text(out: &mut String, x: f64, y: f64, anchor: &str, size: f64, words: &str) 
     }
 }
 
-/// Lines of one text below each other, the first at `y`; how large the letters are, and how far the lines.
+/// Writes the lines of a text below each other, the first at `y`, with the letter size and line distance given.
 fn text_lines(out: &mut String, words: &[String], y: f64, (size, far): (f64, f64)) {
     for (number, line) in words.iter().enumerate() {
         text(out, 14.0, y + number as f64 * far, "start", size, line);
@@ -287,7 +290,7 @@ fn upright(out: &mut String, x: f64, y: f64, angle: f64, anchor: &str, words: &s
     }
 }
 
-/// A label in one line, or in two that are broken at the space nearest to the middle.
+/// Splits a label into one line, or into two at the space nearest to the middle.
 fn label_lines(label: &str) -> Vec<String> {
     let length = |text: &str| text.chars().count();
     if length(label) <= LABEL_LINE {
@@ -303,7 +306,7 @@ fn label_lines(label: &str) -> Vec<String> {
         .collect()
 }
 
-/// A line of at most so many characters as a label has room for.
+/// Shortens a line to the length of a label.
 fn shortened(line: &str) -> String {
     if line.chars().count() <= LABEL_LINE {
         return line.to_owned();
@@ -311,7 +314,7 @@ fn shortened(line: &str) -> String {
     line.chars().take(LABEL_LINE - 1).chain(['…']).collect()
 }
 
-/// A text in lines of at most this width, broken at spaces.
+/// Breaks text at spaces into lines of at most this width.
 fn broken(words: &str, size: f64, width: f64) -> Vec<String> {
     let room = whole_place((width / (size * LETTER)).max(1.0));
     let mut lines = vec![String::new()];
@@ -330,7 +333,7 @@ fn broken(words: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
-/// Text that is neither a tag nor an entity, without characters that XML forbids.
+/// Escapes text for XML, including control characters.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -352,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_headings_and_labels_are_broken_and_not_cut_off_at_the_edge() {
+    fn long_headings_and_labels_wrap_without_clipping() {
         let title = "Figure 2. Memory by encryption, by the number of programs on the host and in containers";
         let lines = broken(title, 14.0, 492.0);
         assert!(lines.len() > 1 && lines.join(" ") == title, "{lines:?}");
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_whiskers_hold_is_told_by_their_levels_and_one_block_has_none() {
+    fn whisker_text_shows_levels_or_none_for_one_block() {
         let told = |levels: &[f64]| {
             interval_text(levels.iter().map(|level| Span {
                 level: Some(*level),
@@ -392,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_holds_its_values_and_is_logarithmic_only_where_it_must_be() {
+    fn axis_contains_values_and_is_log_only_if_needed() {
         let plain = Axis::over(3.0, 17.0);
         assert!(!plain.is_logarithmic && plain.low == 0.0 && plain.high >= 17.0);
         assert!(

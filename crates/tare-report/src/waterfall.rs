@@ -1,42 +1,42 @@
-//! The bars of a ladder: each step's begins where the one above ends, so that the eye adds them up.
+//! Computes the bars of a ladder: each step's starts where the one above ends, so that they add up visually.
 //!
-//! Of rates the bars would run backwards: what is lost is drawn from the left, and neither end has a bar. What it cannot
-//! see: how wide it is drawn; places are shares of the longest bar.
+//! For rates the bars would run backwards: the loss is drawn from the left, and neither end has a bar. The longest
+//! bar sets the scale.
 
 use tare_model::dossier::{DossierLadder, DossierRung, Span};
 
-/// The number that a command prints, more being better.
+/// The metric for a number that a command prints, if more is better.
 const RATE: &str = "command.picked.rate";
 
-/// From where to where a bar goes; the lesser first.
+/// The ends of a bar, the smaller first.
 pub(crate) type Bar = (f64, f64);
 
 /// The bars of a ladder, in its unit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Waterfall<'a> {
-    /// What the environment is compared with.
+    /// The baseline's bar.
     pub(crate) base: Option<Bar>,
-    /// The steps from the bottom, each with its bar where it was measured.
+    /// The steps from the bottom, each with its bar if it was measured.
     pub(crate) steps: Vec<(&'a DossierRung, Option<Bar>)>,
-    /// The whole environment.
+    /// The bar of the whole environment.
     pub(crate) env: Option<Bar>,
     /// The end of the longest bar; never 0.
     pub(crate) top: f64,
 }
 
-/// What a step's interval says of it.
+/// The direction of a step by its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Adds {
-    /// It costs.
+    /// Overhead.
     More,
-    /// It saves.
+    /// Gain.
     Less,
-    /// It cannot be told from nothing.
+    /// Not distinguishable from zero.
     Unsure,
 }
 
 impl Adds {
-    /// Of a step that adds this.
+    /// Classifies a step by what it adds.
     pub(crate) fn of(span: &Span) -> Self {
         if span.low > 0.0 {
             Self::More
@@ -49,7 +49,7 @@ impl Adds {
 }
 
 impl<'a> Waterfall<'a> {
-    /// The bars of this ladder.
+    /// Computes the bars of a ladder.
     pub(crate) fn of(ladder: &'a DossierLadder) -> Self {
         let is_rate = ladder.metric == RATE;
         let level = |span: Option<Span>| span.map_or(0.0, |span| span.point.abs());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bar_begins_where_the_one_above_ends_and_the_last_ends_at_the_whole() {
+    fn waterfall_bars_chain_and_end_at_total() {
         let ladder = ladder("command.wall.time");
         let drawn = Waterfall::of(&ladder);
         let bars: Vec<Option<Bar>> = drawn.steps.iter().map(|(_, bar)| *bar).collect();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_of_a_rate_is_drawn_from_the_left() {
+    fn rate_waterfall_draws_losses_from_left() {
         let ladder = ladder(RATE);
         let drawn = Waterfall::of(&ladder);
         assert_eq!((drawn.base, drawn.env), (None, None));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_whose_interval_holds_nothing_is_not_sure() {
+    fn step_with_interval_around_zero_is_unsure() {
         let of = |low: f64, high: f64| Adds::of(&Span::new(low, 1.0, high));
         assert_eq!(of(0.5, 2.0), Adds::More);
         assert_eq!(of(-2.0, -0.5), Adds::Less);

@@ -1,9 +1,8 @@
-//! Cells in words: what a metric is called, and what its verdict says.
+//! Describes cells in words: names of metrics and verdicts.
 //!
-//! Made of the cell's own numbers, so that no sentence can say more than the interval does. A cost is given
-//! as the range that the interval leaves open, not as a point. "Equivalent" names its margin, "open"
-//! names what could have been seen: neither is ever "no cost".
-//! What it cannot see: the workload's own description; names are made from the metric's identifier.
+//! Sentences use the cell's numbers, so that none can claim more than the interval does. An overhead is given as the
+//! range of the interval, not as a point. "Equivalent" names its margin, "inconclusive" names the detectable effect:
+//! neither is ever "no overhead".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,30 +23,30 @@ use super::starting::times;
 pub(crate) use super::starting::{effect, effect_or_dash, is_start, ratio};
 use tare_core::foreign::{NO_BREAK, harmless};
 
-/// What a verdict means to the reader; forms show it by a sign and a colour of their own.
+/// The meaning of a verdict; each format has its sign and colour for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Beyond the margin.
+    /// Overhead beyond the margin.
     Cost,
-    /// A cost of unresolved size.
+    /// Overhead of unresolved size.
     SomeCost,
     /// Within the margin.
     Nothing,
     /// A gain.
     Less,
-    /// Undecided, or not measured.
+    /// Inconclusive, or not measured.
     Open,
 }
 
-/// Last words of identifiers that the unit beside the value says as well.
+/// Last words of identifiers that the unit next to the value makes redundant.
 const SAID_BY_THE_UNIT: &[&str] = &["time", "throughput", "rate", "bandwidth", "latency", "size"];
 
-/// What every cell of a dossier is called: `syscall.getppid.time` is `syscall getppid`, with what tells it from other
-/// cells of the same metric.
+/// The names of all cells of a dossier: `syscall.getppid.time` is `syscall getppid`, plus what distinguishes it from
+/// other cells of the metric.
 pub(crate) struct Names<'a> {
-    /// Metrics that would be called like another one.
+    /// Metrics whose short name is not unique.
     ambiguous: BTreeSet<&'a str>,
-    /// The parameters that tell the cells of one arm and metric apart.
+    /// The parameters that distinguish the cells of one arm and metric.
     telling: BTreeMap<(&'a str, &'a str), Vec<&'a str>>,
 }
 
@@ -74,7 +73,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The name of one of the dossier's cells.
+    /// Returns the name of a cell of the dossier.
     pub(crate) fn name(&self, cell: &DossierCell) -> String {
         let name = if self.ambiguous.contains(cell.metric.as_str()) {
             cell.metric.replace(['.', '-', '_'], " ")
@@ -85,7 +84,7 @@ impl<'a> Names<'a> {
         harmless(&told.join(" "))
     }
 
-    /// What a person would call it in a sentence.
+    /// Returns the name of a cell for a sentence.
     pub(crate) fn phrase(&self, cell: &DossierCell) -> String {
         let Some(phrase) = phrases::of(&cell.metric) else {
             return self.name(cell);
@@ -105,7 +104,7 @@ impl<'a> Names<'a> {
         harmless(&told.join(" "))
     }
 
-    /// What tells the cell from others of its metric.
+    /// Returns what distinguishes the cell from others of its metric.
     fn details(&self, cell: &DossierCell) -> Vec<String> {
         let key = (cell.arm.as_str(), cell.metric.as_str());
         let telling = self.telling.get(&key).map_or(&[][..], Vec::as_slice);
@@ -118,7 +117,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The name of one cell; who needs many asks [`Names`].
+/// Returns the name of one cell; use [`Names`] for many.
 pub(crate) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
     Names::of(dossier).name(cell)
 }
@@ -135,8 +134,8 @@ pub(crate) fn spoken(metric: &str) -> String {
     parts.join(" ").replace(['-', '_'], " ")
 }
 
-/// The verdict as a clause, and its tone. That a number comes from an emulated processor, or from two
-/// programs, is part of the clause: no reader may take it for the cost of an environment.
+/// Returns the verdict as a clause, and its tone. The clause says if the processor is emulated or the programs
+/// differ, so that the number is not mistaken for the overhead of an environment.
 pub(crate) fn verdict(cell: &DossierCell) -> (String, Tone) {
     let (mut clause, tone) = unqualified(cell);
     let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
@@ -186,15 +185,15 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
     }
 }
 
-/// Whether a ratio is wide because the effect is another in each block.
+/// Whether a ratio is wide because the effect varies between blocks.
 pub(crate) fn is_moving(cell: &DossierCell) -> bool {
     cell.flags.iter().any(|flag| flag.id == EFFECT_MOVES)
 }
 
-/// What stands for a verdict where there are too few blocks for one.
+/// Replaces the verdict if there are too few blocks.
 pub(crate) const TOO_FEW: &str = "too few blocks";
 
-/// The verdict in one or two words, for where the numbers stand beside it.
+/// Returns the verdict in one or two words, for use next to the numbers.
 pub(crate) fn short_verdict(cell: &DossierCell) -> String {
     if cell.ratio.is_none() {
         let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
@@ -220,8 +219,7 @@ pub(crate) fn short_verdict(cell: &DossierCell) -> String {
     format!("{word}{doubt}")
 }
 
-/// The same with what keeps a reader from taking the number for what it seems: an emulated processor, two programs, a
-/// doubtful value.
+/// Same as `short_verdict`, with warnings: emulated processor, different programs, doubtful value.
 pub(crate) fn guarded_verdict(cell: &DossierCell) -> String {
     let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
     let mut words = short_verdict(cell);
@@ -241,19 +239,20 @@ pub(crate) fn guarded_verdict(cell: &DossierCell) -> String {
     words
 }
 
-/// Whether a cell claims a difference that the correction for many metrics does not hold up.
+/// Whether a cell shows a difference that does not survive the correction for many metrics.
 pub(crate) fn is_by_itself(cell: &DossierCell) -> bool {
     (cell.verdict.is_cost() || cell.verdict.is_gain()) && !is_held_up(cell)
 }
 
-/// Whether that counts against it: where no number of blocks like these could pass the correction, it is no doubt of the
-/// cell's own, and is said once for the arm ([`TooFew`]).
+/// Whether that counts against the cell. If no result with this number of blocks could pass the correction, it does
+/// not, and [`TooFew`] reports it once for the arm.
 pub(crate) fn is_doubted(cell: &DossierCell) -> bool {
     let mut flags = cell.flags.iter();
     is_by_itself(cell) && flags.any(|flag| flag.id == NOT_AFTER_CORRECTION)
 }
 
-/// Too few blocks for the correction to hold up any single difference of an arm, which is said once and not in each row.
+/// Too few blocks for any single difference of an arm to survive the correction; reported once instead of in each
+/// row.
 pub(crate) struct TooFew {
     family: usize,
     n_blocks: u32,
@@ -261,7 +260,7 @@ pub(crate) struct TooFew {
 }
 
 impl TooFew {
-    /// Of the arm with these cells, if it is so.
+    /// Checks the cells of an arm; `None` if there are enough blocks.
     pub(crate) fn of(cells: &[&DossierCell]) -> Option<Self> {
         let family = cells.iter().filter(|cell| cell.q.is_some()).count();
         let needed = blocks_to_pass(family);
@@ -275,7 +274,7 @@ impl TooFew {
         })
     }
 
-    /// What it means for the reader.
+    /// Returns the note for the reader.
     pub(crate) fn clause(&self) -> String {
         format!(
             "{} blocks are too few to confirm a single difference among {} metrics ({} would do)",
@@ -299,7 +298,7 @@ fn without_ratio(cell: &DossierCell) -> String {
     }
 }
 
-/// `15–17 % slower`, `2.1–2.3× slower`, `3–5 % faster`: as much as the interval leaves open.
+/// Formats `15–17 % slower`, `2.1–2.3× slower`, `3–5 % faster`: the range of the interval.
 fn sized(cell: &DossierCell, ratio: &Span, is_more: bool) -> String {
     let size = match &cell.difference {
         Some(difference) if is_start(cell) => times(difference, &cell.unit),
@@ -308,7 +307,7 @@ fn sized(cell: &DossierCell, ratio: &Span, is_more: bool) -> String {
     format!("{size} {}", direction(cell, is_more))
 }
 
-/// The range of a change: factors where all of it is twofold or more, else percent of the baseline.
+/// Formats the range of a change: factors if all of it is twofold or more, else percent of the baseline.
 fn sizes(ratio: &Span) -> String {
     let percent = |low: f64, high: f64| format!("{}{NO_BREAK}%", range(100.0 * low, 100.0 * high));
     if ratio.low >= FACTOR {
@@ -322,10 +321,10 @@ fn sizes(ratio: &Span) -> String {
     }
 }
 
-/// From here on a change is given as a factor, below it in percent.
+/// From this factor on, a change is given as a factor, below it in percent.
 const FACTOR: f64 = 2.0;
 
-/// The size of a change, without its direction: `16 %`, `2.6×`; of a decrease in percent, what is saved of the baseline.
+/// Formats the size of a change without direction: `16 %`, `2.6×`; a decrease in percent of the baseline.
 pub(crate) fn size(ratio: f64) -> String {
     let factor = if ratio < 1.0 { 1.0 / ratio } else { ratio };
     if factor >= FACTOR {
@@ -335,12 +334,12 @@ pub(crate) fn size(ratio: f64) -> String {
     format!("{percent:.*}{NO_BREAK}%", usize::from(percent < 10.0))
 }
 
-/// Whether more of the metric is no slowdown but a larger amount: memory, disk space, a count.
+/// Whether the metric is an amount (memory, disk space, a count), where more is not slower.
 pub(crate) fn is_amount(cell: &DossierCell) -> bool {
     matches!(cell.unit.as_str(), "B" | "count")
 }
 
-/// Which way a cell changed: time and rates get slower or faster, amounts more or less.
+/// Returns the direction of a change: slower or faster for time and rates, more or less for amounts.
 pub(crate) fn direction(cell: &DossierCell, is_more: bool) -> &'static str {
     match (is_amount(cell), is_more) {
         (true, true) => "more",
@@ -350,12 +349,12 @@ pub(crate) fn direction(cell: &DossierCell, is_more: bool) -> &'static str {
     }
 }
 
-/// An arm with what it is for, where nobody but Tare chose it: a step of a ladder, or a suspect's trial.
+/// Returns the name of an arm, with its purpose if Tare chose it: a step of a ladder, or a suspect's trial.
 pub(crate) fn purpose(arm: &DossierArm) -> String {
     purpose_by(&arm.id, &arm.settings)
 }
 
-/// The arm of this name, by its settings as they are stored.
+/// Same as `purpose`, by name and stored settings.
 pub(crate) fn purpose_by(arm: &str, settings: &Params) -> String {
     let setting = |name: &str| settings.0.get(&format!("{COMMAND}{name}"));
     let causes = || {
@@ -371,7 +370,7 @@ pub(crate) fn purpose_by(arm: &str, settings: &Params) -> String {
         (!causes.is_empty()).then(|| format!("to try {}", causes.join(" and ")))
     };
     let what = match (setting("metric"), setting("rung"), setting("title")) {
-        // The one that was asked about.
+        // The arm that the user asked about.
         (Some(_), ..) => None,
         (None, Some(_), Some(title)) => Some(format!("up to {title}")),
         _ => causes(),
@@ -380,19 +379,19 @@ pub(crate) fn purpose_by(arm: &str, settings: &Params) -> String {
     harmless(&what.map_or_else(|| id.to_owned(), |what| format!("{id} ({what})")))
 }
 
-/// The arm of this name, likewise.
+/// Same as `purpose`, by name.
 pub(crate) fn purpose_of(arm: &str, dossier: &Dossier) -> String {
     let known = dossier.arms.iter().find(|other| other.id == arm);
     known.map_or_else(|| harmless(called(arm)), purpose)
 }
 
-/// An arm as a reader knows it.
+/// Returns the displayed name of an arm.
 pub fn called(arm: &str) -> &str {
     if arm == A_PRIME { "A′" } else { arm }
 }
 
-/// A command as a shell takes it: words that a shell would take apart or read are quoted. The first stays as it is: it may
-/// stand for the beginning of a line.
+/// Formats a command for a shell: words that a shell would split or interpret are quoted. The first word is never
+/// quoted, because it may stand for the beginning of a line.
 pub fn command_line(command: &[String]) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_=+.,:/@%…".contains(letter);
     let words = command.iter().enumerate().map(|(place, word)| {
@@ -405,7 +404,7 @@ pub fn command_line(command: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.
+/// Returns the meaning of a flag that the table must show; `None` for harmless ones.
 pub(crate) fn meaning(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "emulated" => {
@@ -468,7 +467,7 @@ pub(crate) fn meaning(flag: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a flag says that something else was measured than the metric's name promises.
+/// Whether a flag means that something other than the named metric was measured.
 pub(crate) fn is_doubt(flag: &str) -> bool {
     meaning(flag).is_some_and(|meaning| meaning.starts_with("DOUBTFUL"))
 }
@@ -478,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_told_as_a_shell_takes_it() {
+    fn command_line_is_shell_quoted() {
         let told = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             command_line(&words)
@@ -491,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn every_doubt_of_a_reading_is_explained_below_the_table() {
+    fn every_sanity_flag_is_explained_below_table() {
         for kind in tare_core::workload::sanity::KINDS {
             assert!(meaning(kind).is_some(), "{kind}");
         }

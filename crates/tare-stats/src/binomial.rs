@@ -1,9 +1,9 @@
-//! Counts out of trials: the quantiles of a binomial distribution.
+//! Exact quantiles of the binomial distribution, for counts out of trials.
 //!
-//! Why exact: alarm rates near 5 % of a few hundred comparisons are where the normal
-//! approximation is worst, and a self-check must not alarm by itself.
+//! The normal approximation is worst for false-positive rates near 5 % of a few hundred comparisons, and a self-check
+//! must not raise an alarm for that reason.
 //!
-//! What it cannot see: comparisons that share blocks. Then the count varies more.
+//! Limits: comparisons that share blocks vary more than this.
 
 use crate::special::binomial_cdf;
 
@@ -17,7 +17,7 @@ pub fn binomial_quantile(probability: f64, n: u64, share: f64) -> Option<u64> {
     let (mut low, mut high) = (0, n);
     while low < high {
         let middle = low + (high - low) / 2;
-        // As R does: a probability that is met but for rounding is met.
+        // As in R: a probability reached except for rounding counts as reached.
         if binomial_cdf(middle, n, share) >= probability * (1.0 - 64.0 * f64::EPSILON) {
             high = middle;
         } else {

@@ -1,17 +1,20 @@
-//! The signed rank for blocks with two differences each: the arm against either copy of the baseline.
+//! Signed-rank estimate, interval and test for blocks with two differences each: arm against baseline and arm against
+//! A/A control.
 //!
-//! What: u = ln(arm/host) and v = ln(arm/A′) of a block are kept apart. The estimate is the median of the Walsh
-//! averages over *different* blocks and of the values themselves. The test ranks |u − θ| and |v − θ| together, sums the
-//! signed ranks of each block, and flips the sign of each sum; the interval holds the θ that it does not reject. Source:
-//! Rosner, Glynn & Lee, Biometrics 62, 2006.
+//! The differences u = ln(arm/host) and v = ln(arm/A′) of a block are not averaged. The estimate is the median of all
+//! values and of the Walsh averages over *different* blocks. The test ranks |u − θ| and |v − θ| together, sums the
+//! signed ranks of each block and flips the sign of each sum; the interval contains the θ that it does not reject.
+//! Source: Rosner, Glynn & Lee, Biometrics 62, 2006.
 //!
-//! Why: the mean of u and v is skewed where noise is one-sided, and noise is. Three equal arms then look faster in
-//! 4–10 % of intervals and slower in 0–1 %. Each difference by itself is symmetric about the effect.
-//! Between two neighbouring Walsh averages of all values nothing changes, so the ends are Walsh averages. Ties are
-//! counted on both sides of θ, so that they only make p larger. With one difference a block everything is
+//! The mean of u and v is skewed if noise is one-sided, as it usually is. Three equal arms then look faster in 4–10 %
+//! of intervals and slower in 0–1 %. Each difference alone is symmetric about the effect.
+//!
+//! The test does not change between two neighbouring Walsh averages of all values, so the ends are Walsh averages.
+//! Ties count on both sides of θ and so can only make p larger. With one difference per block, everything equals
 //! [`hodges_lehmann_paired`].
 //!
-//! Limits: the null hangs on |S_b|, which changes with θ, so that p and interval can part by a hair at an end.
+//! Limits: the null distribution depends on |S_b|, which changes with θ, so p and the interval can disagree slightly
+//! at an end.
 
 use crate::hodges_lehmann::{hodges_lehmann_at, hodges_lehmann_paired, with_pairs};
 use crate::interval::{Estimate, Interval, Undetermined, check, sorted};
@@ -20,22 +23,22 @@ use crate::quantile::median_in_place;
 use crate::selection::{Ranks, means_around, middle};
 use crate::signed_rank::{ROUNDING, coin_cumulants, fewest_blocks, signed_rank_p};
 
-/// Up to here tails are counted exactly; beyond, the Edgeworth series is closer than the steps are apart.
+/// Up to this number of blocks, tails are counted exactly; above it, the Edgeworth series errs by less than one step.
 const EXACT_UP_TO: usize = 40;
-/// Up to here the Walsh averages are listed.
+/// Up to this number of values, the Walsh averages are listed.
 const LIST_UP_TO: usize = 32;
 
 /// The differences of one block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Differences {
-    /// From the first copy of the baseline.
+    /// Against the baseline.
     pub first: f64,
-    /// From the second, where it ran.
+    /// Against the A/A control, if it ran.
     pub second: Option<f64>,
 }
 
 impl Differences {
-    /// Of a block with one copy of the baseline.
+    /// Creates the differences of a block without an A/A control.
     pub const fn one(first: f64) -> Self {
         Self {
             first,
@@ -43,7 +46,7 @@ impl Differences {
         }
     }
 
-    /// Of a block with two copies.
+    /// Creates the differences of a block with an A/A control.
     pub const fn two(first: f64, second: f64) -> Self {
         Self {
             first,
@@ -51,18 +54,18 @@ impl Differences {
         }
     }
 
-    /// One or both.
+    /// Iterates over the one or two values.
     pub fn values(self) -> impl Iterator<Item = f64> {
         [Some(self.first), self.second].into_iter().flatten()
     }
 
-    /// The middle of both, for what asks for one number a block. Not for intervals.
+    /// Returns the mean of both, for uses that need one number per block. Not for intervals.
     pub fn mean(self) -> f64 {
         self.second
             .map_or(self.first, |second| f64::midpoint(self.first, second))
     }
 
-    /// What `of` makes of both, copy by copy; a single value stands with each of two.
+    /// Combines both with `of`, first with first and second with second; a missing second is replaced by the first.
     #[must_use]
     pub fn with(self, other: Self, of: impl Fn(f64, f64) -> f64) -> Self {
         let second = match (self.second, other.second) {
@@ -75,7 +78,7 @@ impl Differences {
         }
     }
 
-    /// Each one as `to` makes it.
+    /// Applies `to` to each value.
     #[must_use]
     pub fn map(self, to: impl Fn(f64) -> f64) -> Self {
         Self {
@@ -85,7 +88,7 @@ impl Differences {
     }
 }
 
-/// Centre of the differences with its interval; blocks are the unit.
+/// Estimates the centre of the differences with its interval; blocks are the unit.
 ///
 /// Needs six blocks at 95 % and five at 90 %, else [`Undetermined::TooFew`].
 pub fn clustered(blocks: &[Differences], level: f64) -> Result<Estimate, Undetermined> {
@@ -98,7 +101,7 @@ pub fn clustered(blocks: &[Differences], level: f64) -> Result<Estimate, Undeter
     }
 }
 
-/// As [`clustered`] at two levels.
+/// Same as [`clustered`] at two levels.
 pub fn clustered_at(
     blocks: &[Differences],
     levels: [f64; 2],
@@ -113,8 +116,8 @@ pub fn clustered_at(
     }
 }
 
-/// One-sided p-values of "the centre is at most `theta`" and "at least `theta`"; `None` for no blocks or values that
-/// are not finite.
+/// Returns the one-sided p-values of "the centre is at most `theta`" and "at least `theta`"; `None` for no blocks or
+/// values that are not finite.
 pub fn clustered_tails(blocks: &[Differences], theta: f64) -> Option<[f64; 2]> {
     let finite = |block: &Differences| block.values().all(f64::is_finite);
     if blocks.is_empty() || !blocks.iter().all(finite) {
@@ -124,7 +127,7 @@ pub fn clustered_tails(blocks: &[Differences], theta: f64) -> Option<[f64; 2]> {
     Some(sample.tails(theta))
 }
 
-/// Two-sided p-value of "the differences are symmetric about zero".
+/// Returns the two-sided p-value of "the differences are symmetric about zero".
 pub fn clustered_p(blocks: &[Differences]) -> Option<f64> {
     if blocks.iter().all(|block| block.second.is_none()) {
         return signed_rank_p(&firsts(blocks));
@@ -137,14 +140,14 @@ fn firsts(blocks: &[Differences]) -> Vec<f64> {
     blocks.iter().map(|block| block.first).collect()
 }
 
-/// Which side of a Walsh average the test is asked at.
+/// The side of a Walsh average on which the test is evaluated.
 #[derive(Clone, Copy)]
 enum Side {
     Above,
     Below,
 }
 
-/// All values, sorted, and whose they are.
+/// All values, sorted, and the block of each.
 struct Sample {
     values: Vec<f64>,
     blocks: Vec<usize>,
@@ -154,7 +157,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// `None` unless a block has two differences.
+    /// Returns `None` if no block has two differences.
     fn of(blocks: &[Differences]) -> Option<Self> {
         let has_two = blocks.iter().any(|block| block.second.is_some());
         has_two.then(|| Self::sorted(blocks))
@@ -189,7 +192,7 @@ impl Sample {
         })
     }
 
-    /// The median of the values and of the Walsh averages over different blocks.
+    /// Returns the median of the values and of the Walsh averages over different blocks.
     fn centre(&self) -> f64 {
         let (d, m) = (&self.values, self.values.len());
         if m <= LIST_UP_TO {
@@ -209,7 +212,7 @@ impl Sample {
         middle(count, &mut |rank| ranks.nth(rank))
     }
 
-    /// The Walsh averages between which the test does not reject, found by halving their ranks.
+    /// Finds the interval by bisecting the ranks of the Walsh averages.
     fn at_level(
         &self,
         point: f64,
@@ -234,15 +237,16 @@ impl Sample {
         })
     }
 
-    /// The outermost Walsh average on whose inner side the test does not reject, and the tail outside of it. Above
-    /// Walsh averages the lower end is looked for, below them the upper one.
+    /// Returns the outermost Walsh average that the test does not reject on its inner side, and the tail outside it.
+    /// `Side::Above` searches for the lower end, `Side::Below` for the upper one.
     fn end(&self, limit: f64, side: Side, nth: &mut dyn FnMut(usize) -> f64) -> (f64, f64) {
         let count = self.values.len() * (self.values.len() + 1) / 2;
         let mut inwards = |rank: usize| match side {
             Side::Above => nth(rank),
             Side::Below => nth(count + 1 - rank),
         };
-        // Outside of all values all signs agree, which is rejected; beyond all on the other side nothing is.
+        // Outside all values on this end, all signs agree and the test rejects; outside them on the other end it does
+        // not.
         let (mut rejected, mut accepted) = (0, count);
         let mut outside = 0.5_f64.powi(i32::try_from(self.n_blocks).unwrap_or(i32::MAX));
         while accepted - rejected > 1 {
@@ -257,7 +261,7 @@ impl Sample {
         (inwards(accepted), outside)
     }
 
-    /// P(T ≥ t) and P(T ≤ t) at `theta`; where it is a Walsh average, the larger of both sides of it.
+    /// Returns P(T ≥ t) and P(T ≤ t) at `theta`; if `theta` is a Walsh average, the larger of its two sides.
     fn tails(&self, theta: f64) -> [f64; 2] {
         let (below, above) = (self.sums(theta, Side::Below), self.sums(theta, Side::Above));
         if below == above {
@@ -267,15 +271,15 @@ impl Sample {
         [below[0].max(above[0]), below[1].max(above[1])]
     }
 
-    /// P(T ≥ t) and P(T ≤ t) just beyond `theta`.
+    /// Returns P(T ≥ t) and P(T ≤ t) just next to `theta`, on the given side.
     fn gap(&self, theta: f64, side: Side) -> [f64; 2] {
         tails_of(&self.sums(theta, side))
     }
 
-    /// The sum of the signed ranks of each block, doubled where there are ties.
+    /// Returns the sum of the signed ranks of each block, doubled if ties make half ranks.
     fn sums(&self, theta: f64, side: Side) -> Vec<isize> {
         let d = &self.values;
-        // A value at θ itself is negative above it and positive below.
+        // A value equal to θ is negative just above θ and positive just below.
         let split = match side {
             Side::Above => d.partition_point(|value| *value <= theta),
             Side::Below => d.partition_point(|value| *value < theta),
@@ -320,11 +324,11 @@ impl Sample {
     }
 }
 
-/// P(T ≥ t) and P(T ≤ t) where t is the total of these sums, and the sign of each is a fair coin.
+/// Returns P(T ≥ t) and P(T ≤ t), where t is the total of these sums and the sign of each is a fair coin.
 fn tails_of(sums: &[isize]) -> [f64; 2] {
     let heights = || sums.iter().map(|sum| sum.unsigned_abs());
     let most: usize = heights().sum();
-    // T = 2W − most, W being what the coins that fall on heads add up to.
+    // T = 2W − most, where W is the sum of the coins that show heads.
     let heads: usize = sums.iter().map(|sum| sum.max(&0).unsigned_abs()).sum();
     let w = heads.min(most - heads);
     let (tail, other) = if most == 0 {
@@ -343,7 +347,7 @@ fn tails_of(sums: &[isize]) -> [f64; 2] {
     }
 }
 
-/// P(W ≤ w) and P(W = w) for W = Σ h·B with fair coins B, coin by coin.
+/// Returns P(W ≤ w) and P(W = w) for W = Σ h·B with fair coins B, adding one coin at a time.
 fn counted(heights: impl Iterator<Item = usize>, w: usize) -> (f64, f64) {
     let mut p = vec![0.0; w + 1];
     p[0] = 1.0;

@@ -1,14 +1,13 @@
-//! In which order the arms of a block run.
+//! The order in which the arms of a block run.
 //!
-//! What: Williams squares (Williams 1949), in which every arm follows every other
-//! equally often, relabelled and shuffled by a seed.
+//! Williams squares (Williams 1949), in which every arm follows every other equally often, relabelled and shuffled by
+//! a seed.
 //!
-//! Why: whatever one trial leaves behind (warm caches, dirty pages, heat) then falls
-//! on all arms alike, and a slow drift hits every arm of a block. Each block's order
-//! is a function of (arms, seed, block), so a study can be resumed or extended.
+//! Carry-over from the previous trial (warm caches, dirty pages, heat) then hits all arms equally, and a slow drift
+//! hits every arm of a block. Each block's order is a function of (arms, seed, block), so a study can be resumed or
+//! extended.
 //!
-//! What it cannot see: carry-over beyond the direct neighbour, and whether the order
-//! was kept.
+//! Limits: does not balance carry-over beyond the direct neighbour, and cannot check that the order was followed.
 
 use crate::random::Stream;
 
@@ -16,11 +15,11 @@ const RELABEL: u64 = 0x0072_656c_6162_656c;
 const ROWS: u64 = 0x726f_7773;
 const CLOSED: u64 = 0x0063_6c6f_7365_6400;
 
-/// The rows of a Williams square for `n` arms: n rows if n is even, 2n if odd.
+/// Returns the rows of a Williams square for `n` arms: n rows if n is even, 2n if odd.
 ///
-/// The first row zigzags 0, 1, n−1, 2, n−2, …; the others add 1, 2, … modulo n; for
-/// odd n all rows are appended reversed. Each ordered pair of neighbours then occurs
-/// once (even) or twice (odd). No rows for no arms, one row for one.
+/// The first row zigzags 0, 1, n−1, 2, n−2, …; the others add 1, 2, … modulo n; for odd n all rows are appended
+/// reversed. Each ordered pair of neighbours then occurs once (even) or twice (odd). No rows for no arms, one row for
+/// one.
 pub fn williams_rows(n: usize) -> Vec<Vec<usize>> {
     if n < 2 {
         return vec![vec![0]; n];
@@ -49,8 +48,8 @@ pub fn williams_rows(n: usize) -> Vec<Vec<usize>> {
 
 /// An endless sequence of block orders.
 ///
-/// The arms are relabelled once by the seed; the rows of [`williams_rows`] are taken
-/// block by block in a random order, and shuffled anew whenever all are used.
+/// The seed relabels the arms once. Blocks take the rows of [`williams_rows`] in random order, reshuffled when all
+/// are used.
 #[derive(Debug, Clone)]
 pub struct BlockOrders {
     rows: Vec<Vec<usize>>,
@@ -58,7 +57,7 @@ pub struct BlockOrders {
 }
 
 impl BlockOrders {
-    /// The orders for `n_arms` arms under a seed.
+    /// Creates the orders for `n_arms` arms under a seed.
     pub fn new(n_arms: usize, seed: u64) -> Self {
         let mut label: Vec<usize> = (0..n_arms).collect();
         Stream::new(seed, RELABEL, n_arms as u64).shuffle(&mut label);
@@ -69,8 +68,8 @@ impl BlockOrders {
         Self { rows, seed }
     }
 
-    /// The order of the arms in block number `block`, counted from zero. It depends on
-    /// nothing but the number of arms, the seed and the block.
+    /// Returns the order of the arms in block number `block`, counted from zero. It depends only on the number of
+    /// arms, the seed and the block.
     pub fn order(&self, block: usize) -> Vec<usize> {
         if self.rows.is_empty() {
             return Vec::new();
@@ -81,20 +80,21 @@ impl BlockOrders {
         self.rows[index[position]].clone()
     }
 
-    /// After how many blocks every row was used once.
+    /// Returns the number of blocks after which every row was used once.
     pub fn cycle_len(&self) -> usize {
         self.rows.len()
     }
 }
 
-/// How many orders of the rows are tried: of those of three arms 94 % are closed, of those of four 67 %.
+/// How many orders of the rows are tried. Of the orders for three arms 94 % are closed, of those for four 67 %.
 const CLOSED_TRIES: u64 = 1_000;
 
-/// The rows of [`williams_rows`] for turns that go round: relabelled by the seed, and in an order in which no arm follows
-/// itself from one row to the next, the last to the first included. A slice after one of its own arm finds its caches
-/// as it left them.
+/// Returns the rows of [`williams_rows`] for a cyclic alternation: relabelled by the seed, and ordered so that no arm
+/// follows itself from one row to the next, including from the last to the first. A slice right after one of the same
+/// arm would find its caches warm.
 ///
-/// Of two arms there is one row: with both, each boundary is between slices of one arm. One arm always follows itself.
+/// Two arms get one row: with both rows, each boundary is between slices of one arm. A single arm always follows
+/// itself.
 pub fn closed_rows(n_arms: usize, seed: u64) -> Vec<Vec<usize>> {
     let orders = BlockOrders::new(n_arms, seed);
     let mut rows: Vec<Vec<usize>> = (0..orders.cycle_len())

@@ -1,14 +1,14 @@
-//! The difference of two estimates that have nothing in common, from their intervals alone.
+//! The difference of two independent estimates, from their intervals alone.
 //!
-//! Why: two runs share no block, so nothing can be paired, and what is known of each is its estimate with an interval
-//! that need not be symmetric. The method of variance estimates recovery (Zou and Donner 2008) takes from each interval
-//! the end that lies on the side in question: the distances add in squares.
+//! Two runs share no block, so nothing can be paired; all that is known of each is its estimate with an interval that
+//! need not be symmetric. The method of variance estimates recovery (Zou and Donner 2008) takes from each interval
+//! the distance to the end on the relevant side and adds the distances in squares.
 //!
-//! What it cannot see: whether the two are independent. Two estimates from the same blocks are not; those are paired.
+//! Limits: cannot check independence. Two estimates from the same blocks are dependent; pair those.
 
 use crate::interval::Interval;
 
-/// `second − first` with its interval, at the lower of the two levels. Not finite where an end is not.
+/// Returns `second − first` with its interval, at the lower of the two levels. Not finite if an end is not.
 pub fn difference_of_independent(first: &Interval, second: &Interval) -> Interval {
     let point = second.point - first.point;
     let below = (second.point - second.low).hypot(first.high - first.point);
@@ -31,11 +31,11 @@ mod tests {
     }
 
     #[test]
-    fn symmetric_intervals_add_in_squares_and_the_far_ends_count() {
+    fn difference_interval_adds_far_ends_in_quadrature() {
         let both =
             difference_of_independent(&interval(7.0, 10.0, 13.0), &interval(16.0, 20.0, 24.0));
         assert_eq!((both.low, both.point, both.high), (5.0, 10.0, 15.0));
-        // Below count the lower arm of the second and the upper arm of the first.
+        // The lower bound uses the lower half-width of the second and the upper one of the first.
         let skew = difference_of_independent(&interval(0.0, 0.0, 3.0), &interval(-4.0, 0.0, 0.0));
         assert_eq!((skew.low, skew.point, skew.high), (-5.0, 0.0, 0.0));
         let itself = difference_of_independent(&interval(1.0, 1.0, 1.0), &interval(1.0, 1.0, 1.0));
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_true_difference_as_often_as_its_level_says() {
+    fn independent_difference_covers_at_nominal_level() {
         let mut random = Stream::new(11, 0, 0);
         let mut drawn = |n: usize, middle: f64, spread: f64| {
             let values: Vec<f64> = (0..n).map(|_| middle + spread * random.normal()).collect();
@@ -56,7 +56,7 @@ mod tests {
                 difference_of_independent(&first, &second).contains(0.05)
             })
             .count();
-        // The exact intervals of few blocks hold a little more than their level.
+        // Exact intervals of few blocks cover a little more than their level.
         assert!((1_880..=1_990).contains(&holds), "{holds} of {n}");
     }
 }

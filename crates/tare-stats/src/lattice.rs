@@ -1,16 +1,13 @@
-//! Tails of symmetric sums on the integers, for sizes where counting is too slow.
+//! Tail probabilities of symmetric integer sums too large to count exactly.
 //!
-//! What: P(T ≤ w) by an Edgeworth series in the cumulants 2, 4, 6 and 8.
-//! Why exact enough: think of T as a smooth S rounded to integers. Then
-//! P(T ≤ w) = P(S ≤ w + ½), and the cumulants of S are those of T *less* those of the
-//! rounding error, a uniform of width one (B_{2r}/(2r): 1/12, −1/120, 1/252, −1/240;
-//! Sheppard's corrections, Kolassa & McCullagh 1990). Adding them instead, as the
-//! convolution with a uniform suggests, makes the error a hundred times larger. Terms are products of
-//! λ_r/r!. The tests below compare with exact counting.
+//! P(T ≤ w) by an Edgeworth series in the cumulants 2, 4, 6 and 8. Treat T as a smooth S rounded to integers. Then
+//! P(T ≤ w) = P(S ≤ w + ½), and the cumulants of S are those of T *minus* those of the rounding error, a uniform of
+//! width one (B_{2r}/(2r): 1/12, −1/120, 1/252, −1/240; Sheppard's corrections, Kolassa & McCullagh 1990). Adding
+//! them instead, as the convolution with a uniform suggests, makes the error a hundred times larger. Terms are
+//! products of λ_r/r!. The tests compare with exact counting.
 //!
-//! What it cannot see: the far tail. Beyond five standard deviations a series of
-//! this kind breaks down; there the normal tail is scaled to join. These sums have
-//! lighter tails than the normal, so the result is too large, which is the safe side.
+//! Limits: the series breaks down beyond five standard deviations; there the normal tail is scaled to join. These
+//! sums have lighter tails than the normal, so the result is too large, which is the safe side.
 
 use crate::special::{normal_cdf, normal_density};
 
@@ -18,11 +15,10 @@ use crate::special::{normal_cdf, normal_density};
 pub(crate) const UNIFORM_CUMULANTS: [f64; 4] =
     [1.0 / 12.0, -1.0 / 120.0, 1.0 / 252.0, -1.0 / 240.0];
 
-/// Where the series hands over to the scaled normal tail, in standard deviations.
+/// Where the scaled normal tail replaces the series, in standard deviations.
 const SERIES_ENDS: f64 = 5.0;
 
-/// P(T ≤ w) for an integer T that is symmetric about `mean` and has the even
-/// cumulants κ₂, κ₄, κ₆, κ₈.
+/// Returns P(T ≤ w) for an integer T that is symmetric about `mean` and has the even cumulants κ₂, κ₄, κ₆, κ₈.
 pub(crate) fn lattice_cdf(w: f64, mean: f64, cumulants: [f64; 4]) -> f64 {
     let mut kappa = cumulants;
     for (value, rounding) in kappa.iter_mut().zip(UNIFORM_CUMULANTS) {

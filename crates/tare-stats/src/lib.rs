@@ -1,15 +1,13 @@
 //! Estimators, intervals, tests and designs: numbers in, intervals out.
 //!
-//! Why a crate of its own: everything here is a pure function of `f64` slices and
-//! seeds, so it can be checked against other implementations, simulated, and
-//! replayed bit for bit without a machine to measure.
+//! Everything here is a pure function of `f64` slices and seeds, so it can be checked against other implementations,
+//! simulated, and replayed bit for bit without a machine to measure.
 //!
-//! What it cannot see: units, clocks, environments, and how the numbers came to be.
-//! An interval computed from trials that were not randomised in blocks is still an
-//! interval; whether it means anything is decided by the plan, not here.
+//! Limits: units, clocks and environments are unknown here. Trials that were not randomised in blocks still give an
+//! interval; whether it means anything depends on the plan.
 //!
-//! The default path is [`hodges_lehmann_paired`] on `ln(y_env / y_base)` per block,
-//! judged by [`verdict()`]. Everything else is a cross-check, a diagnosis or a design.
+//! The default path is [`hodges_lehmann_paired`] on `ln(y_env / y_base)` per block, judged by [`verdict()`].
+//! Everything else is a cross-check, a diagnosis or a design.
 
 pub mod binomial;
 pub mod bootstrap;

@@ -1,25 +1,22 @@
-//! The Mann–Whitney statistic of two independent samples.
+//! The Mann–Whitney test for two independent samples.
 //!
-//! What: U counts the pairs with b_j > a_i. If both samples come from the same
-//! distribution, every interleaving is equally likely, so the null distribution is
-//! known exactly. Source: Mann & Whitney 1947; recursion on whether the largest
-//! value belongs to the first sample or to the second.
+//! U counts the pairs with b_j > a_i. If both samples come from the same distribution, every interleaving is equally
+//! likely, so the null distribution is known exactly. Source: Mann & Whitney 1947; recursion on whether the largest
+//! value belongs to the first or the second sample.
 //!
-//! Why: for data that cannot be paired (other days, published raw runs). As with
-//! signed ranks, p counts differences ≤ 0 and ≥ 0, so it is dual to the interval.
-//! Large samples use the series of `lattice.rs`.
+//! For data that cannot be paired (other days, published raw runs). As with signed ranks, p counts differences ≤ 0
+//! and ≥ 0, so it is dual to the interval. Large samples use the series of `lattice.rs`.
 //!
-//! What it cannot see: drift between the two samples. Measured on identical code
-//! run as AAAA…BBBB it alarms in about one of six comparisons; "not blocked" must
-//! stand beside every number made here.
+//! Limits: drift between the samples looks like a difference. Identical code run as AAAA…BBBB raised an alarm in
+//! about one of six comparisons, so every number from here must be marked "not blocked".
 
 use crate::interval::{all_finite, sorted};
 use crate::lattice::{UNIFORM_CUMULANTS, lattice_cdf};
 use crate::selection::{differences_at_most, differences_below};
 
-/// Above this many pairs the series is used, if both samples allow.
+/// Above this many pairs the series is used, if both samples are large enough for it.
 const EXACT_PAIRS: usize = 2_500;
-/// The series needs this many values in the smaller sample.
+/// The minimum size of the smaller sample for the series.
 const SERIES_NEEDS: usize = 16;
 
 /// The distribution of U for samples of `n` and `m` values from one distribution.
@@ -32,8 +29,7 @@ pub struct MannWhitney {
 }
 
 impl MannWhitney {
-    /// The distribution for sample sizes `n` and `m`; a point mass at zero if
-    /// either is empty.
+    /// Computes the distribution for sample sizes `n` and `m`; a point mass at zero if either is empty.
     pub fn new(n: usize, m: usize) -> Self {
         let series = n * m > EXACT_PAIRS && n.min(m) >= SERIES_NEEDS;
         let cumulative = if series {
@@ -44,12 +40,12 @@ impl MannWhitney {
         Self { n, m, cumulative }
     }
 
-    /// The largest value of U: the number of pairs.
+    /// Returns the largest value of U: the number of pairs.
     pub fn largest(&self) -> usize {
         self.n * self.m
     }
 
-    /// P(U ≤ u). The series differs from exact counting by less than 1e-7.
+    /// Returns P(U ≤ u). The series differs from exact counting by less than 1e-7.
     pub fn cdf(&self, u: usize) -> f64 {
         if u >= self.largest() {
             return 1.0;
@@ -62,10 +58,10 @@ impl MannWhitney {
     }
 }
 
-/// Two-sided exact p-value of "a and b come from one distribution".
+/// Returns the two-sided exact p-value of "a and b come from one distribution".
 ///
-/// Ties between the samples count against both sides: p is then only too large.
-/// `None` if a sample is empty or holds a value that is not finite.
+/// Ties between the samples count against both sides, so they can only make p larger. `None` if a sample is empty or
+/// holds a value that is not finite.
 pub fn mann_whitney_p(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() || !all_finite(a) || !all_finite(b) {
         return None;
@@ -77,7 +73,7 @@ pub fn mann_whitney_p(a: &[f64], b: &[f64]) -> Option<f64> {
     Some((2.0 * null.cdf(at_most.min(at_least))).min(1.0))
 }
 
-/// P(U ≤ u) for all u, growing the larger sample value by value.
+/// Returns P(U ≤ u) for all u, growing the larger sample value by value.
 fn exact(small: usize, large: usize) -> Vec<f64> {
     // row[a] holds P(U = u) for sizes (a, b) while b grows.
     let mut row: Vec<Vec<f64>> = vec![vec![1.0]; small + 1];
@@ -106,7 +102,7 @@ fn exact(small: usize, large: usize) -> Vec<f64> {
     pmf
 }
 
-/// Even cumulants of U from its generating function Π (1 − q^{n+j}) / (1 − q^j).
+/// Returns the even cumulants of U from its generating function Π (1 − q^{n+j}) / (1 − q^j).
 fn cumulants(n: usize, m: usize) -> [f64; 4] {
     let (small, large) = (n.min(m), n.max(m));
     let mut kappa = [0.0; 4];

@@ -1,18 +1,17 @@
-//! The mean of log-ratios with Student's interval: the geometric-mean ratio.
+//! The mean of log-ratios with Student's t interval: the geometric-mean ratio.
 //!
-//! What: d̄ ± t_{n−1}·s/√n; `exp` of it is the ratio of geometric means. Student 1908.
+//! d̄ ± t_{n−1}·s/√n; `exp` of it is the ratio of geometric means. Student 1908.
 //!
-//! Why: the interval most readers know. Beside the rank interval it is a symptom: if
-//! the two disagree by more than half an interval, there are tails or two modes.
+//! The interval most readers know. Next to the rank interval it is a symptom: if the two differ by more than half an
+//! interval, there are heavy tails or two modes.
 //!
-//! What it cannot see: its own failure. With rare spikes in one arm its nominal 95 %
-//! covered 45 % in simulation, so it never carries a verdict.
+//! Limits: with rare spikes in one arm its nominal 95 % covered 45 % in simulation, so it never decides a verdict.
 
 use crate::interval::{Estimate, Interval, Undetermined, check, mean};
 use crate::special::t_quantile;
 
-/// Mean of `d` with the t interval, on the scale of `d`; [`Interval::exp`] makes it a
-/// ratio. Exact for independent normal d. Needs n ≥ 2; all values equal give width zero.
+/// Returns the mean of `d` with the t interval, on the scale of `d`; [`Interval::exp`] makes it a ratio. Exact for
+/// independent normal d. Needs n ≥ 2; if all values are equal, the width is zero.
 pub fn mean_paired(d: &[f64], level: f64) -> Result<Estimate, Undetermined> {
     check(&[d], level)?;
     if d.len() < 2 {
@@ -36,12 +35,12 @@ pub fn mean_paired(d: &[f64], level: f64) -> Result<Estimate, Undetermined> {
     })
 }
 
-/// Sample variance with divisor n − 1, in two passes. `NaN` below two values.
+/// Returns the sample variance with divisor n − 1, in two passes. `NaN` below two values.
 pub(crate) fn variance(values: &[f64]) -> f64 {
     covariance(values, values)
 }
 
-/// Sample covariance with divisor n − 1 of two equally long samples.
+/// Returns the sample covariance with divisor n − 1 of two samples of equal length.
 pub(crate) fn covariance(a: &[f64], b: &[f64]) -> f64 {
     let (centre_a, centre_b) = (mean(a), mean(b));
     let sum: f64 = a

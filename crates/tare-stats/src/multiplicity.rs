@@ -1,16 +1,15 @@
-//! Many cells, one report: adjusted p-values.
+//! Adjusts p-values for many cells in one report.
 //!
-//! What: Benjamini–Hochberg 1995 step-up values q_(i) = min_{j ≥ i} p_(j)·N/j, and Holm's.
+//! Benjamini–Hochberg 1995 step-up values q_(i) = min_{j ≥ i} p_(j)·N/j, and Holm's.
 //!
-//! Why: with a hundred cells of identical environments five "costs" are expected.
-//! Cells that share blocks depend positively, which Benjamini–Hochberg allows.
+//! With a hundred cells of identical environments, five false positives are expected. Cells that share blocks depend
+//! positively, which Benjamini–Hochberg allows.
 //!
-//! What it cannot see: the family. It is declared in the plan, before the data.
+//! Limits: the family is not chosen here; the plan declares it before the data.
 
-/// Adjusted p-values in the order given; reject where they are ≤ q.
+/// Returns adjusted p-values in the order given; reject those that are ≤ q.
 ///
-/// Empty for none, the value itself for one; ties share a value. `None` if any p is
-/// `NaN` or outside [0, 1].
+/// Empty for none, the value itself for one; ties share a value. `None` if any p is `NaN` or outside [0, 1].
 pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
     if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
         return None;
@@ -28,8 +27,8 @@ pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
     Some(adjusted)
 }
 
-/// Holm's step-down p-values in the order given (Holm 1979): those that are ≤ α hold at the family-wise error α, under
-/// any dependence. `None` if any p is `NaN` or outside [0, 1].
+/// Returns Holm's step-down p-values in the order given (Holm 1979): rejecting those ≤ α keeps the family-wise error
+/// at α, under any dependence. `None` if any p is `NaN` or outside [0, 1].
 pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
     if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
         return None;

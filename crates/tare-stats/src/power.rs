@@ -1,22 +1,21 @@
-//! What could have been seen, and how many blocks it takes.
+//! Statistical power: the detectable effect, and the blocks needed for a given precision.
 //!
-//! What: the effect that a study of n blocks finds with probability 80 % at the 5 %
-//! level, (t_.975 + t_.80)·s/√n with n − 1 degrees of freedom, and the number of
-//! blocks for a wanted half-width, from halving the width costing four times the
-//! blocks.
+//! The effect that a study of n blocks finds with probability 80 % at the 5 % level, (t_.975 + t_.80)·s/√n with n − 1
+//! degrees of freedom. The number of blocks for a given half-width follows from the rule that half the width needs
+//! four times the blocks.
 //!
-//! Why: an inconclusive cell without this reads as "no difference".
+//! Without this, an inconclusive cell reads as "no difference".
 //!
-//! What it cannot see: tails. On heavy-tailed noise ranks do better than promised;
-//! with dependence between blocks everything does worse.
+//! Limits: ignores tails and dependence. On heavy-tailed noise ranks do better than promised; with dependence between
+//! blocks everything does worse.
 
 use tare_model::whole_place;
 
 use crate::interval::Interval;
 use crate::special::t_quantile;
 
-/// The relative effect that had an 80 % chance, from the interval achieved:
-/// exp( (U−L)/2 · (t_.975 + t_.80)/t_.975 ) − 1 with n − 1 degrees of freedom.
+/// Returns the relative effect that had an 80 % chance of detection, from the interval achieved: exp( (U−L)/2 ·
+/// (t_.975 + t_.80)/t_.975 ) − 1 with n − 1 degrees of freedom.
 ///
 /// `ci95` is on the ln scale. `None` for n < 2 or bounds that are not finite.
 pub fn detectable_effect(ci95: &Interval, n: usize) -> Option<f64> {
@@ -29,9 +28,8 @@ pub fn detectable_effect(ci95: &Interval, n: usize) -> Option<f64> {
     Some((half * (t + t_quantile(0.8, df)) / t).exp_m1())
 }
 
-/// Blocks for a half-width of `target` when `n` gave `half_width`: ⌈n·(w/h)²⌉, and
-/// at least n if the target is not met. `None` unless both widths are finite, the
-/// target positive and n ≥ 1.
+/// Returns the blocks for a half-width of `target` when `n` gave `half_width`: ⌈n·(w/h)²⌉, and at least n if the
+/// target is not met. `None` unless both widths are finite, the target positive and n ≥ 1.
 pub fn blocks_needed(n: usize, half_width: f64, target: f64) -> Option<usize> {
     let usable = half_width.is_finite() && half_width >= 0.0 && target.is_finite() && target > 0.0;
     if n == 0 || !usable {
@@ -41,28 +39,28 @@ pub fn blocks_needed(n: usize, half_width: f64, target: f64) -> Option<usize> {
     Some(whole_place(needed))
 }
 
-/// How many more blocks something needs; infinitely many where nothing can be said.
+/// How many more blocks an interval needs; infinite if unknown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needed {
-    /// Until it is as narrow as is wanted; 0 where it is.
+    /// Blocks until the interval is as narrow as requested; 0 if it already is.
     pub enough: f64,
-    /// Until it is as narrow as is worth any time.
+    /// Blocks until the interval is so narrow that more are not worth the time.
     pub most: f64,
 }
 
 impl Needed {
-    /// Where nothing can be said.
+    /// The need is unknown.
     pub const UNKNOWN: Self = Self {
         enough: f64::INFINITY,
         most: f64::INFINITY,
     };
-    /// What needs nothing.
+    /// No more blocks are needed.
     pub const NOTHING: Self = Self {
         enough: 0.0,
         most: 0.0,
     };
 
-    /// For a half-width after `n` blocks, and the half-widths of both aims.
+    /// Computes the need from the half-width after `n` blocks and the half-widths of both targets.
     pub fn of(n: usize, half_width: f64, wanted: f64, finest: f64) -> Self {
         let until = |target| {
             further_blocks(n, half_width, target).map_or(f64::INFINITY, |more| more as f64)
@@ -73,7 +71,7 @@ impl Needed {
         }
     }
 
-    /// What both need.
+    /// Returns the larger need of both.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self {
@@ -83,8 +81,7 @@ impl Needed {
     }
 }
 
-/// How many more blocks than the `n` at hand [`blocks_needed`] asks for; 0 if the
-/// target is met.
+/// Returns how many blocks [`blocks_needed`] asks for beyond the existing `n`; 0 if the target is met.
 pub fn further_blocks(n: usize, half_width: f64, target: f64) -> Option<usize> {
     blocks_needed(n, half_width, target).map(|needed| needed.saturating_sub(n))
 }

@@ -1,21 +1,19 @@
 //! Median and quantiles of raw values.
 //!
-//! Why linear interpolation (type 7 of Hyndman & Fan 1996): it is what NumPy, R and
-//! most readers mean by default, and the median is the usual one.
+//! Linear interpolation (type 7 of Hyndman & Fan 1996) is the default of NumPy and R, and gives the usual median.
 //!
-//! What it cannot see: how uncertain a quantile is.
+//! Limits: gives no uncertainty of a quantile.
 
 use tare_model::whole_place;
 
 use crate::interval::{all_finite, sorted};
 
-/// The middle value, or the midpoint of the two. `None` for no values or any that
-/// is not finite.
+/// Returns the middle value, or the midpoint of the two. `None` for no values or any that is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     median_in_place(&mut values.to_vec())
 }
 
-/// As [`median`], of values whose order may be lost.
+/// Same as [`median`]; may reorder the values.
 pub fn median_in_place(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() || !all_finite(values) {
         return None;
@@ -30,10 +28,10 @@ pub fn median_in_place(values: &mut [f64]) -> Option<f64> {
     })
 }
 
-/// The `p`-quantile by linear interpolation at position (n − 1)·p of the sorted values.
+/// Returns the `p`-quantile by linear interpolation at position (n − 1)·p of the sorted values.
 ///
-/// n = 1 gives that value, n = 2 interpolates between both. `None` for no values,
-/// any that is not finite, or `p` outside [0, 1].
+/// n = 1 gives that value, n = 2 interpolates between both. `None` for no values, any that is not finite, or `p`
+/// outside [0, 1].
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     if values.is_empty() || !all_finite(values) || !(0.0..=1.0).contains(&p) {
         return None;
@@ -41,7 +39,7 @@ pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     Some(quantile_of_sorted(&sorted(values), p))
 }
 
-/// As [`quantile`] for sorted, finite, non-empty values and `p` in [0, 1].
+/// Same as [`quantile`] for sorted, finite, non-empty values and `p` in [0, 1].
 pub(crate) fn quantile_of_sorted(values: &[f64], p: f64) -> f64 {
     let position = (values.len() - 1) as f64 * p;
     let below = whole_place(position);
@@ -54,7 +52,7 @@ pub(crate) fn quantile_of_sorted(values: &[f64], p: f64) -> f64 {
         return f64::midpoint(values[below], values[above]);
     }
     let step = values[above] - values[below];
-    // Clamped because rounding may step over the neighbour by one unit.
+    // Clamped because rounding may exceed the neighbour by one unit.
     (values[below] + share * step).clamp(values[below], values[above])
 }
 

@@ -1,14 +1,12 @@
-//! Random numbers that stay the same for ever.
+//! Random numbers that stay the same across versions and machines.
 //!
-//! What: PCG XSL-RR 128/64 (`rand_pcg`) keyed by (seed, purpose, index) through
-//! SplitMix64, with our own bounded sampling and shuffle.
+//! PCG XSL-RR 128/64 (`rand_pcg`) keyed by (seed, purpose, index) through SplitMix64, with bounded sampling and
+//! shuffle implemented here.
 //!
-//! Why: a stored plan must be reproducible by later versions. General-purpose crates
-//! keep the right to change how a range is drawn; the few lines here do not.
-//! Separate purposes and indices give separate streams, so that block 17 can be
-//! planned without planning the 16 before it.
+//! Later versions must reproduce a stored plan, and general-purpose crates may change how a range is drawn. Each
+//! purpose and index has a separate stream, so block 17 can be planned without the 16 before it.
 //!
-//! What it cannot see: adversaries. Nothing here is for secrets.
+//! Limits: not for secrets.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
@@ -21,7 +19,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream number `index` for one `purpose` under a `seed`.
+    /// Creates stream number `index` for one `purpose` under a `seed`.
     pub fn new(seed: u64, purpose: u64, index: u64) -> Self {
         let mut mixer = seed;
         let mut key = split_mix(&mut mixer);
@@ -38,15 +36,14 @@ impl Stream {
         }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.source.next_u64()
     }
 
-    /// A number below `bound`, each equally likely; 0 for a bound of 0 or 1.
+    /// Returns a number below `bound`, each equally likely; 0 for a bound of 0 or 1.
     ///
-    /// Multiply and shift with rejection (Lemire 2019): no bias, and rarely more than
-    /// one draw.
+    /// Multiply and shift with rejection (Lemire 2019): unbiased, and rarely more than one draw.
     pub fn below(&mut self, bound: usize) -> usize {
         let bound = bound as u64;
         if bound < 2 {
@@ -67,20 +64,19 @@ impl Stream {
         }
     }
 
-    /// Uniform on [0, 1), a multiple of 2⁻⁵³.
+    /// Returns a number uniform on [0, 1), a multiple of 2⁻⁵³.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Standard normal (Box & Muller 1958; one of the two is thrown away, so that each
-    /// call uses the same number of draws).
+    /// Returns a standard normal number (Box & Muller 1958; the second of the pair is discarded, so that each call
+    /// uses the same number of draws).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (TAU * self.unit()).cos()
     }
 
-    /// Brings `items` into a random order, each equally likely (Fisher–Yates from the
-    /// end).
+    /// Shuffles `items`, each order equally likely (Fisher–Yates from the end).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

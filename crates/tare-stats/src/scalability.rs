@@ -1,15 +1,13 @@
-//! Throughput as a function of the number of instances, in three numbers.
+//! Fits throughput as a function of the number of instances, in three parameters.
 //!
-//! What: the universal scalability law X(N) = γN/(1 + α(N − 1) + βN(N − 1)) (Gunther
-//! 2007), Amdahl's law (β = 0) and proportional growth (α = β = 0), by weighted least
-//! squares on X with α, β ≥ 0, compared by AICc.
+//! The universal scalability law X(N) = γN/(1 + α(N − 1) + βN(N − 1)) (Gunther 2007), Amdahl's law (β = 0) and
+//! proportional growth (α = β = 0), by weighted least squares on X with α, β ≥ 0, compared by AICc.
 //!
-//! Why this way: γ, α, β start from the fit of N/X, which is linear in them, and are
-//! improved by Levenberg–Marquardt. A bound that binds is handled by fitting the
-//! smaller model and keeping the best admissible one.
+//! γ, α, β start from the fit of N/X, which is linear in them, and are improved by Levenberg–Marquardt. If a bound
+//! binds, the smaller model is fitted and the best admissible one kept.
 //!
-//! What it cannot see: mechanisms. α and β summarise a curve; intervals come from
-//! [`crate::block_bootstrap`], and a peak outside of what was measured is a guess.
+//! Limits: α and β summarise a curve, not mechanisms; intervals come from [`crate::block_bootstrap`], and a peak
+//! outside the measured sizes is a guess.
 
 pub use tare_model::ScalingLaw;
 
@@ -26,25 +24,25 @@ pub struct ScalingFit {
     pub law: ScalingLaw,
     /// Throughput of one instance.
     pub gamma: f64,
-    /// Contention: the share that is done one at a time.
+    /// Contention: the serial share.
     pub alpha: f64,
-    /// Coherence: the cost of agreeing with every other.
+    /// Coherence: the overhead of coordination between each pair of instances.
     pub beta: f64,
     /// Weighted sum of squared residuals.
     pub residual: f64,
-    /// Akaike's criterion corrected for few points; smaller is better. Infinite if there
-    /// are too few points for the correction, −∞ for a perfect fit.
+    /// Akaike's criterion corrected for few points; smaller is better. Infinite if there are too few points for the
+    /// correction, −∞ for a perfect fit.
     pub aicc: f64,
 }
 
 impl ScalingFit {
-    /// γN/(1 + α(N − 1) + βN(N − 1)).
+    /// Returns γN/(1 + α(N − 1) + βN(N − 1)).
     pub fn at(&self, n: f64) -> f64 {
         predict(n, [self.gamma, self.alpha, self.beta])
     }
 
-    /// √((1 − α)/β), the size beyond which throughput falls. `None` without coherence
-    /// cost, with α ≥ 1, or beyond 1.5 times the `largest` size measured.
+    /// Returns √((1 − α)/β), the size beyond which throughput falls. `None` without coherence overhead, with α ≥ 1,
+    /// or beyond 1.5 times the `largest` size measured.
     pub fn peak(&self, largest: f64) -> Option<f64> {
         let peak = ((1.0 - self.alpha) / self.beta).sqrt();
         (self.beta > 0.0 && self.alpha < 1.0 && peak <= 1.5 * largest).then_some(peak)
@@ -53,8 +51,7 @@ impl ScalingFit {
 
 /// Fits one law to throughputs `x` at sizes `n`, weighted by `weight` (all one if `None`).
 ///
-/// Needs six distinct sizes, all ≥ 1, and positive throughputs and weights of the same
-/// number.
+/// Needs at least six distinct sizes, all ≥ 1, and positive throughputs and weights of the same number.
 pub fn fit_scaling(
     law: ScalingLaw,
     n: &[f64],
@@ -157,7 +154,7 @@ fn predict(n: f64, [gamma, alpha, beta]: [f64; 3]) -> f64 {
     gamma * n / (1.0 + alpha * (n - 1.0) + beta * n * (n - 1.0))
 }
 
-/// −2 ln L + 2k + 2k(k + 1)/(n − k − 1) with k parameters and one for the spread.
+/// Returns −2 ln L + 2k + 2k(k + 1)/(n − k − 1) with k parameters and one for the spread.
 fn corrected_akaike(n: f64, parameters: f64, residual: f64) -> f64 {
     let k = parameters + 1.0;
     if n - k - 1.0 <= 0.0 {
@@ -166,7 +163,7 @@ fn corrected_akaike(n: f64, parameters: f64, residual: f64) -> f64 {
     n * (residual / n).ln() + 2.0 * k + 2.0 * k * (k + 1.0) / (n - k - 1.0)
 }
 
-/// Levenberg–Marquardt over the free parameters, the others held at zero.
+/// Runs Levenberg–Marquardt over the free parameters, the others held at zero.
 fn improve(data: &Data, free: [bool; 3]) -> ([f64; 3], f64) {
     let mut p = start(data, free);
     let mut residual = data.residual(p);
@@ -213,7 +210,7 @@ fn improve(data: &Data, free: [bool; 3]) -> ([f64; 3], f64) {
     (p, residual)
 }
 
-/// N/X = a + b(N − 1) + cN(N − 1) is linear: γ = 1/a, α = b/a, β = c/a.
+/// Returns start values: N/X = a + b(N − 1) + cN(N − 1) is linear with γ = 1/a, α = b/a, β = c/a.
 fn start(data: &Data, free: [bool; 3]) -> [f64; 3] {
     let mut normal = [[0.0; 3]; 3];
     let mut right = [0.0; 3];
@@ -234,8 +231,8 @@ fn start(data: &Data, free: [bool; 3]) -> [f64; 3] {
     [first, 0.0, 0.0]
 }
 
-/// Solves for the free unknowns by Gauss elimination with pivoting; the others are zero.
-/// A singular system gives zeros.
+/// Solves for the free unknowns by Gauss elimination with pivoting; the others are zero. A singular system gives
+/// zeros.
 fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3], free: [bool; 3]) -> [f64; 3] {
     for i in 0..3 {
         if !free[i] {

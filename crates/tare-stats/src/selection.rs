@@ -1,23 +1,21 @@
-//! The k-th smallest pairwise mean or difference without listing all pairs.
+//! Finds the k-th smallest pairwise mean or difference without listing all pairs.
 //!
-//! Why: 1 000 blocks have 500 500 Walsh averages and 10 000 blocks fifty million.
-//! For sorted input the number of pairs at or below a value is counted in one
-//! sweep, which also meets the nearest pairs on both sides of the value. So the exact
-//! order statistic is bracketed between two pairs that draw together: by
-//! interpolation between their ranks, and by halving the *bit patterns* of `f64`
-//! where that is slow. It is the very number that sorting would give, because the
+//! 1 000 blocks have 500 500 Walsh averages and 10 000 blocks have fifty million. For sorted input, one sweep counts
+//! the pairs at or below a value and finds the nearest pairs on both sides of it. The exact order statistic is
+//! bracketed between two pairs that converge: by interpolation between their ranks, and by bisecting the *bit
+//! patterns* of `f64` where that is slow. The result is exactly the number that sorting would give, because the
 //! floating-point mean is monotone in each argument.
 //!
-//! What it cannot see: `NaN`. Callers refuse it.
+//! Limits: callers must reject `NaN`.
 
-/// What one sweep over all pairs finds out about a value.
+/// The result of one sweep over all pairs for a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sweep {
     /// Pairs at or below it.
     pub(crate) count: usize,
-    /// The largest of these; −∞ where there is none.
+    /// The largest of these; −∞ if there is none.
     pub(crate) below: f64,
-    /// The smallest of the others; ∞ where there is none.
+    /// The smallest of the others; ∞ if there is none.
     pub(crate) above: f64,
 }
 
@@ -28,7 +26,7 @@ pub(crate) struct Sweep {
 )]
 pub(crate) fn means_around(x: &[f64], value: f64) -> Sweep {
     let is_small = |end: Option<&f64>| end.is_none_or(|end| end.abs() <= f64::MAX / 2.0);
-    // What `midpoint` does where no sum overflows, without asking that of every pair.
+    // Same as `midpoint` if no sum overflows, checked once instead of for every pair.
     if is_small(x.first()) && is_small(x.last()) {
         around(x, value, |left, right| (left + right) / 2.0)
     } else {
@@ -54,7 +52,7 @@ fn around(x: &[f64], value: f64, mean_of: impl Fn(f64, f64) -> f64) -> Sweep {
             last = mean;
             end -= 1;
         }
-        // Where nothing was passed over, the nearest one above is the next in the row.
+        // If nothing was skipped, the nearest pair above is the next in the row.
         if last == f64::INFINITY && end < x.len() {
             last = mean_of(left, x[end.max(i)]);
         }
@@ -67,12 +65,12 @@ fn around(x: &[f64], value: f64, mean_of: impl Fn(f64, f64) -> f64) -> Sweep {
     sweep
 }
 
-/// How many pairs i ≤ j of the sorted `x` have a mean of at most `value`.
+/// Counts the pairs i ≤ j of the sorted `x` with a mean of at most `value`.
 pub(crate) fn means_at_most(x: &[f64], value: f64) -> usize {
     means_around(x, value).count
 }
 
-/// How many pairs i ≤ j of the sorted `x` have a mean below `value`.
+/// Counts the pairs i ≤ j of the sorted `x` with a mean below `value`.
 pub(crate) fn means_below(x: &[f64], value: f64) -> usize {
     let mut end = x.len();
     let mut count = 0;
@@ -88,12 +86,12 @@ pub(crate) fn means_below(x: &[f64], value: f64) -> usize {
     count
 }
 
-/// How many differences `b_j - a_i` of two sorted samples are at most `value`.
+/// Counts the differences `b_j - a_i` of two sorted samples that are at most `value`.
 pub(crate) fn differences_at_most(a: &[f64], b: &[f64], value: f64) -> usize {
     differences_where(a, b, |difference| difference <= value)
 }
 
-/// How many differences `b_j - a_i` of two sorted samples are below `value`.
+/// Counts the differences `b_j - a_i` of two sorted samples that are below `value`.
 pub(crate) fn differences_below(a: &[f64], b: &[f64], value: f64) -> usize {
     differences_where(a, b, |difference| difference < value)
 }
@@ -109,11 +107,11 @@ fn differences_where(a: &[f64], b: &[f64], is_small: impl Fn(f64) -> bool) -> us
     counts.sum()
 }
 
-/// Sweeps after which the bracket is halved and nothing else: what converges at all by interpolation has done so.
+/// Sweeps after which the bracket is only bisected; interpolation that converges at all has converged by then.
 const INTERPOLATIONS: usize = 40;
 
-/// Order statistics of the same pairs: each is looked for between what the ones before have met, and those of an
-/// interval lie near each other.
+/// Order statistics of one set of pairs. Each search starts from the results of earlier ones, because the ranks of an
+/// interval are close together.
 pub(crate) struct Ranks<F> {
     count: usize,
     ends: (f64, f64),
@@ -122,7 +120,7 @@ pub(crate) struct Ranks<F> {
 }
 
 impl<F: Fn(f64) -> Sweep> Ranks<F> {
-    /// Of `count` pairs, of which the first of `ends` is the smallest and the second the largest.
+    /// Creates the search over `count` pairs; `ends` holds the smallest and the largest.
     pub(crate) fn new(count: usize, ends: (f64, f64), sweep: F) -> Self {
         Self {
             count,
@@ -132,10 +130,10 @@ impl<F: Fn(f64) -> Sweep> Ranks<F> {
         }
     }
 
-    /// The `rank`-th smallest, from 1 on.
+    /// Returns the `rank`-th smallest pair, counted from 1.
     pub(crate) fn nth(&mut self, rank: usize) -> f64 {
         let (mut low, mut high) = self.ends;
-        // Pairs that are certainly before the bracket, and up to its end.
+        // Pairs certainly below the bracket, and pairs up to its end.
         let (mut before, mut up_to) = (0, self.count);
         for found in &self.met {
             if found.count >= rank && found.count < up_to {
@@ -162,7 +160,7 @@ impl<F: Fn(f64) -> Sweep> Ranks<F> {
     }
 }
 
-/// Where to look next for the pair of `rank`, between `low` and below `high`.
+/// Returns the next value to try for the pair of `rank`, between `low` and below `high`.
 fn next_value(
     step: usize,
     (low, high): (f64, f64),
@@ -170,7 +168,7 @@ fn next_value(
 ) -> f64 {
     let interpolated = || {
         let (to_low, to_high) = (rank - before, up_to - rank + 1);
-        // An end that is near stays; one beyond the rank is looked for, so that the far end draws near.
+        // A near end stays; the search aims past the rank so that the far end moves closer.
         let target = if to_low < to_high / 4 {
             2 * to_low
         } else if to_high < to_low / 4 {
@@ -180,13 +178,13 @@ fn next_value(
         };
         low + (high - low) * (target as f64 / (up_to - before) as f64)
     };
-    // Every fourth step halves, so that a value far away does not hold the others up.
+    // Every fourth step bisects, so that a distant value does not stall the search.
     let value = if step < INTERPOLATIONS && step % 4 < 3 {
         interpolated()
     } else {
         between(low, high)
     };
-    // Rounding, or ends that are too far apart to be subtracted, may lead out of the bracket.
+    // Rounding, or ends too far apart to subtract, can leave the bracket.
     if low <= value && value < high {
         value
     } else {
@@ -194,13 +192,13 @@ fn next_value(
     }
 }
 
-/// The number half-way between two, counted in steps of `f64`: below the larger one.
+/// Returns the number half-way between two, counted in steps of `f64`: below the larger one.
 fn between(low: f64, high: f64) -> f64 {
     let (low, high) = (to_ordered(low), to_ordered(high));
     from_ordered(low + (high - low) / 2)
 }
 
-/// The median by rank: the middle one of `count`, or the midpoint of the two.
+/// Returns the median by rank: the middle one of `count`, or the midpoint of the two.
 pub(crate) fn middle(count: usize, nth: &mut dyn FnMut(usize) -> f64) -> f64 {
     if count % 2 == 1 {
         nth(count / 2 + 1)
@@ -253,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Values as measurements have them: smooth, in steps, with one far away, with hardly any difference.
+    /// Typical measured samples: smooth, in steps, with one outlier, with almost no variation.
     fn samples() -> Vec<Vec<f64>> {
         let mut stream = Stream::new(11, 0, 0);
         let mut of = |n: usize, shape: &dyn Fn(f64) -> f64| -> Vec<f64> {
@@ -273,7 +271,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::float_cmp, reason = "both find the same of the same numbers")]
-    fn every_rank_is_what_sorting_gives() {
+    fn every_rank_equals_sorted_value() {
         for x in samples() {
             let all = means(&x);
             let ends = (x[0], x[x.len() - 1]);
@@ -299,7 +297,7 @@ mod tests {
         });
         ranks.nth(count / 2);
         assert!(sweeps.get() <= 20, "{}", sweeps.get());
-        // Those of an interval lie near and take fewer.
+        // The ranks of an interval are close together and need fewer sweeps.
         ranks.nth(count / 2 - count / 100);
         assert!(sweeps.get() <= 32, "{}", sweeps.get());
     }

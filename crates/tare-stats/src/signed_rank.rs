@@ -1,29 +1,25 @@
-//! The Wilcoxon signed-rank statistic: its distribution, its ranks, its p-values.
+//! The Wilcoxon signed-rank statistic: distribution, interval ranks and p-values.
 //!
-//! What: T⁺, the sum of the ranks of |d| with d > 0, equals the number of Walsh
-//! averages (d_i + d_j)/2, i ≤ j, above zero. If each d is symmetric about zero,
-//! T⁺ = Σ i·B_i with fair coins B_i, and nothing else about the data matters.
-//! Source: Wilcoxon 1945; Hollander, Wolfe & Chicken, *Nonparametric Statistical
-//! Methods*, ch. 3.
+//! T⁺, the sum of the ranks of |d| with d > 0, equals the number of Walsh averages (d_i + d_j)/2, i ≤ j, above zero.
+//! If each d is symmetric about zero, T⁺ = Σ i·B_i with fair coins B_i, and nothing else about the data matters.
+//! Source: Wilcoxon 1945; Hollander, Wolfe & Chicken, *Nonparametric Statistical Methods*, ch. 3.
 //!
-//! Why this way: the distribution is built coin by coin in probabilities (halving
-//! never overflows), only up to its middle because it is symmetric. From 257
-//! values on, counting would cost n³, and `lattice.rs` takes over.
-//! The p-values count Walsh averages rather than ranks. That makes them the exact
-//! dual of the interval: p ≤ α exactly when the interval at level 1 − α leaves
-//! zero out, ties and zeros included.
+//! The distribution is built coin by coin in probabilities (halving never overflows), only up to its middle because
+//! it is symmetric. From 257 values on, counting would cost n³, and `lattice.rs` is used. The p-values count Walsh
+//! averages rather than ranks, which makes them the exact dual of the interval: p ≤ α exactly when the interval at
+//! level 1 − α excludes zero, ties and zeros included.
 //!
-//! What it cannot see: asymmetry of d (the estimate is then of the pseudo-median,
-//! and coverage is approximate) and dependence between blocks.
+//! Limits: d that is not symmetric (the estimate is then of the pseudo-median, and coverage is approximate) and
+//! dependence between blocks.
 
 use crate::interval::{all_finite, sorted};
 use crate::lattice::{UNIFORM_CUMULANTS, lattice_cdf};
 use crate::selection::{means_at_most, means_below};
 
-/// Up to here the distribution is counted exactly (about a millisecond at most).
+/// Up to this many values, the distribution is counted exactly (about a millisecond at most).
 pub const EXACT_UP_TO: usize = 256;
 
-/// Lets a tail probability that equals α/2 but for rounding pass.
+/// Lets a tail probability pass that equals α/2 except for rounding.
 pub(crate) const ROUNDING: f64 = 1e-12;
 
 /// The distribution of T⁺ for `n` symmetric values.
@@ -32,12 +28,12 @@ pub struct SignedRank {
     n: usize,
     /// P(T⁺ ≤ w) for w up to the middle; empty when the series is used.
     lower: Vec<f64>,
-    /// What the series is made of.
+    /// The cumulants that the series uses.
     cumulants: [f64; 4],
 }
 
 impl SignedRank {
-    /// The distribution for `n` values. `n = 0` is a point mass at zero.
+    /// Computes the distribution for `n` values. `n = 0` is a point mass at zero.
     pub fn new(n: usize) -> Self {
         let (lower, cumulants) = if n <= EXACT_UP_TO {
             (lower_half(n), [0.0; 4])
@@ -51,13 +47,13 @@ impl SignedRank {
         }
     }
 
-    /// The largest value of T⁺, which is the number of Walsh averages: n(n+1)/2.
+    /// Returns the largest value of T⁺, which is the number of Walsh averages: n(n+1)/2.
     pub fn largest(&self) -> usize {
         self.n * (self.n + 1) / 2
     }
 
-    /// P(T⁺ ≤ w). Exact to rounding for n ≤ [`EXACT_UP_TO`]; above, the
-    /// error is below 1e-10 within five standard deviations and below 1e-8 beyond.
+    /// Returns P(T⁺ ≤ w). Exact to rounding for n ≤ [`EXACT_UP_TO`]; above, the error is below 1e-10 within five
+    /// standard deviations and below 1e-8 beyond.
     pub fn cdf(&self, w: usize) -> f64 {
         if w >= self.largest() {
             return 1.0;
@@ -71,12 +67,12 @@ impl SignedRank {
         }
     }
 
-    /// P(T⁺ = w).
+    /// Returns P(T⁺ = w).
     pub fn pmf(&self, w: usize) -> f64 {
         if w > self.largest() {
             return 0.0;
         }
-        // Taken in the lower half, where differences keep their precision.
+        // Computed in the lower half, where differences keep their precision.
         let w = w.min(self.largest() - w);
         if w == 0 {
             self.cdf(0)
@@ -85,16 +81,16 @@ impl SignedRank {
         }
     }
 
-    /// The largest k ≥ 1 with P(T⁺ ≤ k − 1) ≤ α/2, and the coverage
-    /// 1 − 2 P(T⁺ ≤ k − 1) of the interval from the k-th smallest to the k-th
-    /// largest Walsh average. `None` if even k = 1 does not reach the level, or
-    /// `alpha` is not in (0, 1).
+    /// Returns the largest k ≥ 1 with P(T⁺ ≤ k − 1) ≤ α/2, and the coverage 1 − 2 P(T⁺ ≤ k − 1) of the interval from
+    /// the k-th smallest to the k-th largest Walsh average. `None` if even k = 1 does not reach the level, or `alpha`
+    /// is not in (0, 1).
     pub fn interval_rank(&self, alpha: f64) -> Option<(usize, f64)> {
         interval_rank(self.largest(), alpha, |t| self.cdf(t))
     }
 }
 
-/// The rank and coverage of an interval by a statistic from 0 to `largest` that is symmetric and has this `cdf`.
+/// Returns the rank and coverage of an interval for a statistic from 0 to `largest` that is symmetric and has this
+/// `cdf`.
 pub(crate) fn interval_rank(
     largest: usize,
     alpha: f64,
@@ -116,7 +112,7 @@ pub(crate) fn interval_rank(
     (low > 0).then(|| (low, 1.0 - 2.0 * cdf(low - 1)))
 }
 
-/// The least number of values for which an interval at `1 - alpha` exists.
+/// Returns the minimum number of values for which an interval at `1 - alpha` exists.
 pub fn fewest_blocks(alpha: f64) -> usize {
     let mut n = 1;
     let mut best_tail = 0.5;
@@ -127,13 +123,11 @@ pub fn fewest_blocks(alpha: f64) -> usize {
     n
 }
 
-/// Two-sided exact p-value of "d is symmetric about zero".
+/// Returns the two-sided exact p-value of "d is symmetric about zero".
 ///
-/// Twice P(T⁺ ≤ w), w the smaller of the numbers of Walsh averages ≥ 0 and ≤ 0,
-/// at most one. Without zeros and ties of opposite sign this is the textbook p;
-/// each of those counts against *both* sides, so with ties p is only too large.
-/// `None` for no values and for values that are not finite; 1 for n = 1, at best
-/// 0.5 for n = 2.
+/// Twice P(T⁺ ≤ w), w the smaller of the numbers of Walsh averages ≥ 0 and ≤ 0, at most one. Without zeros and ties
+/// of opposite sign this is the textbook p; each of those counts against *both* sides, so ties can only make p
+/// larger. `None` for no values and for values that are not finite; 1 for n = 1, at best 0.5 for n = 2.
 pub fn signed_rank_p(d: &[f64]) -> Option<f64> {
     if d.is_empty() || !all_finite(d) {
         return None;
@@ -145,7 +139,7 @@ pub fn signed_rank_p(d: &[f64]) -> Option<f64> {
     Some((2.0 * null.cdf(at_most.min(at_least))).min(1.0))
 }
 
-/// P(T⁺ ≤ w) for w = 0…N/2, coin by coin.
+/// Returns P(T⁺ ≤ w) for w = 0…N/2, coin by coin.
 fn lower_half(n: usize) -> Vec<f64> {
     let middle = n * (n + 1) / 4;
     let mut p = vec![0.0; middle + 1];
@@ -153,7 +147,7 @@ fn lower_half(n: usize) -> Vec<f64> {
     let mut reached = 0;
     for rank in 1..=n {
         reached = (reached + rank).min(middle);
-        // From above, so that p[w - rank] is still the previous step's.
+        // Descending, so that p[w - rank] is still the previous step's.
         for w in (rank..=reached).rev() {
             p[w] = 0.5 * p[w] + 0.5 * p[w - rank];
         }
@@ -169,8 +163,8 @@ fn lower_half(n: usize) -> Vec<f64> {
     p
 }
 
-/// Even cumulants of Σ i·B_i over the heights given: a fair coin of height i has those of a
-/// uniform of width 2i less those of one of width i.
+/// Returns the even cumulants of Σ i·B_i over the given heights: a fair coin of height i has those of a uniform of
+/// width 2i minus those of one of width i.
 pub(crate) fn coin_cumulants(heights: impl Iterator<Item = usize>) -> [f64; 4] {
     let mut kappa = [0.0; 4];
     for i in heights {

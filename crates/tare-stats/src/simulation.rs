@@ -1,14 +1,13 @@
-//! Does the interval cover what it promises? Asked of noise that machines make.
+//! Simulates the coverage of the default interval under realistic noise.
 //!
-//! What: eight models of the time of a trial, drawn in blocks of a baseline and an
-//! environment, and how often the default interval holds the true centre of d.
+//! Eight models of the time of a trial, drawn in blocks of a baseline and an environment; counts how often the
+//! default interval holds the true centre of d.
 //!
-//! Why public: the test makes a few hundred repetitions, the development command tens of
-//! thousands, and both must mean the same. Parameters are ours; the spread of a normal
-//! trial is 3 %, spikes and modes are of the size seen on shared machines.
+//! Public because the test makes a few hundred repetitions and the development command tens of thousands, and both
+//! must use the same models. The parameters are chosen: the spread of a normal trial is 3 %, spikes and modes are of
+//! the size seen on shared machines.
 //!
-//! What it cannot see: noise that is none of these. Real identical trials are in the
-//! A/A fixture.
+//! Limits: other kinds of noise are not covered. Real identical trials are in the A/A fixture.
 
 use crate::hodges_lehmann::paired_with;
 use crate::interval::sorted;
@@ -18,11 +17,11 @@ use crate::verdict::{Verdict, verdict};
 
 const TRIALS: u64 = 0x7472_6961_6c73;
 const TRUTH: u64 = 0x0074_7275_7468;
-/// Blocks from which the centre of an asymmetric model is taken; its standard error is
-/// then 1/140 of the spread of one block.
+/// Blocks used to estimate the centre of an asymmetric model; its standard error is then 1/140 of the spread of one
+/// block.
 const TRUTH_BLOCKS: usize = 20_000;
 
-/// How the time of a trial varies.
+/// A noise model of the time of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Noise {
     /// Normal on the ln scale, 3 %.
@@ -39,12 +38,12 @@ pub enum Noise {
     ModesInOne,
     /// Pareto spikes in one trial of ten, in the environment only.
     SpikesInOne,
-    /// A random walk of the whole machine, far larger than the noise in a block.
+    /// A random walk of the whole machine, far larger than the noise within a block.
     Drift,
 }
 
 impl Noise {
-    /// All eight.
+    /// All eight models.
     pub const ALL: [Self; 8] = [
         Self::Normal,
         Self::Delays,
@@ -56,7 +55,7 @@ impl Noise {
         Self::Drift,
     ];
 
-    /// A stable name.
+    /// Returns a stable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -70,8 +69,8 @@ impl Noise {
         }
     }
 
-    /// Log-ratios of `n` blocks in time order, the environment costing nothing but this
-    /// noise. Arms run in random order; only [`Noise::Drift`] can tell.
+    /// Draws log-ratios of `n` blocks in time order, from an environment without overhead except this noise. Arms run
+    /// in random order, which only affects [`Noise::Drift`].
     pub fn log_ratios(self, n: usize, stream: &mut Stream) -> Vec<f64> {
         let mut level = 0.0;
         (0..n)
@@ -95,10 +94,10 @@ impl Noise {
             .collect()
     }
 
-    /// ln of the time of one trial.
+    /// Draws ln of the time of one trial.
     fn trial(self, environment: bool, stream: &mut Stream) -> f64 {
         let usual = stream.normal();
-        // Drawn even if unused, so that every trial takes the same share of the stream.
+        // Drawn even if unused, so that every trial consumes the same share of the stream.
         let (second, chance, size) = (stream.normal(), stream.unit(), 1.0 - stream.unit());
         match self {
             Self::DelaysInOne | Self::ModesInOne | Self::SpikesInOne if !environment => {
@@ -121,8 +120,7 @@ impl Noise {
         }
     }
 
-    /// The pseudo-median of d: zero if both arms are alike, else estimated once from
-    /// many blocks.
+    /// Returns the pseudo-median of d: zero if both arms are alike, else estimated once from many blocks.
     pub fn centre(self, seed: u64) -> f64 {
         match self {
             Self::DelaysInOne | Self::ModesInOne | Self::SpikesInOne => {
@@ -136,10 +134,9 @@ impl Noise {
     }
 }
 
-/// Share of `reps` studies of `n` blocks whose 95 % interval holds the centre.
+/// Returns the share of `reps` studies of `n` blocks whose 95 % interval holds the centre.
 ///
-/// The same seed gives the same share. `NaN` if n is too small for an interval or there
-/// are no repetitions.
+/// The same seed gives the same share. `NaN` if n is too small for an interval or `reps` is 0.
 pub fn coverage(model: Noise, n: usize, reps: usize, seed: u64) -> f64 {
     let centre = model.centre(seed);
     let null = SignedRank::new(n);
@@ -155,12 +152,12 @@ pub fn coverage(model: Noise, n: usize, reps: usize, seed: u64) -> f64 {
     hits as f64 / reps as f64
 }
 
-/// From so many blocks on a study with a budget looks before every further one.
+/// From this many blocks on, a study with a budget checks its interval before every further block.
 const FIRST_LOOK: usize = 8;
 
-/// As [`coverage`] for studies that look before every block from the eighth on, stop where the half-width is at most
-/// ln(1 + `margin`)/2, and end at `n_max`. Stopping at the first interval that leaves out 0 would give false alarms in
-/// a quarter of all studies.
+/// Same as [`coverage`] for studies that check before every block from the eighth on, stop if the half-width is at
+/// most ln(1 + `margin`)/2, and end at `n_max`. Stopping at the first interval that excludes 0 would give false
+/// positives in a quarter of all studies.
 pub fn sequential_coverage(model: Noise, margin: f64, n_max: usize, reps: usize, seed: u64) -> f64 {
     let centre = model.centre(seed);
     let looks: Vec<SignedRank> = (FIRST_LOOK..=n_max.max(FIRST_LOOK))
@@ -186,9 +183,8 @@ pub fn sequential_coverage(model: Noise, margin: f64, n_max: usize, reps: usize,
     hits as f64 / reps as f64
 }
 
-/// How often each verdict (in the order of [`Verdict::ALL`]) falls in `reps` studies of
-/// `n` blocks, when the environment truly costs `effect` (on the ln scale) more than
-/// its noise. `None` if n is too small for an interval.
+/// Counts each verdict (in the order of [`Verdict::ALL`]) in `reps` studies of `n` blocks with a true overhead of
+/// `effect` (on the ln scale) in addition to noise. `None` if n is too small for an interval.
 pub fn verdict_counts(
     model: Noise,
     effect: f64,

@@ -1,27 +1,24 @@
-//! From two intervals and a margin to one of eight words.
+//! Turns two intervals and a margin into one of eight verdicts.
 //!
-//! What: with M = ln(1 + margin), a 95 % interval [L, U] decides whether there is a
-//! difference, and a 90 % interval inside (−M, M) decides equivalence (two one-sided
-//! tests at 5 % each; Schuirmann 1987, Westlake 1976).
+//! With M = ln(1 + margin), a 95 % interval [L, U] decides whether there is a difference, and a 90 % interval inside
+//! (−M, M) decides equivalence (two one-sided tests at 5 % each; Schuirmann 1987, Westlake 1976).
 //!
-//! Why eight words: "no significant difference" is not "no cost". A cost can be real
-//! and negligible, or real and of unknown size; only the narrow 90 % interval earns
-//! the word *equivalent*, and what remains is *inconclusive* and owes the reader its
-//! detectable effect.
+//! Eight, because "no significant difference" is not "no overhead". Overhead can be real and negligible, or real and
+//! of unknown size; only a narrow 90 % interval is *equivalent*, and the rest is *inconclusive* and must be reported
+//! with its detectable effect.
 //!
-//! What it cannot see: whether the intervals are believable. Drift, order effects and
-//! fragile blocks are for the diagnostics to say.
+//! Limits: does not check whether the intervals are trustworthy. Drift, order effects and fragile blocks are left to
+//! the diagnostics.
 
 use crate::interval::Interval;
 
 pub use tare_model::Verdict;
 
-/// The verdict of a 95 % and a 90 % interval on the ln scale and a relative margin
-/// such as 0.02. The first condition that holds decides.
+/// Returns the verdict of a 95 % and a 90 % interval on the ln scale and a relative margin such as 0.02. The first
+/// condition that holds decides.
 ///
-/// All comparisons are strict: a bound on the margin, or on zero, proves nothing. A
-/// margin that is negative, infinite or `NaN`, or a bound that is `NaN`, is
-/// inconclusive.
+/// All comparisons are strict: a bound on the margin, or on zero, proves nothing. A margin that is negative, infinite
+/// or `NaN`, or a bound that is `NaN`, gives inconclusive.
 pub fn verdict(ci95: &Interval, ci90: &Interval, margin: f64) -> Verdict {
     let limit = margin.ln_1p();
     let bounds = [ci95.low, ci95.high, ci90.low, ci90.high];

@@ -1,14 +1,12 @@
-//! How much of a series inside one trial is warm-up.
+//! Finds how much of a series inside one trial is warm-up.
 //!
-//! What: MSER-5 (White 1997; Spratt 1998): means of batches of five, and the cut d in
-//! the first half that minimises Σ_{i ≥ d}(z_i − z̄)²/(m − d)², an estimate of the
-//! squared error of the mean of what is left.
+//! MSER-5 (White 1997; Spratt 1998): means of batches of five, and the cut d in the first half that minimises Σ_{i ≥
+//! d}(z_i − z̄)²/(m − d)², an estimate of the squared error of the mean of the rest.
 //!
-//! Why: no tuning, and it trades bias against the loss of data in one formula.
+//! No tuning, and it trades bias against lost data in one formula.
 //!
-//! What it cannot see: a series that never settles. A cut at the limit of one half
-//! says so ([`WarmUp::hit_limit`]); just-in-time compilers with several plateaus need
-//! change points instead.
+//! Limits: a series that never settles gives a cut at the limit of one half ([`WarmUp::hit_limit`]); just-in-time
+//! compilers with several plateaus need change points instead.
 
 use crate::interval::{all_finite, mean};
 
@@ -20,14 +18,14 @@ const FEWEST_BATCHES: usize = 4;
 /// Where a series settles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WarmUp {
-    /// Values to leave out from the start.
+    /// Values to drop from the start.
     pub drop: usize,
     /// The best cut is the last one allowed: the series may not have settled.
     pub hit_limit: bool,
 }
 
-/// The MSER-5 cut. The first of equally good cuts wins, so a constant series keeps
-/// everything. `None` for values that are not finite; below 20 values nothing is cut.
+/// Computes the MSER-5 cut. The first of equally good cuts wins, so a constant series keeps everything. `None` for
+/// values that are not finite; below 20 values nothing is cut.
 pub fn mser5(series: &[f64]) -> Option<WarmUp> {
     if !all_finite(series) {
         return None;

@@ -1,9 +1,7 @@
-//! Small formulas against values worked out by hand.
+//! Checks small formulas against values computed by hand.
 //!
-//! Why: they are too simple for a reference implementation, and each has a sign, a
-//! constant or a side that is easily swapped.
-//!
-//! What it cannot see: large inputs.
+//! They are too simple for a reference implementation, and each has a sign, a constant or a side that is easily
+//! swapped.
 
 use tare_stats::diagnostics::{
     OrderTest, effective_size, largest_gap, order_effect, outlier_count, widening,
@@ -74,7 +72,7 @@ fn akaike_charges_for_parameters() {
 }
 
 #[test]
-fn positions_are_told_apart() {
+fn order_effect_separates_positions() {
     // Every value at position 1 is larger: p = 2/C(10, 5) = 2/252.
     let d = [1.0, 6.0, 2.0, 7.0, 3.0, 8.0, 4.0, 9.0, 5.0, 10.0];
     let two = order_effect(&d, &[0, 1, 0, 1, 0, 1, 0, 1, 0, 1]).unwrap();

@@ -1,9 +1,10 @@
-//! The clustered signed rank: against an independent computation, and three equal arms on each side by itself.
+//! Tests the clustered signed rank: against an independent computation, and with three equal arms on each side
+//! separately.
 //!
-//! Why by side: an interval that errs only downwards covers 95 % and still calls equal arms faster twice as often as it
-//! promises. Today's alternative, the mean of both copies, must be found out by the same check.
+//! Why each side: an interval that errs only downwards covers 95 % and still calls equal arms faster twice as often
+//! as promised. The check must also detect today's alternative, the mean of both copies.
 //!
-//! Limits: noise of one block; dependence between blocks is for the diagnostics.
+//! Limits: noise within one block; the diagnostics cover dependence between blocks.
 
 mod common;
 
@@ -57,7 +58,7 @@ fn clustered_values_agree_with_the_fixture() {
 }
 
 #[test]
-fn clustered_refuses_what_it_cannot_say() {
+fn clustered_rejects_insufficient_or_nan_blocks() {
     let five = [Differences::two(1.0, 2.0); 5];
     assert!(clustered(&five, 0.95).is_err() && clustered(&five, 0.90).is_ok());
     let six = [Differences::two(1.0, f64::NAN); 6];
@@ -93,7 +94,7 @@ proptest! {
         let ones: Vec<_> = values.iter().map(|value| Differences::one(*value)).collect();
         prop_assert_eq!(clustered(&ones, 0.95), hodges_lehmann_paired(&values, 0.95));
         prop_assert_eq!(clustered_p(&ones), signed_rank_p(&values));
-        // The general computation comes to the same where no magnitudes tie.
+        // The general computation gives the same if no magnitudes tie.
         let mut magnitudes: Vec<i32> = d.iter().map(|value| value.abs()).collect();
         magnitudes.sort_unstable();
         prop_assume!(magnitudes[0] > 0 && magnitudes.windows(2).all(|two| two[0] < two[1]));
@@ -112,7 +113,7 @@ proptest! {
     }
 }
 
-/// How one reading varies on the ln scale.
+/// The noise of one reading on the log scale.
 #[derive(Debug, Clone, Copy)]
 enum Noise {
     Normal,
@@ -141,8 +142,8 @@ impl Noise {
     }
 }
 
-/// Shares of 95 % intervals of an arm that equals both copies, but is `scale` times as noisy, that call it slower and
-/// faster: `judge` gives both one-sided p-values.
+/// Returns the fractions of 95 % intervals that call an arm slower and faster, although it equals both copies and
+/// only its noise is `scale` times as large. `judge` gives both one-sided p-values.
 fn alarms(
     noise: Noise,
     scale: f64,
@@ -166,7 +167,7 @@ fn alarms(
     count.map(|count| f64::from(count) / f64::from(REPETITIONS))
 }
 
-/// What each side may be wrong in.
+/// The error rate allowed on each side.
 fn allowed(n: usize) -> f64 {
     if n < 20 { 0.05 } else { 0.035 }
 }
@@ -202,7 +203,7 @@ fn three_equal_arms_alarm_on_neither_side() {
 }
 
 #[test]
-fn the_mean_of_two_copies_is_found_out() {
+fn mean_of_two_copies_fails_false_alarm_check() {
     for n in [20, 40] {
         let [slower, faster] = alarms(Noise::Delays(1.5), 1.0, n, |d| {
             let means: Vec<_> = d

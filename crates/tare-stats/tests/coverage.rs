@@ -1,10 +1,10 @@
-//! Does the default interval cover 95 %, and where does an easier analysis fail?
+//! Tests that the default interval covers 95 %, and shows where an easier analysis fails.
 //!
-//! Why: a formula can be implemented as written and still not do what it is for. Few
-//! repetitions here; the development command runs many.
+//! A formula can be implemented as written and still fail its purpose. Few repetitions here; the development command
+//! runs many.
 //!
-//! What it cannot see: a shortfall below the resolution of a few hundred repetitions,
-//! and noise that is neither simulated nor in the recorded trials.
+//! Limits: cannot detect a shortfall below the resolution of a few hundred repetitions, or noise that is neither
+//! simulated nor in the recorded trials.
 
 mod common;
 
@@ -13,8 +13,7 @@ use tare_stats::diagnostics::launches;
 use tare_stats::simulation::{Noise, coverage, sequential_coverage, verdict_counts};
 use tare_stats::{Stream, Verdict, binomial_quantile, hodges_lehmann_paired, special};
 
-/// The least share that a coverage of `promised` gives in `reps` repetitions but for one
-/// chance in a thousand.
+/// Returns the 0.1 % quantile of the observed fraction in `reps` repetitions with a coverage of `promised`.
 fn at_least(promised: f64, reps: usize) -> f64 {
     binomial_quantile(0.001, reps as u64, promised).expect("in the domain") as f64 / reps as f64
 }
@@ -44,8 +43,8 @@ fn the_precision_rule_keeps_coverage() {
     }
 }
 
-/// A cost of exactly the margin is neither material nor equivalent; a false claim of
-/// either is what the two levels bound (2.5 % and 5 %).
+/// An effect of exactly the margin is neither material nor equivalent; the two levels (2.5 % and 5 %) bound false
+/// claims of either.
 #[test]
 fn verdicts_on_the_margin_are_seldom_wrong() {
     let (margin, reps) = (0.02_f64, 1_000);
@@ -70,7 +69,7 @@ fn verdicts_on_the_margin_are_seldom_wrong() {
 
 /// The same check must reject what does not cover 95 %.
 #[test]
-fn a_narrower_interval_is_found_out() {
+fn narrower_interval_fails_coverage_check() {
     let reps = 2_000;
     let mut stream = Stream::new(9, 0, 0);
     let mut hits = 0;
@@ -87,7 +86,7 @@ fn a_narrower_interval_is_found_out() {
     assert!(share < at_least(0.935, reps), "{share}");
 }
 
-/// Welch's test of two samples of ten: does it find a difference at 5 %?
+/// Whether Welch's test of two samples of ten finds a difference at 5 %.
 fn welch_alarms(a: &[f64], b: &[f64]) -> bool {
     let part = |x: &[f64]| {
         let n = x.len() as f64;
@@ -103,7 +102,7 @@ fn welch_alarms(a: &[f64], b: &[f64]) -> bool {
 
 /// Identical code, timed 8 824 times: every alarm is false.
 #[test]
-fn blocks_keep_the_false_alarm_rate_that_sequences_break() {
+fn blocking_keeps_false_alarm_rate_sequences_do_not() {
     let text = fixture("aa_trials.csv");
     let mut columns = [Vec::new(), Vec::new()];
     for line in text.lines().skip(1) {
@@ -149,7 +148,7 @@ fn blocks_keep_the_false_alarm_rate_that_sequences_break() {
     }
 }
 
-/// Blocks of one launch share what that start gave them. Treated as independent, fifteen blocks of three launches
+/// Blocks of one launch share the effect of that start. Treated as independent, fifteen blocks of three launches
 /// cover in six to nine cases of ten, and sixteen of two in five to eight.
 #[test]
 fn launches_that_differ_are_inside_the_interval() {

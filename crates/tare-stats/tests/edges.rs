@@ -1,9 +1,5 @@
-//! Every estimator at n = 0, 1, 2, with equal values, ties, an infinite value, a zero
-//! baseline: it answers or says why not, and never gives `NaN`.
-//!
-//! Why: small and broken studies are the ones that are analysed by nobody else.
-//!
-//! What it cannot see: whether the answers are useful.
+//! Tests every estimator at n = 0, 1, 2, with equal values, ties, an infinite value, a zero baseline: it answers or
+//! says why not, and never gives `NaN`.
 
 use tare_stats::bootstrap::BootstrapMethod;
 use tare_stats::diagnostics::{
@@ -49,7 +45,7 @@ fn too_few_values_say_how_many_are_needed() {
 }
 
 #[test]
-fn nothing_one_and_two_have_p_values_that_prove_nothing() {
+fn tiny_samples_never_reach_significance() {
     assert_eq!(signed_rank_p(&[]), None);
     assert_eq!(signed_rank_p(&[3.0]), Some(1.0));
     assert_eq!(signed_rank_p(&[3.0, 2.0]), Some(0.5));
@@ -171,7 +167,7 @@ fn one_broken_value_is_refused_everywhere() {
 fn a_zero_baseline_has_no_ratio() {
     let zero = [0.0; 10];
     let one: Vec<f64> = (1..=10).map(f64::from).collect();
-    // The ln of zero is not finite.
+    // The logarithm of zero is not finite.
     let d: Vec<f64> = zero
         .iter()
         .zip(&one)
@@ -248,7 +244,7 @@ fn blocks_grow_with_the_square_of_the_width() {
 }
 
 #[test]
-fn scaling_laws_are_told_apart() {
+fn best_scaling_separates_laws() {
     let n = [1.0_f64, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
     let amdahl: Vec<f64> = n
         .iter()

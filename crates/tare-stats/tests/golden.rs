@@ -1,10 +1,9 @@
-//! Our functions against the golden values of the method: 1e-9 everywhere but for the
-//! scalability fit (1e-3), whose optimum is flat.
+//! Checks our functions against the golden values of the method: 1e-9 everywhere except the scalability fit (1e-3),
+//! whose optimum is flat.
 //!
-//! Why: the values come from an independent implementation in NumPy and SciPy, so a
-//! formula that was misread here shows.
+//! The values come from an independent implementation in NumPy and SciPy, so a formula that was misread here shows.
 //!
-//! What it cannot see: a formula misread in both.
+//! Limits: a formula misread in both.
 
 mod common;
 

@@ -1,9 +1,9 @@
-//! What must hold for every input, not only for the examples.
+//! Tests properties that hold for every input, not only for the examples.
 //!
-//! Why: symmetries (order, shift, scale, exchange of arms) are where an off-by-one in a
-//! rank or a sign in a formula shows without any reference.
+//! Symmetries (order, shift, scale, exchange of arms) reveal an off-by-one in a rank or a sign in a formula without a
+//! reference.
 //!
-//! What it cannot see: an estimator that is consistently wrong in a symmetric way.
+//! Limits: an estimator that is consistently wrong in a symmetric way.
 
 use proptest::prelude::*;
 use tare_stats::{
@@ -97,7 +97,7 @@ proptest! {
         prop_assert!(wide.coverage >= high - 1e-9 && narrow.coverage >= low - 1e-9);
     }
 
-    /// Coarse values: ties and zeros are where a p-value and its interval part company.
+    /// Coarse values: with ties and zeros a p-value and its interval can disagree.
     #[test]
     fn p_and_interval_agree_about_zero(d in coarse(6, 40), offset in -24_i32..24) {
         let d: Vec<f64> = d.iter().map(|value| value + f64::from(offset) / 8.0).collect();
@@ -131,7 +131,7 @@ proptest! {
         }
     }
 
-    /// A wider margin never makes a material difference of a smaller one.
+    /// A wider margin never turns a smaller difference into a material one.
     #[test]
     fn a_wider_margin_makes_no_difference_material(d in coarse(6, 40), margin in 0.0_f64..1.0) {
         let ci95 = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
@@ -195,7 +195,7 @@ fn neighbours_are_balanced_in_a_williams_square() {
 }
 
 #[test]
-fn of_two_arms_each_comes_first_equally_often_also_where_a_third_is_missing() {
+fn williams_rows_balance_order_of_every_arm_pair() {
     for n in 2..10 {
         let rows = williams_rows(n);
         for left in 0..n {
@@ -241,8 +241,8 @@ fn seeds_change_the_orders() {
     assert_ne!(orders(1), orders(2));
 }
 
-/// Stored plans must be drawn again by every later version: these numbers may not change. They were
-/// worked out a second time with NumPy's PCG64.
+/// Every later version must draw stored plans identically: these numbers may not change. They were computed a second
+/// time with NumPy's PCG64.
 #[test]
 fn streams_and_orders_are_value_stable() {
     let mut stream = Stream::new(42, 1, 2);

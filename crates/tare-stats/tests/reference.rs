@@ -1,10 +1,10 @@
-//! Special functions and estimators against SciPy and second computations, each with its
-//! own tolerance (`fixtures/stats/make.py`).
+//! Checks special functions and estimators against SciPy and second computations, each with a separate tolerance
+//! (`fixtures/stats/make.py`).
 //!
-//! Why beside the golden values: those check formulas on one example; these check the
-//! functions that every formula stands on, in the corners where libraries regress.
+//! The golden values check formulas on one example; these check the functions behind every formula, in the corners
+//! where libraries regress.
 //!
-//! What it cannot see: arguments that are not in the file.
+//! Limits: only the arguments in the file.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn assert_relative(ours: f64, expected: f64, tolerance: f64, what: &str) {
 #[test]
 fn special_functions_agree() {
     let reference = reference();
-    // A row holds the arguments and, last, what the function gives.
+    // A row holds the arguments and, last, the function's result.
     let agree = |name: &str, tolerance: f64, ours: fn(&[f64]) -> f64| {
         for row in rows(&reference[name]).iter().map(numbers) {
             let (expected, arguments) = row.split_last().expect("a row");
@@ -95,7 +95,7 @@ fn rank_tests_agree_with_enumeration() {
     }
 }
 
-/// 257 and more are a series here and exact counting there.
+/// From 257 on, ours is a series and theirs is exact counting.
 #[test]
 fn ranks_of_large_samples_agree_with_counting() {
     for row in rows(&reference()["signed_rank_k"]) {

@@ -1,22 +1,22 @@
-//! The ordinary user that rootless podman is tested as, where the tests run as root.
+//! The unprivileged user that rootless podman is tested as, if the tests run as root.
 //!
-//! It is made when the first test asks for it and removed when the last test that holds it ends, with what
-//! podman keeps for a user: its home with the storage, the folder for running containers, the lock in shared
+//! The user is created when the first test needs it and removed when the last test that holds it ends, along with
+//! what podman keeps for a user: its home with the storage, the folder for running containers, the lock in shared
 //! memory and the process that holds its namespace.
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// The name of a user that is there for tests already, and the beginning of the name of one that is made.
+/// Name of an existing user for tests, and prefix of the name of a created one.
 const NAME: &str = "tare-test";
 
-/// How many tests hold the user.
+/// Number of tests that hold the user.
 static HOLDERS: Mutex<u32> = Mutex::new(0);
 
-/// A hold on the user.
+/// A test's hold on the user.
 pub struct Account {
-    /// `None` where the tests' own user is an ordinary one.
+    /// `None` if the tests' own user is unprivileged.
     name: Option<String>,
     is_made: bool,
 }
@@ -26,7 +26,7 @@ pub fn is_root() -> bool {
     status("Uid:").split_whitespace().nth(1) == Some("0")
 }
 
-/// Whether the tests hold the capability of this number.
+/// Whether the tests have the capability with this number.
 pub fn holds_capability(number: u32) -> bool {
     u64::from_str_radix(&status("CapEff:"), 16).unwrap() & (1 << number) != 0
 }
@@ -52,7 +52,7 @@ fn succeeds(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 impl Account {
-    /// Takes hold of the user; why there is none is an error.
+    /// Acquires the user; the error says why there is none.
     pub fn take() -> Result<Self, String> {
         succeeds("podman", &["--version"])?;
         if !is_root() {
@@ -79,13 +79,13 @@ impl Account {
         })
     }
 
-    /// Its name; `None` where the tests' own user is an ordinary one.
+    /// Returns its name; `None` if the tests' own user is unprivileged.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 }
 
-/// Opens a folder to the user, or closes it.
+/// Sets a folder's mode, to open it to the user or to close it.
 pub fn set_mode(folder: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -98,7 +98,7 @@ fn make(name: &str) -> Result<(), String> {
         text.lines()
             .any(|line| line.starts_with(&format!("{name}:")))
     };
-    // Where useradd gives no ranges of its own, these are far above those of others.
+    // If useradd assigns no ranges, these are far above those of other users.
     for (file, option) in [
         ("/etc/subuid", "--add-subuids"),
         ("/etc/subgid", "--add-subgids"),
@@ -110,7 +110,7 @@ fn make(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What `podman` prints for this user; for the caller's own without one.
+/// Runs `podman` as this user, or as the caller's without one, and returns its output.
 pub fn podman(name: Option<&str>, arguments: &[&str]) -> Result<String, String> {
     let Some(name) = name else {
         return succeeds("podman", arguments);
@@ -134,10 +134,10 @@ pub fn podman(name: Option<&str>, arguments: &[&str]) -> Result<String, String> 
     succeeds("setpriv", &[&begin[..], arguments].concat())
 }
 
-/// Removes the user with everything that podman keeps for it.
+/// Removes the user and everything that podman keeps for it.
 fn remove(name: &str) -> Result<(), String> {
     let uid = succeeds("id", &["-u", name])?;
-    // Ends the process that holds the user's namespace; no container is left by now.
+    // Ends the process that holds the user's namespace; no container is left at this point.
     let migrated = podman(Some(name), &["system", "migrate"]);
     let mut removed = Err(String::new());
     for _ in 0..50 {

@@ -1,10 +1,10 @@
-//! A browser, asked what it makes of a page.
+//! Opens a page in a headless browser.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The document of a file after scripts ran, in a browser of this width with more options, and what the browser
-/// complained of; `None` where there is no browser.
+/// Returns a file's document after its scripts ran, in a browser of this width with additional options, and the
+/// browser's messages; `None` if there is no browser.
 pub fn opened(file: &Path, profile: &Path, width: u32, options: &[&str]) -> Option<[String; 2]> {
     let output = Command::new("chromium")
         .args(["--headless=new", "--no-sandbox", "--disable-gpu"])

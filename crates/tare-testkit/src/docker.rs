@@ -1,12 +1,12 @@
-//! A Docker engine for tests: the one that is there, else one of our own that leaves nothing.
+//! A Docker engine for tests: an existing one, or a private one that leaves nothing behind.
 //!
-//! An own engine has all its state in one temporary folder and, where nothing forbids it, a private mount
-//! namespace, so that its mounts end with it. It still shares the machine's network, because tests must
-//! reach containers over the bridge; bridge, firewall rules and forwarding are put back as they were.
-//! Where something is attached to Docker's usual bridge, another engine's containers or what a killed one left, it gets a
-//! bridge of its own: two engines on one bridge would give the same address to two containers.
-//! What it cannot see: changes that others make to the firewall meanwhile; only rules that name Docker's own
-//! chains and bridge are removed again.
+//! A private engine has all its state in one temporary folder and, if permitted, a private mount namespace, so that
+//! its mounts end with it. It still shares the machine's network, because tests must reach containers over the
+//! bridge; bridge, firewall rules and forwarding are restored afterwards. If something is attached to Docker's usual
+//! bridge (another engine's containers, or leftovers of a killed one), it gets a separate bridge: two engines on one
+//! bridge would give the same address to two containers.
+//! Limits: does not notice firewall changes by others meanwhile; only rules that name Docker's chains and bridge are
+//! removed.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -21,21 +21,21 @@ use self::bridge::Before;
 
 mod bridge;
 
-/// How long an engine may take to answer its first request.
+/// Time limit for an engine's answer to its first request.
 const START_LIMIT: Duration = Duration::from_secs(90);
-/// How long it may take to end after SIGTERM.
+/// Time limit for its end after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
-/// Which network an own engine gets.
+/// Network of a private engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// The default bridge with its firewall rules.
     Bridge,
-    /// A network namespace of its own, reachable only over its socket: for an engine beside another one.
+    /// A separate network namespace, reachable only over the engine's socket: for an engine next to another one.
     Private,
 }
 
-/// An engine that answers. Dropping it ends it, if it was started here.
+/// A responding engine. Dropping it ends it, if it was started here.
 #[derive(Debug)]
 pub struct Engine {
     host: String,
@@ -50,8 +50,8 @@ struct Own {
 }
 
 impl Engine {
-    /// The engine at `DOCKER_HOST` or the default place if one answers; else one of our own, for which
-    /// `docker.io` is installed where `dockerd` is missing. The latter needs root.
+    /// Returns the engine at `DOCKER_HOST` or the default place if one answers; otherwise a private one, for which
+    /// `docker.io` is installed if `dockerd` is missing. The latter needs root.
     pub fn ensure() -> Result<Self> {
         let host = std::env::var("DOCKER_HOST")
             .ok()
@@ -94,7 +94,7 @@ impl Engine {
         ping(&host).ok().map(|()| Self { host, own: None })
     }
 
-    /// Starts an own engine, whatever else is there.
+    /// Starts a private engine, even if there is another one.
     pub fn start(network: Network) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -146,17 +146,17 @@ impl Engine {
         Ok(())
     }
 
-    /// What `DOCKER_HOST` must be for programs that are to use this engine.
+    /// Returns the value of `DOCKER_HOST` for programs that use this engine.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The process id of an own engine.
+    /// Returns the process id of a private engine.
     pub fn pid(&self) -> Option<u32> {
         self.own.as_ref().map(|own| own.process.id())
     }
 
-    /// Ends an own engine in order and starts it again over the same state, as an upgrade does.
+    /// Stops a private engine cleanly and starts it again with the same state, as an upgrade does.
     pub fn restart(&mut self, network: Network) -> Result<()> {
         let Some(own) = &mut self.own else {
             bail!("this engine was not started here");
@@ -166,8 +166,7 @@ impl Engine {
         self.wait_until_it_answers()
     }
 
-    /// Kills an own engine without a chance to say anything, as a crash would. Its containers stay until
-    /// the value is dropped.
+    /// Kills a private engine abruptly, as a crash would. Its containers stay until the value is dropped.
     pub fn kill(&mut self) -> Result<()> {
         let Some(own) = &mut self.own else {
             bail!("this engine was not started here");
@@ -187,7 +186,7 @@ impl Drop for Engine {
 }
 
 impl Own {
-    /// Ends the engine in order, or by force where it takes too long.
+    /// Stops the engine cleanly, or by force after a time limit.
     fn stop(&mut self) {
         if matches!(self.process.try_wait(), Ok(None)) {
             let _ = run("kill", &["-TERM", &self.process.id().to_string()]);
@@ -200,8 +199,8 @@ impl Own {
         let _ = self.process.wait();
     }
 
-    /// Ends the engine, its shims and containers; takes its mounts, network and files away. Goes on after
-    /// every failure: what can be removed is removed.
+    /// Ends the engine, its shims and containers, and removes its mounts, network and files. Continues after every
+    /// failure, so that as much as possible is removed.
     fn end(mut self) {
         self.stop();
         end_stragglers(&self.folder);
@@ -209,7 +208,7 @@ impl Own {
             let _ = run("umount", &["-l", &point]);
         }
         self.before.restore();
-        // The kernel may take a moment to let go of a mount namespace's last files.
+        // The kernel may take a moment to release a mount namespace's last files.
         for _ in 0..20 {
             match fs::remove_dir_all(&self.folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -233,7 +232,7 @@ fn is_root() -> bool {
     run("id", &["-u"]).is_ok_and(|id| id.trim() == "0")
 }
 
-/// Asks the engine for a sign of life over plain HTTP.
+/// Pings the engine over plain HTTP.
 fn ping(host: &str) -> Result<()> {
     const REQUEST: &[u8] = b"GET /_ping HTTP/1.0\r\nHost: engine\r\n\r\n";
     let limit = Some(Duration::from_secs(3));
@@ -270,7 +269,7 @@ fn ping(host: &str) -> Result<()> {
     }
 }
 
-/// Writes a request and reads the first line of the answer.
+/// Writes a request and returns the first line of the answer.
 fn exchange(mut stream: impl Read + Write, request: &[u8]) -> Result<String> {
     stream.write_all(request)?;
     let mut answer = [0u8; 256];
@@ -292,7 +291,7 @@ fn launch(folder: &Path, network: Network, bridge: Option<&str>) -> Result<Child
         format!("--host=unix://{}", place("docker.sock")),
     ];
     arguments.extend(bridge.map(|name| format!("--bridge={name}")));
-    // With a containerd of the system's, containers are made outside of dockerd's namespaces.
+    // With the system's containerd, containers are created outside dockerd's namespaces.
     let has_containerd = Path::new("/run/containerd/containerd.sock").exists();
     let mut prefix = vec!["unshare".to_owned()];
     match network {
@@ -301,7 +300,7 @@ fn launch(folder: &Path, network: Network, bridge: Option<&str>) -> Result<Child
                 "a containerd of the system's runs, so an engine cannot have namespaces of its own"
             );
         }
-        // Not `--bridge=none` in the machine's own network: that deletes the bridge of the other engine.
+        // Not `--bridge=none` in the machine's network: that deletes the bridge of the other engine.
         Network::Private => prefix.push("--net".into()),
         Network::Bridge => {}
     }
@@ -320,8 +319,8 @@ fn launch(folder: &Path, network: Network, bridge: Option<&str>) -> Result<Child
         .with_context(|| format!("cannot start `{}`", arguments.join(" ")))
 }
 
-/// Kills what a crashed engine left: its containerd and shims, known by the folder in their command lines, and
-/// the containers' processes below the shims.
+/// Kills leftovers of a crashed engine: its containerd and shims, identified by the folder in their command lines,
+/// and the containers' processes below the shims.
 fn end_stragglers(folder: &Path) {
     let folder = folder.display().to_string();
     let ours: Vec<u32> = processes()
@@ -358,7 +357,7 @@ fn parent(pid: u32) -> Option<u32> {
         .ok()
 }
 
-/// Mount points below the folder, the innermost first.
+/// Returns the mount points below the folder, innermost first.
 fn mounts_below(folder: &Path) -> Vec<String> {
     let prefix = format!("{}/", folder.display());
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -371,7 +370,7 @@ fn mounts_below(folder: &Path) -> Vec<String> {
     points
 }
 
-/// Runs a program to its end and gives its standard output.
+/// Runs a program to its end and returns its stdout.
 fn run(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program)
         .args(arguments)
@@ -388,7 +387,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String> {
     }
 }
 
-/// Runs a program with this text as its standard input.
+/// Runs a program with this text as its stdin.
 fn feed(program: &str, text: &str) -> Result<()> {
     let mut child = Command::new(program).stdin(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -403,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_that_is_no_engine_is_told_apart() {
+    fn host_without_engine_is_recognised() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let host = format!("tcp://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {

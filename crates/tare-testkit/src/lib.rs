@@ -1,4 +1,4 @@
-//! What the tests and development commands of several packages share; no part of the product.
+//! Helpers shared by the tests and development commands of several packages; not part of the product.
 
 #![allow(
     clippy::unwrap_used,

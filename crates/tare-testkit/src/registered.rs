@@ -1,7 +1,7 @@
-//! Holds what is registered against the files of a folder.
+//! Compares registered names with the files of a folder.
 
 /// Asserts that each file of `folder` with this ending is registered under its name, with `-` for `_`, and nothing
-/// else is; `is_helper` knows the names of files that are not to be.
+/// else is; `is_helper` recognizes the names of files that must not be registered.
 pub fn assert_registered<'a>(
     folder: &str,
     ending: &str,

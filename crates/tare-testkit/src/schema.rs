@@ -1,20 +1,20 @@
-//! Dossiers and comparisons held against their JSON schemas.
+//! Validates dossiers and comparisons against their JSON schemas.
 
 use serde_json::Value;
 
-/// The schema, read.
+/// A compiled schema.
 pub struct Checker {
     schemas: boon::Schemas,
     index: boon::SchemaIndex,
 }
 
 impl Checker {
-    /// The dossier's.
+    /// Loads the dossier's schema.
     pub fn of_dossier() -> Self {
         Self::of("dossier-1")
     }
 
-    /// The schema of this name.
+    /// Loads the schema with this name.
     pub fn of(name: &str) -> Self {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema");
         let file = format!("{folder}/{name}.schema.json");
@@ -25,7 +25,7 @@ impl Checker {
         Self { schemas, index }
     }
 
-    /// What is wrong, if anything.
+    /// Validates a document; the error says what is wrong.
     pub fn check(&self, dossier: &Value) -> Result<(), String> {
         self.schemas
             .validate(dossier, self.index)

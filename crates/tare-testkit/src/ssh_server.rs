@@ -1,8 +1,8 @@
-//! A private ssh server on loopback, with keys, lists and a client's configuration of its own.
+//! A private ssh server on loopback, with its own keys, lists and client configuration.
 //!
-//! It runs in a mount namespace of its own, so that `/run/sshd` and file systems without space or without
-//! execution can be there without the machine having them. It is ended by its number, with all that came
-//! of it; nothing of the user's (`~/.ssh`) is read or written.
+//! It runs in a private mount namespace, so that `/run/sshd` and file systems without space or without execution
+//! exist only there and not on the machine. It is ended by its process id, with all its child processes; nothing in
+//! the user's `~/.ssh` is read or written.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,9 @@ use tare_model::Params;
 
 const SSHD: &str = "/usr/sbin/sshd";
 
-/// Makes what a server needs and leaves the rest to `exec`. Words: configuration, mounts (`folder=options`). The start-up
-/// file of root's shell is one of the server's: what the user's starts may wait, or leave a lock when it is killed.
+/// Prepares the server's mounts and then runs the server with `exec`. Arguments: configuration, mounts
+/// (`folder=options`). Root's shell gets a start-up file of the server's: programs that the user's file starts may
+/// wait, or leave a lock when killed.
 const SCRIPT: &str = r#"
 set -e
 conf=$1; shift
@@ -25,29 +26,29 @@ for mount in "$@"; do mount -t tmpfs -o "${mount#*=}" tmpfs "${mount%%=*}"; done
 exec /usr/sbin/sshd -D -e -f "$conf"
 "#;
 
-/// How a server differs from an ordinary one.
+/// Differences of a server from an ordinary one.
 #[derive(Default)]
 pub struct Plan<'a> {
-    /// Lines of its configuration, before the others.
+    /// Lines of its configuration, put before the others.
     pub lines: &'a [&'a str],
-    /// What root's shell does first.
+    /// The first commands of root's shell.
     pub startup: &'a str,
-    /// Options of a file system that it has as its `remote` folder.
+    /// Options of a file system to mount as its `remote` folder, if any.
     pub mount: Option<&'a str>,
 }
 
-/// A server that is ended with the value.
+/// A server that ends when the value is dropped.
 pub struct Server {
-    /// Everything of it.
+    /// The folder with all its files.
     pub folder: tempfile::TempDir,
-    /// Where it listens on the loopback.
+    /// The port that it listens on, on the loopback.
     pub port: u16,
     child: Option<Child>,
     mounts: Vec<String>,
 }
 
 impl Server {
-    /// Starts one; an error is why there can be none.
+    /// Starts a server; the error says why there can be none.
     pub fn try_start(plan: &Plan<'_>) -> Result<Self, String> {
         is_possible()?;
         let folder = tempfile::Builder::new()
@@ -99,7 +100,7 @@ impl Server {
         self.folder.path().join(name)
     }
 
-    /// The folder that stands for the remote one.
+    /// Returns the folder that acts as the remote one.
     pub fn remote(&self) -> PathBuf {
         self.at("remote")
     }
@@ -111,7 +112,7 @@ impl Server {
         std::fs::write(self.at("known"), line).unwrap();
     }
 
-    /// Writes the client's configuration, with more lines before the others.
+    /// Writes the client's configuration, with additional lines before the others.
     pub fn configure(&self, more: &str) {
         let text = format!(
             "Host server\n  {more}\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  \
@@ -124,7 +125,7 @@ impl Server {
         std::fs::write(self.at("config"), text).unwrap();
     }
 
-    /// Has every session run this program instead of its command, once it is up again.
+    /// Makes every session run this program instead of its command, from the server's next start on.
     pub fn force(&self, program: &Path) {
         let path = self.at("sshd.conf");
         let text = std::fs::read_to_string(&path).unwrap();
@@ -132,7 +133,7 @@ impl Server {
         std::fs::write(path, line + &text).unwrap();
     }
 
-    /// Settings of an arm on it, in its own folder.
+    /// Returns the settings of an arm on this server, in its folder.
     pub fn settings(&self) -> Params {
         let [config, folder] = self.places();
         Params::new()
@@ -141,12 +142,12 @@ impl Server {
             .with("folder", folder.to_str().unwrap())
     }
 
-    /// The client's configuration, and the folder that stands for the remote one.
+    /// Returns the client's configuration, and the folder that acts as the remote one.
     pub fn places(&self) -> [PathBuf; 2] {
         [self.at("config"), self.remote()]
     }
 
-    /// Starts the server, again if need be.
+    /// Starts or restarts the server.
     pub fn up(&mut self) {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT]);
@@ -169,7 +170,7 @@ impl Server {
         panic!("sshd does not listen: {log}");
     }
 
-    /// Kills every connection that it has; it goes on listening.
+    /// Kills all its connections; it keeps listening.
     pub fn drop_connections(&self) {
         let Some(child) = &self.child else { return };
         for pid in children(child.id()) {
@@ -177,7 +178,7 @@ impl Server {
         }
     }
 
-    /// Kills it with every connection.
+    /// Kills the server and all its connections.
     pub fn down(&mut self) {
         self.drop_connections();
         if let Some(mut child) = self.child.take() {
@@ -186,7 +187,7 @@ impl Server {
         }
     }
 
-    /// Runs a command among the mounts that the server has.
+    /// Runs a command in the server's mount namespace.
     pub fn run_there(&self, command: &[&str]) {
         let pid = self.child.as_ref().unwrap().id().to_string();
         let output = Command::new("nsenter")
@@ -197,13 +198,13 @@ impl Server {
         assert!(output.status.success(), "{output:?}");
     }
 
-    /// What there is in its folder, once it is empty or five seconds have passed.
+    /// Returns the names in its folder, once it is empty or after five seconds.
     pub fn left(&self) -> Vec<String> {
         left(&self.remote())
     }
 }
 
-/// The names in a folder, once there is none or five seconds have passed.
+/// Returns the names in a folder, once it is empty or after five seconds.
 pub fn left(folder: &Path) -> Vec<String> {
     for _ in 0..100 {
         if names(folder).is_empty() {
@@ -214,7 +215,7 @@ pub fn left(folder: &Path) -> Vec<String> {
     names(folder)
 }
 
-/// The names in a folder at this moment.
+/// Returns the current names in a folder.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -252,13 +253,13 @@ fn key(path: &Path) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A port that is free.
+/// Returns a free port.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// The processes whose parent this one is.
+/// Returns the child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -272,7 +273,7 @@ fn children(parent: u32) -> Vec<u32> {
 
 /// Kills a process.
 pub fn kill(pid: u32) {
-    // It may have ended by itself meanwhile.
+    // It may have ended by itself.
     let _ = Command::new("kill")
         .args(["-KILL", &pid.to_string()])
         .output()

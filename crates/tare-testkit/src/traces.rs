@@ -1,8 +1,8 @@
-//! What runs have on a machine at this moment, looked for without the program's own help: in `/proc`, in the
-//! control groups, among links and by the `docker` command.
+//! Finds what runs currently have on a machine, without the program's help: in `/proc`, in cgroups, among links and
+//! with the `docker` command.
 //!
-//! Only what names the run or the test's folder counts, because other tests and other people use the machine
-//! meanwhile. What it cannot see: what carries neither; processes of other users.
+//! Only objects that name the run or the test's folder count, because other tests and users share the machine.
+//! Limits: does not see objects that name neither, or processes of other users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What the alias of a network device begins with; the run follows.
+/// Prefix of the alias of a network device; the run follows.
 const ALIAS: &str = "tare.run=";
 
-/// Everything of these runs, and whatever lies below `folder`, but for its files: one line each.
+/// Returns everything of these runs and everything below `folder` except its files, one line each.
 pub fn traces(runs: &BTreeSet<String>, folder: &Path) -> BTreeSet<String> {
     let folder = folder.display().to_string();
     let is_ours = |text: &str| text.contains(&folder) || runs.iter().any(|run| text.contains(run));
@@ -31,7 +31,7 @@ pub fn traces(runs: &BTreeSet<String>, folder: &Path) -> BTreeSet<String> {
     lines("socket", "/proc/net/unix");
     groups(Path::new("/sys/fs/cgroup"), 6, &mut |path| {
         if is_ours(&path.display().to_string()) {
-            found.insert(format!("control group {}", path.display()));
+            found.insert(format!("cgroup {}", path.display()));
         }
     });
     for entry in entries(Path::new("/sys/class/net")) {
@@ -52,7 +52,7 @@ pub fn traces(runs: &BTreeSet<String>, folder: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Processes that carry the run's label, with their command lines.
+/// Returns the processes that carry the run's label, with their command lines.
 pub fn labelled(run: &str) -> BTreeMap<u32, String> {
     let label = format!("TARE_RUN={run}");
     let mut found = BTreeMap::new();
@@ -77,17 +77,17 @@ pub fn labelled(run: &str) -> BTreeMap<u32, String> {
     found
 }
 
-/// Whether a worker of the run has been computing for a while: a trial is on its way. Those that wait for the next
-/// one have only started.
+/// Whether a worker of the run has been computing for a while, so that a trial is running. Workers that wait for the
+/// next one have only started.
 pub fn is_computing(run: &str) -> bool {
-    /// Of a hundredth of a second each, in user and in kernel mode.
+    /// Ticks of a hundredth of a second each, in user and in kernel mode.
     const TICKS: u64 = 5;
     labelled(run)
         .into_iter()
         .filter(|(_, command)| command.contains("worker"))
         .any(|(pid, _)| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            // The name before the last bracket may hold spaces.
+            // The name before the last bracket may contain spaces.
             let fields = stat.rsplit(')').next().unwrap_or_default();
             let fields = fields.split_whitespace().skip(11).take(2);
             fields
@@ -97,7 +97,7 @@ pub fn is_computing(run: &str) -> bool {
         })
 }
 
-/// Containers, images, volumes and networks that carry the label of a run, by the `docker` command.
+/// Returns the containers, images, volumes and networks with the label of a run, by the `docker` command.
 pub fn docker_objects(run: &str) -> Vec<String> {
     if !has_docker() {
         return Vec::new();

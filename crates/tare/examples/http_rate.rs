@@ -6,17 +6,17 @@
 #[allow(clippy::print_stdout, reason = "a program of its own that prints")]
 fn main() -> anyhow::Result<()> {
     use tare::cx::{Cancel, SystemClock};
-    use tare::service::asked::Asked;
     use tare::service::client::{Client, How};
     use tare::service::http::Request;
+    use tare::service::request_plan::RequestPlan;
 
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [address, connections, ms] = &arguments[..] else {
         anyhow::bail!("usage: http_rate ADDRESS CONNECTIONS MILLISECONDS");
     };
-    let asked = Asked {
+    let asked = RequestPlan {
         connections: connections.parse()?,
-        ..Asked::of(Request::get("/")).map_err(anyhow::Error::msg)?
+        ..RequestPlan::of(Request::get("/")).map_err(anyhow::Error::msg)?
     };
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
     let mut client = Client::new(&clock, &cancel, &[address.parse()?], asked);

@@ -1,8 +1,8 @@
-//! A run in one archive: raw output, plan, dossier, page, versions and checksums; and `tare replay`, which derives every
-//! number of such an archive again and compares.
+//! Bundles: a run in one archive with raw output, plan, dossier, report page, versions and checksums; and `tare
+//! replay`, which derives every number of a bundle again and compares.
 //!
-//! The archive is a plain tar file, the same bytes for the same run, so that it can be published, compared and opened
-//! without Tare. What it cannot see: whether the raw output was measured as it says.
+//! A bundle is a plain tar file with the same bytes for the same run, so it can be published, compared and opened
+//! without Tare. Limits: Tare cannot check that the raw output was measured as the bundle claims.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::report;
 use crate::store::{Store, StoredRun};
 use crate::workload;
 
-/// The names of what is in it.
+/// Names of the files in a bundle.
 const STORE: &str = "store.db";
 const DOSSIER: &str = "dossier.json";
 const PAGE: &str = "report.html";
@@ -29,12 +29,13 @@ const STUDY: &str = "study.json";
 const VERSIONS: &str = "versions.json";
 const SUMS: &str = "SHA256SUMS";
 const README: &str = "README.txt";
-/// The fields that say which Tare made the rest of it, and of which sources: two of a version may draw a page otherwise.
+/// Fields with the Tare version and the hash of its sources that derived the files. Two builds of one version may
+/// draw the page differently.
 const DERIVED_BY: &str = "derived_by_tare";
 const SOURCES: &str = "derived_by_sources";
-/// Each once, and nothing else.
+/// A bundle has exactly these files, each once.
 const NAMES: [&str; 7] = [README, DOSSIER, PAGE, STORE, STUDY, VERSIONS, SUMS];
-/// What an archive may be as large as: it is read into memory.
+/// Maximum size of an archive; it is read into memory.
 const MOST_BYTES: u64 = 4 << 30;
 
 const ABOUT: &str = "A run of Tare with everything that it rests on.
@@ -51,19 +52,23 @@ SHA256SUMS     `sha256sum -c SHA256SUMS` checks the rest
 `tare repeat FILE` measures the same study on another machine and compares the ratios.
 ";
 
-/// An archive, and of how many trials it holds what a command printed though nothing is read from it.
-pub(crate) struct Made {
+/// An archive, and the number of its trials with stored command output that no metric is read from.
+pub(crate) struct BundleArchive {
     pub(crate) archive: Vec<u8>,
     pub(crate) n_with_output: usize,
 }
 
-/// The archive of a run; where it is `redacted`, without the output of commands that nothing is read from.
-pub(crate) fn of_run(store: &Store, run: &RunId, is_redacted: bool) -> Result<Made, Failed> {
+/// Returns the archive of a run; if `is_redacted`, without command output that no metric is read from.
+pub(crate) fn of_run(
+    store: &Store,
+    run: &RunId,
+    is_redacted: bool,
+) -> Result<BundleArchive, Failed> {
     let stored = store.run_without_records(run)?;
     let runs = recount::belonging(store, run)?;
     let mut n_with_output = 0;
     let database = store.extract(&runs, |workload, raw| {
-        // Without its call, which may say that all is kept.
+        // Without its call, which may request that everything is kept.
         let less = workload::find(workload)?.stored(&Params::new(), raw)?;
         if is_redacted {
             return Some(less);
@@ -90,13 +95,13 @@ pub(crate) fn of_run(store: &Store, run: &RunId, is_redacted: bool) -> Result<Ma
             .append_data(&mut header, format!("tare-{run}/{name}"), bytes.as_slice())
             .map_err(Failed::from)?;
     }
-    Ok(Made {
+    Ok(BundleArchive {
         archive: archive.into_inner()?,
         n_with_output,
     })
 }
 
-/// All files of an archive that follow from its raw output.
+/// All files of an archive that are derived from its raw output.
 fn derived(stored: &StoredRun, runs: &[RunId], dossier: &Dossier) -> Vec<(&'static str, Vec<u8>)> {
     let versions = json!({
         "bundle": 1,
@@ -128,12 +133,12 @@ fn pretty(value: &Value) -> String {
 pub(crate) struct Bundle {
     path: PathBuf,
     archive: Vec<u8>,
-    /// Where each lies in the archive.
+    /// Byte range of each file in the archive.
     entries: BTreeMap<&'static str, Range<usize>>,
 }
 
 impl Bundle {
-    /// Reads an archive whose files are as their checksums say.
+    /// Reads an archive and verifies its checksums.
     pub(crate) fn read(path: &Path) -> Result<Self, Failed> {
         let bundle = Self::opened(path)?;
         let damaged = bundle.damaged();
@@ -151,7 +156,7 @@ impl Bundle {
         .hint("fetch it again; a bundle that was changed proves nothing"))
     }
 
-    /// The dossier as it was published.
+    /// The dossier as published.
     pub(crate) fn dossier(&self) -> Result<Dossier, Failed> {
         let kept = self.entry(DOSSIER);
         let versioned: Versioned =
@@ -170,12 +175,12 @@ impl Bundle {
         serde_json::from_slice(kept).map_err(|error| unreadable(&error))
     }
 
-    /// The raw output.
+    /// The store with the raw output.
     pub(crate) fn store(&self) -> Result<Store, Failed> {
         Ok(Store::from_bytes(self.entry(STORE), &self.path)?)
     }
 
-    /// That what is to be read as its study is the one that would be carried out.
+    /// Checks that `study.json` equals the stored study, which is the one that would be run.
     pub(crate) fn check_study(&self, stored: &Study) -> Result<(), Failed> {
         let (told, stored) = (self.entry(STUDY), of_study(stored));
         if told == pretty(&stored).as_bytes() {
@@ -225,7 +230,7 @@ impl Bundle {
             .unwrap_or_default()
     }
 
-    /// What is not as its checksum says, or has none.
+    /// Files whose checksum is wrong or missing.
     fn damaged(&self) -> Vec<String> {
         let sums = String::from_utf8_lossy(self.entry(SUMS)).into_owned();
         let told = |name: &str| {
@@ -240,8 +245,8 @@ impl Bundle {
     }
 }
 
-/// Where the files of an archive lie in it. Their bytes are taken from there, so that none can be longer than the
-/// archive itself: holes, links and whatever else grows when it is read are no files of a bundle.
+/// Locates the files in the archive. Their bytes are slices of it, so no file can be longer than the archive; sparse
+/// files, links and any other entry type are refused.
 fn places(archive: &[u8]) -> Result<BTreeMap<&'static str, Range<usize>>, String> {
     let mut places = BTreeMap::new();
     let text = |error: std::io::Error| error.to_string();
@@ -270,7 +275,7 @@ fn places(archive: &[u8]) -> Result<BTreeMap<&'static str, Range<usize>>, String
     Ok(places)
 }
 
-/// What dossiers of every version begin with.
+/// The field that dossiers of every version begin with.
 #[derive(serde::Deserialize)]
 struct Versioned {
     dossier: u32,
@@ -280,7 +285,7 @@ fn unreadable(error: &serde_json::Error) -> Failed {
     Failed::new(Exit::Usage, format!("`{DOSSIER}` in the bundle: {error}"))
 }
 
-/// Derives every number of a bundle again from its raw output, and compares: what is found, and the failure where
+/// Derives every number of a bundle again from its raw output and compares. Returns the result, and the failure if
 /// something differs.
 pub(crate) fn replayed(path: &Path) -> Result<(String, Option<Failed>), Failed> {
     let bundle = Bundle::read(path)?;
@@ -329,8 +334,8 @@ pub(crate) fn replayed(path: &Path) -> Result<(String, Option<Failed>), Failed> 
 }
 
 impl Bundle {
-    /// Adds in what the files beside the dossier are not as they follow from the raw output; what could not be
-    /// compared, because another version draws and words it otherwise.
+    /// Adds the differences of all files except the dossier. Returns the files that could not be compared because
+    /// another build draws and words them differently.
     fn compare_beside(
         &self,
         derived: &[(&str, Vec<u8>)],
@@ -357,7 +362,7 @@ impl Bundle {
     }
 }
 
-/// A hint where another version made the bundle.
+/// Returns a hint if another version made the bundle.
 fn other_version(bundle: &Bundle) -> Option<String> {
     let versions: Value = serde_json::from_slice(bundle.entry(VERSIONS)).ok()?;
     let by = versions[DERIVED_BY].as_str()?;
@@ -379,7 +384,7 @@ fn numbers(value: &Value) -> usize {
     }
 }
 
-/// Names every place in which two documents differ.
+/// Collects every place where two documents differ.
 fn compare(before: &Value, after: &Value, place: &str, out: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(a), Value::Object(b)) => {

@@ -1,7 +1,7 @@
-//! `compare`: the half that touches the machine. What is planned and judged is in [`tare_core::compare`].
+//! Runs `tare compare` and `tare gate` on the machine. Planning and judging are in [`tare_core::compare`].
 //!
-//! In order: find the sides, look at each once, compare what they print, copy their programs, measure in rounds, answer.
-//! `tare gate` is the same with proof and an exit status.
+//! Steps: find the sides, run each once, compare their output, copy their programs, measure in rounds, answer.
+//! `tare gate` does the same with stronger proof and an exit status.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report::compared;
 use crate::session::Session;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::progress::Progress;
 use crate::store::Store;
 use commits::{Commits, in_folder, last_words};
@@ -31,26 +31,26 @@ mod sides;
 mod stored;
 pub(crate) mod suite;
 
-/// How long `--setup` and `--cleanup` may take.
+/// Time limit of `--setup` and `--cleanup`.
 const SETUP_LIMIT: std::time::Duration = std::time::Duration::from_secs(3_600);
 
-/// Which command asks.
+/// The calling command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Compare,
     Gate,
-    /// The base against itself.
+    /// Compares the base with itself.
     ControlOnly,
 }
 
-/// What was answered.
+/// The comparison, and whether it was interrupted.
 pub(crate) struct Answer {
     pub(crate) comparison: Comparison,
     pub(crate) is_interrupted: bool,
 }
 
-/// Compares, and writes the answer wherever it was asked for.
-pub(crate) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Answer, Failed> {
+/// Runs the comparison and writes the answer to every requested output.
+pub(crate) fn answer(options: &Options, kind: Kind, place: &GivenPaths) -> Result<Answer, Failed> {
     let files = [
         &options.json,
         &options.junit,
@@ -109,11 +109,11 @@ pub(crate) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Ans
     })
 }
 
-/// Measures the one command that is named, unless it is a stored run, and compares it with a stored run.
+/// Compares one command with a stored run; measures the command first unless it is a stored run too.
 fn against(
     options: &Options,
     (run, limits): (&str, &Limits),
-    place: &Place,
+    place: &GivenPaths,
 ) -> Result<Answer, Failed> {
     let [given] = options.sides.as_slice() else {
         return Err(Failed::new(
@@ -156,7 +156,7 @@ fn against(
     })
 }
 
-/// The two sides that `tare why` asks about.
+/// Returns the two sides of a `tare why` question.
 pub(crate) fn two_sides(options: &Options) -> Result<[crate::compare::study::Side; 2], Failed> {
     check(options)?;
     let sides = sides::of(options, None, false)?;
@@ -166,7 +166,7 @@ pub(crate) fn two_sides(options: &Options) -> Result<[crate::compare::study::Sid
     })
 }
 
-/// Whether the command line names something to compare.
+/// Checks that the command line names something to compare.
 fn check(options: &Options) -> Result<(), Failed> {
     let wrong = |problem: &str, hint: &str| Err(Failed::new(Exit::Usage, problem).hint(hint));
     let example = "tare compare 'gzip -6 big' 'zstd -3 big', or tare compare --base main --build 'make' -- ./program";
@@ -203,7 +203,7 @@ fn check(options: &Options) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Both revisions, built, where revisions are compared.
+/// Checks out and builds both revisions if revisions are compared.
 fn revisions(options: &Options, cx: &Context<'_>) -> Result<Option<Commits>, Failed> {
     let has_revisions = options.base.is_some() || options.head.is_some() || options.build.is_some();
     let is_wanted = !options.command.is_empty() || (options.suite.is_some() && has_revisions);
@@ -224,9 +224,9 @@ fn revisions(options: &Options, cx: &Context<'_>) -> Result<Option<Commits>, Fai
     Ok(Some(commits))
 }
 
-type Machine<'a> = (&'a Place, &'a mut Session, &'a mut Store);
+type Machine<'a> = (&'a GivenPaths, &'a mut Session, &'a mut Store);
 
-/// What is asked: one comparison, or those of a suite.
+/// Measures one comparison, or all those of a suite.
 fn all_measured(
     options: &Options,
     kind: Kind,
@@ -273,7 +273,7 @@ fn all_measured(
     Ok((comparison, measured_all))
 }
 
-/// Base and head are one commit: there is nothing to build or to measure.
+/// The answer if base and head are the same commit: nothing is built or measured.
 fn same_commit(commits: &Commits, options: &Options, kind: Kind) -> Comparison {
     let mut notes = vec![
         "head and base are the same program: one commit; nothing was built or measured".to_owned(),
@@ -394,7 +394,7 @@ fn once(cx: &Context<'_>, option: &str, command: &str) -> Result<(), Failed> {
     }
 }
 
-/// Writes every form that was asked for; the table unless JSON has standard output.
+/// Writes every requested format; the table is printed unless JSON goes to stdout.
 fn write(options: &Options, comparison: &Comparison) -> Result<(), Failed> {
     let put = |file: &Option<std::path::PathBuf>, text: String| match file {
         Some(file) => files::write_output(file, text.as_bytes()),

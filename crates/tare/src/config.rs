@@ -1,16 +1,18 @@
-//! Study files: [`tare_core::config`] with what the drivers of [`crate::env`] take.
+//! Reads study files: [`tare_core::config`] with the settings of the drivers in [`crate::env`].
 
 use tare_model::{ArmId, Params, Study};
 
 use tare_core::config::Drivers;
-pub use tare_core::config::{Adjustments, Given, StudyError, builtin, error, given, spread, units};
+pub use tare_core::config::{
+    Adjustments, Given, StudyError, builtin, environment_flags, error, spread, units,
+};
 
 use crate::env::{self, SettingsError};
 
 #[cfg(test)]
 mod tests;
 
-/// The drivers that there are.
+/// All drivers.
 struct All;
 
 impl Drivers for All {
@@ -35,13 +37,12 @@ pub fn parse(name: &str, text: &str, adjustments: &Adjustments) -> Result<Study,
     tare_core::config::parse(name, text, adjustments, &All)
 }
 
-/// The study in a file that was read already, under its built-in name; `None` when there is none of that name.
+/// The built-in study of this name; `None` if there is none.
 pub fn built_in(id: &str, adjustments: &Adjustments) -> Option<Result<Study, StudyError>> {
     tare_core::config::built_in(id, adjustments, &All)
 }
 
-/// Puts in the values of what was recorded elsewhere: `read` gives the text of a file, by its path from the study's
-/// on.
+/// Fills in the values recorded elsewhere. `read` returns the text of a file, given its path relative to the study.
 ///
 /// # Errors
 /// Which file, and what is wrong with it.

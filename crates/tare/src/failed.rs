@@ -1,53 +1,51 @@
-//! How a command ends without its work done: the exit status, what was wrong, what helps.
+//! The failure of a command: exit status, message and hint.
 
 use crate::config::StudyError;
 use crate::cx::files::{self, FileError};
 use crate::cx::owner::OwnerError;
 use crate::run::RunError;
 use crate::store::StoreError;
-use crate::why::Trouble;
+use crate::why::WhyError;
 
-/// Exit statuses of every command: a contract for scripts.
+/// Exit statuses of every command; scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done, and nothing is proven slower.
+    /// Success; no slowdown was proven.
     Done = 0,
-    /// `tare gate`: something is proven slower. Nothing else ever ends with this status.
+    /// `tare gate`: a slowdown was proven. Nothing else exits with this status.
     Slower = 1,
-    /// Wrong usage or a wrong study.
+    /// Wrong usage or invalid study.
     Usage = 2,
-    /// An environment that was asked for by name could not be started.
+    /// An environment that was requested by name could not be started.
     Environment = 3,
-    /// Interrupted; what was measured is stored.
+    /// Interrupted; the results so far are stored.
     Interrupted = 4,
     /// Any other failure.
     Failure = 5,
-    /// `tare gate --fail-on slower-or-open`: something is inconclusive.
+    /// `tare gate --fail-on slower-or-open`: a result is inconclusive.
     Open = 6,
-    /// `tare gate --bisect`: git is to skip this commit.
+    /// `tare gate --bisect`: git skips this commit.
     Skip = 125,
-    /// `tare gate --bisect`: git is to end the search.
+    /// `tare gate --bisect`: git aborts the search.
     Abort = 128,
 }
 
-/// Why a command ended without doing its work.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Failed {
-    /// The exit code.
     pub(crate) exit: Exit,
-    /// What was wrong and where.
+    /// What failed, and where.
     pub(crate) message: String,
-    /// What to do.
+    /// What to do about it.
     pub(crate) hint: Option<String>,
-    /// Whether something that was started may still be there, so that the run's folder is kept for `tare clean`.
+    /// Whether something that was started may still exist; if so, the run's folder is kept for `tare clean`.
     pub(crate) may_have_left: bool,
-    /// Whether it is no failure: the reader of the output has closed it.
+    /// Whether the reader of the output closed the pipe, which is not a failure.
     pub(crate) is_closed_pipe: bool,
 }
 
 impl Failed {
-    /// A failure with this exit code.
     pub(crate) fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
         Self {
             exit,
@@ -58,7 +56,7 @@ impl Failed {
         }
     }
 
-    /// The same with a hint, if there is one.
+    /// Adds a hint, if there is one.
     #[must_use]
     pub(crate) fn maybe(self, hint: Option<String>) -> Self {
         Self {
@@ -67,7 +65,7 @@ impl Failed {
         }
     }
 
-    /// The same with a hint, if there is one.
+    /// Adds a hint, if there is one.
     #[must_use]
     pub(crate) fn advised(self, advice: Option<&str>) -> Self {
         match advice {
@@ -76,7 +74,7 @@ impl Failed {
         }
     }
 
-    /// The same with a hint.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self {
@@ -111,21 +109,21 @@ impl From<FileError> for Failed {
     }
 }
 
-impl From<Trouble> for Failed {
-    fn from(trouble: Trouble) -> Self {
+impl From<WhyError> for Failed {
+    fn from(trouble: WhyError) -> Self {
         let mut cause = &trouble;
-        while let Trouble::Left { first, .. } = cause {
+        while let WhyError::Left { first, .. } = cause {
             cause = first;
         }
         let exit = match cause {
-            Trouble::Nothing
-            | Trouble::NoDirectory
-            | Trouble::NotHere { .. }
-            | Trouble::NoVariable { .. }
-            | Trouble::Private { .. }
-            | Trouble::OddPath { .. } => Exit::Usage,
-            Trouble::Environment { .. } | Trouble::NotRemoved { .. } => Exit::Environment,
-            Trouble::Cancelled => Exit::Interrupted,
+            WhyError::Nothing
+            | WhyError::NoDirectory
+            | WhyError::NotHere { .. }
+            | WhyError::NoVariable { .. }
+            | WhyError::Private { .. }
+            | WhyError::OddPath { .. } => Exit::Usage,
+            WhyError::Environment { .. } | WhyError::NotRemoved { .. } => Exit::Environment,
+            WhyError::Cancelled => Exit::Interrupted,
             _ => Exit::Failure,
         };
         Self {

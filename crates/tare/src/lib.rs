@@ -1,10 +1,10 @@
-//! Tare's host side.
+//! The host side of Tare.
 //!
-//! The data goes one way: a study file and a seed become a plan ([`plan`]); the plan is executed
-//! ([`run`]) in environments ([`env`](mod@env)) with workloads ([`workload`]); raw output is stored first
-//! ([`store`]) and decoded second; stored trials become costs ([`analyze`]), gathered in a
-//! dossier, and the dossier is drawn ([`report`]). Everything that touches the outside world goes
-//! through [`cx`]. What is pure is the crate `tare-core`, and drivers are the crate `tare-env`.
+//! Data flows one way. A study file and a seed become a plan ([`plan`]). The plan runs ([`run`]) in environments
+//! ([`env`](mod@env)) with workloads ([`workload`]). Raw output is stored first ([`store`]) and decoded second.
+//! Stored trials become overheads ([`analyze`]), which are collected in a dossier and rendered ([`report`]). All
+//! access to the outside world goes through [`cx`]. Pure code is in the crate `tare-core`, drivers are in the crate
+//! `tare-env`.
 
 pub use tare_core::{analyze, cause, driver, plan, workload};
 use tare_core::{parity, suggest};

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn json_for_a_terminal_means_what_it_did() {
+    fn terminal_escaped_json_keeps_its_meaning() {
         let text = "a\u{202e}b\u{9b}c\u{e0041}\"\n";
         let json = serde_json::to_string(&[text]).unwrap();
         let shown = visible(&json);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locale_has_unicode_where_its_name_says_so() {
+    fn unicode_locale_is_detected_from_name() {
         for (locale, is) in [
             ("C", false),
             ("POSIX", false),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_lines_have_no_trailing_blanks() {
+    fn columns_align_without_trailing_blanks() {
         let rows = vec![
             vec!["a".into(), "bb".into()],
             vec!["ccc".into(), "d".into()],

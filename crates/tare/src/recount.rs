@@ -1,4 +1,4 @@
-//! From a stored run to its dossier: every number is derived again from the raw output.
+//! Derives the dossier of a stored run: every number comes from the raw output again.
 
 use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::study::A_PRIME;
@@ -12,8 +12,7 @@ use crate::workload;
 use tare_core::compare;
 use tare_core::why::{self, proof};
 
-/// The run that `text` names. The newest that answers for itself is `latest`: a proof stands in the dossier of the
-/// run that gave rise to it.
+/// Resolves `text` to a run. `latest` never resolves to a proof, but to the run whose dossier contains it.
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<RunId, Failed> {
     let run = store.resolve(text)?;
     if text == "latest" {
@@ -22,7 +21,7 @@ pub(crate) fn resolve(store: &Store, text: &str) -> Result<RunId, Failed> {
     Ok(run)
 }
 
-/// The run in whose dossier a stored one stands: mostly itself.
+/// Returns the run whose dossier contains a stored run; usually the run itself.
 pub(crate) fn answering(store: &Store, run: RunId) -> Result<RunId, Failed> {
     let study = store.run_without_records(&run)?.study;
     let before = why::before(&study).filter(|_| study.id == proof::STUDY);
@@ -32,13 +31,13 @@ pub(crate) fn answering(store: &Store, run: RunId) -> Result<RunId, Failed> {
     }
 }
 
-/// The dossier of a stored run, with what was proved after it. One trial at a time is in memory, but for an answer
-/// of `tare why` and for proofs, whose runs are short.
+/// Returns the dossier of a stored run, with later proofs. One trial at a time is in memory, except for answers of
+/// `tare why` and proofs, whose runs are short.
 pub(crate) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
     concluded(store, store.run_without_records(run)?)
 }
 
-/// The same with each two arms held against each other.
+/// The same, with every pair of arms compared.
 pub(crate) fn with_pairs(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
     let mut stored = store.run_without_records(run)?;
     if stored.study.id == why::STUDY {
@@ -66,8 +65,8 @@ fn concluded(store: &Store, stored: StoredRun) -> Result<Dossier, Failed> {
     Ok(dossier)
 }
 
-/// The runs that a run's dossier is derived from: itself, those that came before it in an answer of `tare why`, and
-/// those that proved its suspects. Runs that are no longer stored are left out.
+/// Returns the runs that a dossier is derived from: the run itself, the earlier ones of its `tare why` answer, and
+/// the proofs of its suspects. Deleted runs are omitted.
 pub(crate) fn belonging(store: &Store, run: &RunId) -> Result<Vec<RunId>, Failed> {
     let mut runs = vec![run.clone()];
     let mut next = Some(run.clone());
@@ -86,7 +85,7 @@ pub(crate) fn belonging(store: &Store, run: &RunId) -> Result<Vec<RunId>, Failed
     Ok(runs)
 }
 
-/// The dossier of a stored run with every reading that entered it.
+/// Returns the dossier of a stored run and every reading used in it.
 pub(crate) fn readings(store: &Store, run: &RunId) -> Result<(Dossier, Vec<Series>), Failed> {
     let stored = store.run_without_records(run)?;
     if stored.study.id == why::STUDY {
@@ -104,7 +103,7 @@ fn is_no_copy(spec: &ArmSpec) -> bool {
     spec.id.as_str() != A_PRIME
 }
 
-/// The place of an arm that others can be compared with; A′, which is a copy of another, is none.
+/// Returns the index of an arm that others can be compared with. A′ is excluded, because it copies another arm.
 pub(crate) fn place_of(arms: &[ArmSpec], arm: &str, of: &str) -> Result<usize, Failed> {
     let mut all = arms.iter();
     let place = all.position(|spec| is_no_copy(spec) && spec.id.as_str() == arm);
@@ -123,8 +122,8 @@ fn two_sides() -> Failed {
     )
 }
 
-/// The dossier of a stored run with another of its arms in the place of the baseline: from the same blocks. Without
-/// A′, which is a copy of another, and without what was published or proved, which is about another pair.
+/// Returns the dossier of a stored run with another arm as the baseline, from the same blocks. Excludes A′, which
+/// copies an arm, and published or proved statements, which are about another pair.
 pub(crate) fn against(store: &Store, run: &RunId, arm: &str) -> Result<Dossier, Failed> {
     let mut stored = store.run_without_records(run)?;
     if stored.study.id == why::STUDY {
@@ -148,7 +147,7 @@ pub(crate) fn against(store: &Store, run: &RunId, arm: &str) -> Result<Dossier, 
     Ok(analysis.dossier())
 }
 
-/// The dossier of a stored run by itself, and what is suspected.
+/// Returns the dossier of a single stored run, and its suspects.
 pub(crate) fn measured(
     store: &Store,
     stored: StoredRun,
@@ -166,8 +165,8 @@ pub(crate) fn measured(
     Ok(analysis.dossier_and_suspected())
 }
 
-/// A stored run of `tare why` or `tare compare` with those that came before it in the same answer, as one; one that is no
-/// longer stored is left out.
+/// Joins a stored run of `tare why` or `tare compare` with the earlier runs of the same answer. Deleted runs are
+/// omitted.
 pub(crate) fn answered(store: &Store, run: &RunId) -> Result<RunData, Failed> {
     let last = run_data(store.run(run)?);
     let mut earlier: Vec<RunData> = Vec::new();
@@ -178,7 +177,7 @@ pub(crate) fn answered(store: &Store, run: &RunId) -> Result<RunData, Failed> {
             Err(StoreError::NoSuchRun { .. } | StoreError::Empty(_)) => break,
             Err(error) => return Err(error.into()),
         };
-        // A store that somebody else wrote may name runs in a circle.
+        // In a store from elsewhere, runs may refer to each other in a circle.
         let is_known = |run: &RunData| run.head.run == before.head.run;
         if is_known(&last) || earlier.iter().any(is_known) {
             break;
@@ -189,7 +188,7 @@ pub(crate) fn answered(store: &Store, run: &RunId) -> Result<RunData, Failed> {
     Ok(why::joined(last, &earlier))
 }
 
-/// A stored run as the analysis takes it.
+/// Converts a stored run for the analysis.
 pub(crate) fn run_data(mut stored: StoredRun) -> RunData {
     let records = std::mem::take(&mut stored.records);
     RunData {
@@ -198,7 +197,7 @@ pub(crate) fn run_data(mut stored: StoredRun) -> RunData {
     }
 }
 
-/// A trial as the analysis takes it.
+/// Converts a trial for the analysis.
 pub(crate) fn trial_ref(record: &TrialRecord) -> TrialRef<'_> {
     TrialRef {
         trial: &record.trial,
@@ -217,7 +216,7 @@ fn trial_data(record: TrialRecord) -> TrialData {
     }
 }
 
-/// In what a run of these sessions was not carried out as it was planned.
+/// Returns how a run with these sessions deviated from its plan.
 fn deviations(sessions: &[SessionRecord]) -> Vec<DossierDeviation> {
     let told = |pair: &[SessionRecord]| {
         let (before, after) = (pair[0].stopped_by, &pair[1]);
@@ -248,7 +247,7 @@ fn deviations(sessions: &[SessionRecord]) -> Vec<DossierDeviation> {
     sessions.windows(2).filter_map(told).collect()
 }
 
-/// All of a stored run but its trials.
+/// Everything of a stored run except its trials.
 fn head(stored: StoredRun) -> RunHead {
     let arms = stored
         .study

@@ -1,7 +1,7 @@
-//! How often this Tare errs on this machine, counted where the truth is known: judged, kept for later runs, and printed.
+//! Measures the error rate of this Tare on this machine where the true value is known; judges, stores and prints it.
 //!
-//! Three parts: golden numbers of another implementation, made-up runs through the whole analysis, and a run of three
-//! equal arms of this machine that is judged window by window.
+//! Three parts: golden numbers of another implementation, simulated runs through the whole analysis, and a run of
+//! three equal arms of this machine, judged window by window.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use crate::analyze::{LEVEL, RunData};
 use crate::cx::{Clock, SystemClock, files};
 use crate::failed::{Exit, Failed};
 use crate::output;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::workload;
 
-/// The file next to the store with a line for each selfcheck.
+/// File next to the store, one line per selfcheck.
 const FILE: &str = "selfchecks.jsonl";
-/// Blocks of a window: as many as a short run has.
+/// Blocks per window: as many as a short run has.
 pub(crate) const WINDOW: u32 = 10;
-/// How far the slope of estimates on what was planted may be from 1.
+/// How far the slope of estimates over planted effects may be from 1.
 pub(crate) const SLOPE: f64 = 0.02;
 
 /// The third equal arm.
 const THIRD: &str = "third";
-/// Both differences of ten blocks, and the estimate with its interval by another implementation.
+/// Both differences of ten blocks; the estimate with its interval, computed by another implementation.
 const GOLDEN: ([[f64; 2]; 10], [f64; 3]) = (
     [
         [0.011, 0.007],
@@ -45,7 +45,7 @@ const GOLDEN: ([[f64; 2]; 10], [f64; 3]) = (
     [0.002, 0.0105, 0.02],
 );
 
-/// How many golden numbers do not agree.
+/// The number of golden numbers that do not agree.
 fn golden_wrong() -> usize {
     let (blocks, expected) = GOLDEN;
     let blocks = blocks.map(|[first, second]| Differences::two(first, second));
@@ -60,17 +60,17 @@ fn golden_wrong() -> usize {
         .count()
 }
 
-/// What came of a selfcheck, as it is kept.
+/// Result of a selfcheck, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checked {
     pub(crate) unix_s: u64,
     pub(crate) tare: String,
-    /// Its processors.
+    /// CPU model and count.
     pub(crate) machine: String,
     pub(crate) kernel: String,
     /// The run of equal arms.
     pub(crate) run: String,
-    /// How many golden numbers do not agree.
+    /// The number of golden numbers that do not agree.
     pub(crate) golden_wrong: usize,
     pub(crate) simulated: Counted,
     pub(crate) mutant: Counted,
@@ -80,7 +80,7 @@ pub(crate) struct Checked {
     pub(crate) passed: bool,
 }
 
-/// Intervals that miss the truth: in all, those that say slower, those that say faster.
+/// Counts of intervals: all, those wrongly above the true value (slower), those wrongly below (faster).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) n: u64,
@@ -126,7 +126,7 @@ pub(crate) fn now_s() -> u64 {
     u64::try_from(unix_ns).unwrap_or(0) / 1_000_000_000
 }
 
-/// `90 s`, `9 min`, `7 h`, `12 days`.
+/// Formats an age: `90 s`, `9 min`, `7 h`, `12 days`.
 fn age(seconds: u64) -> String {
     const HOUR: u64 = 3_600;
     match seconds / HOUR {
@@ -146,7 +146,7 @@ pub(crate) fn machine(facts: &Facts) -> String {
 }
 
 impl Checked {
-    /// Judges a run of three equal arms, with so many made-up runs.
+    /// Judges a run of three equal arms, and `n_simulated` simulated runs.
     pub(crate) fn of(recording: &RunData, n_simulated: u32) -> Result<Self, Failed> {
         let made_up = simulated("getppid", &workload::find, n_simulated)
             .ok_or_else(|| Failed::new(Exit::Failure, "there is no workload `getppid`"))?;
@@ -185,7 +185,7 @@ impl Checked {
         })
     }
 
-    /// One page.
+    /// The report, one page.
     pub(crate) fn page(&self) -> String {
         let word = |is_good: bool| if is_good { "ok    " } else { "FAILED" };
         let mut out = format!("Selfcheck: {}\n\n", verdict(self.passed));
@@ -248,9 +248,9 @@ pub(crate) fn keep(state: &Path, checked: &Checked) -> Result<(), Failed> {
     Ok(files::write(&file, text.as_bytes())?)
 }
 
-/// What the last selfcheck on the machine of this run says, for the end of its report; `None` where there was none.
+/// The result of the last selfcheck on the machine of this run, for the end of its report; `None` if there is none.
 pub(crate) fn last_here(dossier: &Dossier) -> Option<String> {
-    let file: PathBuf = Place::existing_state_folder().ok()??.join(FILE);
+    let file: PathBuf = GivenPaths::existing_state_folder().ok()??.join(FILE);
     let text = files::read_text(&file).ok()?;
     let baseline = dossier.arms.iter().find(|arm| arm.baseline)?;
     last_of(&text, &baseline.facts, now_s())
@@ -272,7 +272,7 @@ fn last_of(text: &str, facts: &Facts, now_s: u64) -> Option<String> {
     ))
 }
 
-/// How often what is planted in the last arm of a recorded run is found, and on which side intervals miss it.
+/// How often an effect planted in the last arm of a recorded run is found, and on which side intervals miss it.
 pub(crate) fn planted_text(recording: &RunData, planted: f64) -> String {
     let arms = &recording.head.study.arms;
     let arm = arms.last().map_or("", |arm| arm.id.as_str());
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn page_says_what_failed_and_what_holds() {
+    fn selfcheck_page_lists_failed_checks() {
         let page = checked("6.1", 1, 40).page();
         assert!(page.starts_with("Selfcheck: FAILED"), "{page}");
         let failed: Vec<&str> = page

@@ -1,4 +1,4 @@
-//! What a command that starts environments holds: the run's name and folder, the agents, the wish to stop.
+//! The session of a command that starts environments: name and folder of the run, agents, cancellation.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,18 +8,18 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Params, fact};
 use tare_model::{RunId, Study};
 
-use crate::cx::begun;
 use crate::cx::files::FileError;
 use crate::cx::measuring::{self, Measuring};
 use crate::cx::observer::Silent;
 use crate::cx::owner::Owner;
+use crate::cx::started_runs;
 use crate::cx::{AgentError, Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
 use crate::env::{self, Instance, StartMode};
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::plan::Plan;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::store::Store;
 
 pub(crate) mod dry_run;
@@ -27,7 +27,7 @@ pub(crate) mod home;
 pub(crate) mod leftovers;
 pub(crate) mod progress;
 
-/// One command's hold on the machine.
+/// The session of one command.
 pub(crate) struct Session {
     exec: SystemExec,
     clock: SystemClock,
@@ -35,32 +35,32 @@ pub(crate) struct Session {
     agents: Agents,
     owner: Owner,
     store: PathBuf,
-    /// Runs that this command carried out before the present one; their folders go with the last.
+    /// Earlier runs of this command; their folders are removed together with the last.
     earlier: Vec<Owner>,
-    /// The driver with which something is started that stands beside the arms.
+    /// The driver that starts something in addition to the arms.
     beside: Option<&'static str>,
-    /// Says to others that this command measures; set by its first run.
+    /// Announces to other processes that this command measures; set by its first run.
     measuring: OnceLock<Option<Measuring>>,
 }
 
 impl Session {
-    /// Takes the run's folder and finds the agents; removes what runs that were killed have left. Ctrl-C from here on
-    /// asks to stop in order.
-    pub(crate) fn begin(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
+    /// Acquires the run's folder, finds the agents, and removes leftovers of killed runs. From here on Ctrl-C asks
+    /// for an orderly stop.
+    pub(crate) fn begin(place: &GivenPaths, run: Option<RunId>) -> Result<Self, Failed> {
         let session = Self::begin_to_clean(place, run)?;
         leftovers::before_a_run(&session.context(&Silent), session.owner.state())?;
         Ok(session)
     }
 
-    /// The same without a look at killed runs.
-    pub(crate) fn begin_to_clean(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
-        let state = Place::state_folder()?;
+    /// The same without removing leftovers.
+    pub(crate) fn begin_to_clean(place: &GivenPaths, run: Option<RunId>) -> Result<Self, Failed> {
+        let state = GivenPaths::state_folder()?;
         let store = place.store_file()?;
         let clock = SystemClock::default();
         let run = run.unwrap_or_else(|| new_run(&clock));
         let (owner, agents) = owned(place, &state, &run)?;
         let cancel = Cancel::new();
-        // Without it Ctrl-C ends this process at once.
+        // If this fails, Ctrl-C ends the process at once.
         let _ = cancel.ask_on_signals();
         Ok(Self {
             exec: SystemExec,
@@ -75,7 +75,7 @@ impl Session {
         })
     }
 
-    /// The context for drivers and the engine.
+    /// The context for drivers and runs.
     pub(crate) fn context<'a>(&'a self, observer: &'a dyn Observer) -> Context<'a> {
         Context {
             exec: &self.exec,
@@ -90,30 +90,29 @@ impl Session {
         }
     }
 
-    /// Goes on under a new run's name, with a folder of its own.
-    pub(crate) fn renew(&mut self, place: &Place) -> Result<(), Failed> {
-        // The agents lie in the run's folder.
-        let (owner, agents) = owned(place, &Place::state_folder()?, &new_run(&self.clock))?;
+    /// Starts a new run, with a new name and folder.
+    pub(crate) fn renew(&mut self, place: &GivenPaths) -> Result<(), Failed> {
+        // The agents are in the run's folder.
+        let (owner, agents) = owned(place, &GivenPaths::state_folder()?, &new_run(&self.clock))?;
         self.agents = agents;
         let old = std::mem::replace(&mut self.owner, owner);
         self.earlier.push(old);
         Ok(())
     }
 
-    /// Notes that the run that is about to begin is this user's own, so that it can be resumed. Warns where another
-    /// Tare measures.
+    /// Records that this user starts the run, so that it can be resumed. Warns if another Tare measures.
     fn note(&self, plan: &Plan) -> Result<(), FileError> {
         let warned = self.measuring.get().is_some();
         if self.measuring.get_or_init(measuring::claimed).is_none() && !warned {
             output::tell(ANOTHER);
         }
-        begun::note(self.owner.state(), self.run(), plan.sha256())
+        started_runs::note(self.owner.state(), self.run(), plan.sha256())
     }
 
-    /// Carries a study out as the run of this session.
+    /// Runs a study as the run of this session.
     ///
     /// # Errors
-    /// What ended the run before its time; nothing of it is lost.
+    /// Whatever ended the run early; no result is lost.
     pub(crate) fn carry_out(
         &self,
         study: &Study,
@@ -127,12 +126,12 @@ impl Session {
         run::execute(&cx, &plan, &host_facts(), &registry, store, precision)
     }
 
-    /// The wish to stop.
+    /// The cancellation flag.
     pub(crate) fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// The time, as the engine counts it.
+    /// The time of the session's clock.
     pub(crate) fn now_ns(&self) -> u64 {
         self.clock.now_ns()
     }
@@ -142,12 +141,12 @@ impl Session {
         self.owner.run()
     }
 
-    /// Notes the driver with which something is started beside the arms, which no arm removes.
+    /// Records the driver that starts something in addition to the arms, which no arm removes.
     pub(crate) fn starts_beside(&mut self, driver: &str) {
         self.beside = env::find(driver).map(env::Driver::id);
     }
 
-    /// Removes what was started beside the arms; a line for what is still there.
+    /// Removes what was started in addition to the arms; returns a line for each failure.
     pub(crate) fn end_beside(&self) -> Vec<String> {
         let Some(driver) = self.beside.and_then(env::find) else {
             return Vec::new();
@@ -161,8 +160,8 @@ impl Session {
             .collect()
     }
 
-    /// Ends the processes of its runs that are still there, and says which. Every arm ends its own, so mostly there is
-    /// none; what cannot be looked for is left to `tare clean`.
+    /// Ends and reports remaining processes of its runs. Usually there are none, because every arm ends its own;
+    /// whatever cannot be checked is left to `tare clean`.
     fn end_processes(&self) {
         let Some(host) = env::find("host") else {
             return;
@@ -175,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Says what could not be removed, and ends it if there is nothing.
+    /// Reports what could not be removed; ends the session if there is nothing.
     pub(crate) fn end_unless(self, left_behind: &[String]) -> Result<(), Failed> {
         output::left_behind(left_behind);
         if left_behind.is_empty() {
@@ -184,7 +183,8 @@ impl Session {
         Ok(())
     }
 
-    /// Ends it after a failure, unless that may have left something for `tare clean`; the failure to tell.
+    /// Ends the session after a failure, unless something may be left for `tare clean`. Returns the failure to
+    /// report.
     pub(crate) fn end_after(self, failed: Failed) -> Failed {
         if failed.may_have_left {
             return failed;
@@ -192,8 +192,7 @@ impl Session {
         self.end().err().unwrap_or(failed)
     }
 
-    /// Ends what is left on this machine of what was started, and removes the run's folder and those of the runs
-    /// before it.
+    /// Ends the remaining processes, and removes the folders of this run and the earlier ones.
     pub(crate) fn end(self) -> Result<(), Failed> {
         self.end_processes();
         let mut first = self.owner.remove();
@@ -204,16 +203,16 @@ impl Session {
     }
 }
 
-/// Two runs at once are each other's noise.
+/// Warning about a concurrent run.
 const ANOTHER: &str = "note: another Tare measures on this machine at the moment; each is noise in the other's results";
 
-/// A run's folder with the agents in it; none is left where there are no agents.
-fn owned(place: &Place, state: &Path, run: &RunId) -> Result<(Owner, Agents), Failed> {
+/// Acquires a run's folder with the agents in it; leaves no folder if there are no agents.
+fn owned(place: &GivenPaths, state: &Path, run: &RunId) -> Result<(Owner, Agents), Failed> {
     let owner = Owner::acquire(state, run)?;
     match Agents::locate(place.agent.as_deref(), owner.folder()) {
         Ok(agents) => Ok((owner, agents)),
         Err(error) => {
-            // Nothing was started: a folder would only look like a run that was killed.
+            // Nothing was started; the folder would look like that of a killed run.
             owner.remove()?;
             Err(no_agent(error))
         }
@@ -222,7 +221,7 @@ fn owned(place: &Place, state: &Path, run: &RunId) -> Result<(Owner, Agents), Fa
 
 fn no_agent(error: AgentError) -> Failed {
     match error {
-        // The disk is at fault, and not the file that was named.
+        // The disk is at fault, not the named file.
         AgentError::File(error) if error.advice().is_some() => error.into(),
         AgentError::Missing { .. } => Failed::new(Exit::Failure, error)
             .hint("build one file with everything inside: `cargo xtask dist`"),
@@ -231,7 +230,7 @@ fn no_agent(error: AgentError) -> Failed {
     }
 }
 
-/// A name that sorts by time and is not used twice: date, time and four digits of the nanoseconds and process.
+/// A unique name that sorts by time: date, time and four digits from nanoseconds and process.
 fn new_run(clock: &SystemClock) -> RunId {
     let unix_ns = clock.unix_ns();
     let time = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
@@ -241,7 +240,7 @@ fn new_run(clock: &SystemClock) -> RunId {
     RunId::new(name).expect("digits and dashes are a name")
 }
 
-/// A plain process on this machine with an agent that has answered.
+/// A plain process on this machine whose agent has answered.
 pub(crate) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Failed> {
     let failed = |error: &dyn std::fmt::Display| {
         Failed::new(
@@ -275,7 +274,7 @@ pub(crate) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Faile
     }
 }
 
-/// Says which settings of an arm have another name or word today.
+/// Reports the settings of an arm whose name or value has been renamed.
 pub(crate) fn tell_old_words(driver: &str, said: &Params) {
     let table = env::find(driver).map_or(&[][..], |driver| driver.settings());
     for note in env::setting::old_words(table, said) {
@@ -283,7 +282,7 @@ pub(crate) fn tell_old_words(driver: &str, said: &Params) {
     }
 }
 
-/// What is known of the machine before any agent runs; the baseline's facts say the rest.
+/// Facts about the machine that need no agent; the baseline's facts contain the rest.
 fn host_facts() -> Facts {
     let cpus =
         std::thread::available_parallelism().map_or("unknown".to_owned(), |cpus| cpus.to_string());
@@ -307,7 +306,7 @@ mod tests {
     #[test]
     fn no_folder_is_left_of_a_run_that_finds_no_agent() {
         let state = tempfile::tempdir().unwrap();
-        let place = Place {
+        let place = GivenPaths {
             agent: Some(state.path().join("no-agent")),
             store: None,
         };

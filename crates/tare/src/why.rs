@@ -1,22 +1,23 @@
-//! `why`: the half that touches the machine. What is asked, planned and concluded is in [`tare_core::why`].
+//! Runs `tare why` on the machine. Questions, plans and conclusions are in [`tare_core::why`].
 //!
-//! What is asked (`question`, `asked`) is a command, which is carried into an environment ([`carry`]), a container of
-//! the user's (`user`) or two sides of a comparison (`two_sides`). It is looked at on both sides ([`calibrate`]), and
-//! then study after study is carried out (`rounds`). After any other study its suspects are tried (`proving`).
+//! The subject of a question (`question`, `in_environment`) is a command that is carried into an environment ([`carry`]), the
+//! user's container (`user`), or two sides of a comparison (`two_sides`). It first runs once on both sides
+//! ([`calibrate`]); then study after study is measured (`rounds`). After any other study, its suspects are tested
+//! (`proving`).
 
+pub use error::WhyError;
 pub use tare_core::why::*;
-pub use trouble::Trouble;
 
-pub(crate) mod asked;
 pub mod calibrate;
 pub mod carry;
-mod from_outside;
+pub mod error;
+mod host_accounting;
+pub(crate) mod in_environment;
 mod line;
 pub(crate) mod proving;
 pub(crate) mod question;
 pub(crate) mod rounds;
 mod served;
-pub mod trouble;
 mod two_sides;
 pub(crate) mod user;
 mod words;
@@ -25,7 +26,7 @@ mod words;
 mod tests {
     use tare_model::{ArmId, Facts, Params};
 
-    /// Every step of a ladder is an environment that its driver takes.
+    /// Every step of a ladder has settings that its driver accepts.
     #[test]
     fn steps_are_settings_that_their_driver_takes() {
         let none = Params::new;

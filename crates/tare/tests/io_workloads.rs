@@ -1,6 +1,7 @@
-//! The disk and network workloads against reports that the agent really made.
+//! Tests the disk and network workloads against reports from a real agent.
 //!
-//! `golden/probe-1` says how they were captured; `probe_golden.rs` reads and damages the whole ones with all others.
+//! `golden/probe-1` says how they were captured; `probe_golden.rs` reads and damages all whole reports, including
+//! these.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use tare::workload::{self, Workload};
@@ -28,7 +29,7 @@ const WHOLE: [&str; 5] = [
 ];
 
 #[test]
-fn where_io_uring_was_blocked_the_synchronous_metric_is_read_and_the_reason_kept() {
+fn blocked_io_uring_falls_back_to_sync_with_reason() {
     for (capture, id, present) in tare_model::rows! {
         ("disk-random-blocked", "disk-random", "disk.random-read-sync.time"),
         ("disk-sequential-blocked", "disk-sequential", "disk.sequential-read-sync.rate"),
@@ -48,7 +49,7 @@ fn where_io_uring_was_blocked_the_synchronous_metric_is_read_and_the_reason_kept
 }
 
 #[test]
-fn a_report_that_says_why_it_lacks_a_series_is_read_without_it() {
+fn report_may_lack_series_with_reason() {
     for id in WHOLE {
         let good: ProbeReport = serde_json::from_slice(&golden(id)).unwrap();
         for position in 0..good.series.len() {
@@ -64,7 +65,7 @@ fn a_report_that_says_why_it_lacks_a_series_is_read_without_it() {
 }
 
 #[test]
-fn a_disk_workload_is_one_call_with_its_defaults_filled_in() {
+fn disk_workload_fills_defaults_into_one_call() {
     let Ok(Recipe::Probe(call)) = workload("disk-sequential").recipe(&Params::new(), None) else {
         panic!("no call")
     };
@@ -91,7 +92,7 @@ fn a_disk_workload_is_one_call_with_its_defaults_filled_in() {
 }
 
 #[test]
-fn over_the_loopback_one_probe_plays_both_ends_and_elsewhere_the_client_measures() {
+fn loopback_uses_one_probe_else_client_measures() {
     for (id, far) in [("tcp-round-trip", "tcp-echo"), ("tcp-stream", "tcp-sink")] {
         let workload = workload(id);
         for path in workload.paths() {

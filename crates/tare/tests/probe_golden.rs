@@ -1,8 +1,8 @@
-//! Reads reports that real probes left, and damaged copies of them.
+//! Reads reports of real probes, and damaged copies of them.
 //!
-//! The files in `golden/probe`, and those of disks and networks in `golden/probe-1`, were printed by the agent's example
-//! program `probe` with `--json`, in the profile that the agent is shipped in. Every damaged copy must give an error:
-//! never partial numbers.
+//! The files in `golden/probe`, and those of disks and networks in `golden/probe-1`, were printed by the agent's
+//! example program `probe` with `--json`, in the profile in which the agent is shipped. Every damaged copy must give
+//! an error, never partial numbers.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use tare::workload::{self, DecodeError, Workload};
 use tare_model::{ProbeReport, RawOutput, Sample};
 
-/// The workloads whose reports are kept here, with the bytes of the report.
+/// Returns the workloads with a stored report, with the bytes of the report.
 fn goldens() -> Vec<(&'static dyn Workload, Vec<u8>)> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/probe"));
     let captured = folder.with_file_name("probe-1");
@@ -27,7 +27,7 @@ fn goldens() -> Vec<(&'static dyn Workload, Vec<u8>)> {
         let entries = std::fs::read_dir(folder).expect("the folder is part of the sources");
         entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
     });
-    // What is called `-blocked` belongs to a workload that has a whole report too.
+    // A `-blocked` report belongs to a workload that has a whole report too.
     let of_workload = |name: &String| name != "provenance.toml" && !name.ends_with("-blocked");
     let files = files.filter(of_workload).count();
     assert!(files >= 19, "{files} files");
@@ -60,7 +60,7 @@ fn a_real_report_is_read_value_by_value() {
 }
 
 #[test]
-fn a_report_without_one_of_its_series_or_with_a_stranger_is_refused() {
+fn report_with_missing_or_unknown_series_is_refused() {
     for (workload, bytes) in goldens() {
         let report: ProbeReport = serde_json::from_slice(&bytes).unwrap();
         for place in 0..report.series.len() {
@@ -80,7 +80,7 @@ fn a_report_without_one_of_its_series_or_with_a_stranger_is_refused() {
 }
 
 #[test]
-fn a_value_that_is_none_is_refused_wherever_it_stands() {
+fn invalid_value_anywhere_in_report_is_refused() {
     for (workload, bytes) in goldens() {
         let report: Value = serde_json::from_slice(&bytes).unwrap();
         let n_series = report["series"].as_array().unwrap().len();

@@ -1,5 +1,5 @@
-//! The agent itself, spoken to as the host does: over pipes, with frames. The ways between host and workers are
-//! measured by programs that use the host's and the agent's own code (`examples/dispatch.rs`, `examples/hand_over.rs`).
+//! Measures the agent alone, over pipes and frames as the host uses it. `examples/dispatch.rs` and
+//! `examples/hand_over.rs` measure the paths between host and workers with the host's and the agent's code.
 
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tare_model::{Params, ProbeCall, ProbeReport};
 use super::Row;
 use crate::shell::cargo;
 
-/// A resident agent of this machine.
+/// A resident agent on this machine.
 pub(super) struct Agent {
     child: Child,
     stdin: BufWriter<ChildStdin>,
@@ -120,7 +120,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Size, memory, start and dispatch.
+/// Measures size, memory, start and dispatch.
 pub(super) fn rows(file: &Path, workdir: &Path) -> Result<Vec<Row>> {
     let size = std::fs::metadata(file)?.len();
     let mut starts_ms = Vec::new();
@@ -161,7 +161,7 @@ pub(super) fn rows(file: &Path, workdir: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Dispatch, preparation and hand-over, with what this machine's wake-ups alone cost.
+/// Measures dispatch, preparation and hand-over, and the time of this machine's wake-ups alone.
 fn ways(file: &Path) -> Result<Vec<Row>> {
     let example = |package: &str, name: &str, arguments: &[&str]| {
         let run = ["run", "--quiet", "--release", "--package", package];
@@ -227,7 +227,7 @@ fn ways(file: &Path) -> Result<Vec<Row>> {
     ])
 }
 
-/// The p50 and p90 behind this word, in the unit that they are printed in.
+/// Parses the p50 and p90 on the line that begins with `what`, in the unit in which they are printed.
 fn figures(text: &str, what: &str) -> Result<(f64, f64)> {
     let line = text.lines().find(|line| line.starts_with(what));
     let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();

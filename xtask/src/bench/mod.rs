@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: what SPECIFICATION.md promises, measured beside the tools of the field.
+//! `cargo xtask bench`: measures the promises of SPECIFICATION.md against the tools of the field.
 //!
-//! Installs nothing. A tool that is not here makes its row say so. Tare and the other tool run in turn,
-//! A B B A …, and the ratio is taken pair by pair, so that a machine that drifts does not decide.
+//! Installs nothing; the row of a missing tool says that it is not installed. Tare and the other tool run
+//! interleaved, A B B A …, and the ratio is taken pair by pair, so that drift of the machine does not decide.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ struct Row {
 /// Measures everything and prints one table.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     ensure!(arguments.is_empty(), "`bench` takes no arguments");
-    let file = dist::own_agent(&dist::Place::own())?;
+    let file = dist::own_agent(&dist::BuildPaths::own())?;
     let folder = work_folder("bench")?;
     let mut rows = Vec::new();
     step("agent: size, memory, start, dispatch");

@@ -1,4 +1,4 @@
-//! Tare's probes beside the tools of the field: the same parameters, in turn, as ratios.
+//! Compares Tare's probes with the tools of the field: same parameters, interleaved runs, ratios.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::provision::packages::has;
 use crate::shell::{cargo, program};
 use crate::workspace::root;
 
-/// Timed work of one run, on both sides.
+/// Measured time of one run, on both sides.
 const RUN_S: u64 = 1;
 
-/// Every comparison.
+/// Makes every comparison.
 pub(super) fn rows(file: &Path, folder: &Path) -> Result<Vec<Row>> {
     let mut agent = Agent::start(file, folder)?;
     Ok(vec![
@@ -32,7 +32,7 @@ pub(super) fn rows(file: &Path, folder: &Path) -> Result<Vec<Row>> {
     ])
 }
 
-/// Runs both sides in turn, A B B A, and compares the rates pair by pair.
+/// Runs both sides interleaved, A B B A, and compares the rates pair by pair.
 fn compare(
     promise: &'static str,
     unit: (&str, f64),
@@ -42,7 +42,7 @@ fn compare(
     compare_from(("≥ 1", 1.0), promise, unit, ours, theirs)
 }
 
-/// The same with a bound of its own.
+/// Like `compare`, with another bound.
 fn compare_from(
     (bound, least): (&'static str, f64),
     promise: &'static str,
@@ -79,7 +79,7 @@ fn compare_from(
         typical(&their_rates),
         unit.0
     );
-    // Kept unless the whole interval lies below the bound.
+    // The promise counts as broken only if the whole interval is below the bound.
     Ok(Row {
         promise,
         bound,
@@ -97,7 +97,7 @@ fn absent(promise: &'static str, tool: &str) -> Row {
     }
 }
 
-/// The metric's best value of one trial.
+/// Returns the metric's best value in one trial.
 fn best(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<f64> {
     values(agent, probe, args, metric)?
         .into_iter()
@@ -110,7 +110,7 @@ fn typical(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Resul
     Ok(values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Operations a second, of the median time of one.
+/// Returns operations per second, from the median time of one operation.
 fn pace(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<f64> {
     let times_ns = values(agent, probe, args, metric)?;
     Ok(1e9 / median(&times_ns).context("no value")?)
@@ -191,7 +191,7 @@ fn random_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
         return Ok(absent(PROMISE, "fio"));
     }
     let args = Params::new();
-    // The first run makes the files; it is not counted.
+    // The first run creates the files and does not count.
     typical(agent, "disk-random", &args, "disk.random-read-qd32.rate")?;
     fio(
         folder,
@@ -226,7 +226,7 @@ fn sequential_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
     )
 }
 
-/// A server of a tool's own on loopback, ended when dropped.
+/// Another tool's server on loopback, killed on drop.
 struct Server(Child);
 
 impl Server {
@@ -293,7 +293,7 @@ fn tcp_stream(agent: &mut Agent) -> Result<Row> {
     )
 }
 
-/// The median of both: the mean of a round trip is that of its few worst.
+/// Compares medians: the mean of round trips depends on a few slow ones.
 fn tcp_round_trip(agent: &mut Agent) -> Result<Row> {
     const PROMISE: &str =
         "TCP round trips of 14 bytes over loopback, against sockperf's ping-pong (medians)";
@@ -323,7 +323,7 @@ fn tcp_round_trip(agent: &mut Agent) -> Result<Row> {
     )
 }
 
-/// Requests to nginx over loopback, for which `wrk` has one thread too.
+/// Requests to nginx over loopback; `wrk` also has one thread.
 fn http(folder: &Path, connections: &str) -> Result<Row> {
     let promise = match connections {
         "1" => "requests to nginx over one connection, against `wrk -t1`",
@@ -376,7 +376,7 @@ fn http(folder: &Path, connections: &str) -> Result<Row> {
     )
 }
 
-/// Prints the median time of an inverse in seconds, and fails where numpy calls something else than OpenBLAS.
+/// Prints the median time of an inverse in seconds, and fails if numpy does not use OpenBLAS.
 const INVERSE: &str = "
 import sys, time, numpy
 a = numpy.random.default_rng(1).standard_normal((512, 512))

@@ -1,8 +1,8 @@
-//! Reports of long runs: `tare show` over a store of a million trials, and the page of one with two hundred cells.
+//! Measures reports of long runs: `tare show` over a store of a million trials, and the page of a run with 200 cells.
 //!
-//! The stores are short real runs over again with noise of their own (`examples/many_trials.rs`). A browser, where there
-//! is one, opens the page without a window: from the begin of the navigation until everything has its place.
-//! What it cannot see: a store that is not in the page cache; what painting takes.
+//! The stores repeat short real runs with added noise (`examples/many_trials.rs`). If there is a browser, it opens
+//! the page headless; the time is from the start of the navigation to the end of layout.
+//! Limits: the store is in the page cache; painting is not included.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,7 +21,7 @@ const BOUND: (f64, f64) = (5.0, 512.0);
 const TRIALS_OF_PAGE: u32 = 100_000;
 /// Seconds to make the page and to open it, and its largest size, MB.
 const PAGE_BOUND: (f64, f64, f64) = (3.0, 2.0, 3.0);
-/// Fifty sizes in four arms: two hundred cells.
+/// Fifty sizes in four arms: 200 cells.
 const WIDE_STUDY: &str = r#"id = "wide"
 design = { trial = "5ms", blocks_min = 6, blocks_max = 6 }
 arm = [
@@ -36,7 +36,7 @@ id = "read-files"
 [workload.sweep]
 kib = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50]
 "#;
-/// How often the browser opens the page; the middle one counts.
+/// How often the browser opens the page; the median counts.
 const OPENED: usize = 5;
 
 pub(super) fn rows(folder: &Path) -> Result<Vec<Row>> {
@@ -100,7 +100,7 @@ fn page(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A home whose store has a short run over again, until it has so many trials.
+/// Creates a home whose store repeats a short run until it has `trials` trials.
 fn stored(tare: &Path, home: &Path, run: &[&str], trials: u32) -> Result<PathBuf> {
     std::fs::create_dir_all(home)?;
     let (short, long) = (home.join("short.sqlite"), home.join("store.sqlite"));
@@ -116,7 +116,7 @@ fn stored(tare: &Path, home: &Path, run: &[&str], trials: u32) -> Result<PathBuf
     Ok(home.to_owned())
 }
 
-/// How long a command of `tare` took, seconds, and the most memory that it had, MiB.
+/// Returns the time of a `tare` command, seconds, and its peak memory, MiB.
 fn report(tare: &Path, home: &Path, command: &[&str]) -> Result<(f64, f64)> {
     let begin = Instant::now();
     let mut child = Command::new(tare)
@@ -125,7 +125,7 @@ fn report(tare: &Path, home: &Path, command: &[&str]) -> Result<(f64, f64)> {
         .stdout(Stdio::null())
         .spawn()
         .context("cannot run `tare`")?;
-    // The kernel keeps the peak only as long as the process lives.
+    // The kernel keeps the peak only while the process lives.
     let status = format!("/proc/{}/status", child.id());
     let mut peak_kib = 0.0;
     let ended = loop {
@@ -142,7 +142,7 @@ fn report(tare: &Path, home: &Path, command: &[&str]) -> Result<(f64, f64)> {
     Ok((begin.elapsed().as_secs_f64(), peak_kib / 1024.0))
 }
 
-/// Seconds until a browser has laid the page out, its own script done; `None` where there is no browser.
+/// Returns the seconds until a browser has laid out the page and run its script; `None` if there is no browser.
 fn opened(page: &Path) -> Result<Option<f64>> {
     const MEASURING: &str =
         "<script>document.body.offsetHeight; document.title = performance.now()</script></body>";

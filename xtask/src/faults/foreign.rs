@@ -1,4 +1,4 @@
-//! Things of others that look like Tare's: what a cleaning must not touch.
+//! Foreign objects that look like Tare's, which a cleanup must not touch.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -32,7 +32,7 @@ impl Foreign {
         Ok(foreign)
     }
 
-    /// A file in a folder among those of runs.
+    /// Creates a file in a folder next to those of runs.
     pub(super) fn file(home: &Path) -> Result<PathBuf> {
         let folder = home.join("runs").join(FOREIGN);
         std::fs::create_dir_all(&folder)?;
@@ -41,7 +41,7 @@ impl Foreign {
         Ok(file)
     }
 
-    /// What is not there any more.
+    /// Returns the objects that no longer exist.
     pub(super) fn missing(&self, file: &Path) -> Vec<String> {
         let mut missing = Vec::new();
         if !file.exists() {
@@ -74,7 +74,7 @@ fn docker(arguments: &[&str]) -> std::io::Result<Output> {
     Command::new("docker").args(arguments).output()
 }
 
-/// A container of another run, never started, from an empty image.
+/// Creates a container of another run from an empty image, without starting it.
 fn made(name: &str) -> Result<String> {
     let label = format!("tare.run={FOREIGN}");
     let import = format!("tar -c --files-from /dev/null | docker import - {name}:latest");

@@ -1,4 +1,4 @@
-//! Where runs are killed: the command of each case, and what has to be there for it.
+//! The cases in which runs are killed: the command of each, and its requirements.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::account::{self, Account};
 use super::server::{Plan, Server, names};
 
-/// A study's name in the folder that Tare is started in.
+/// File name of a study in Tare's working directory.
 pub(super) const STUDY: &str = "study.toml";
 
 /// A kind of run that is killed.
 pub(super) struct Case {
     pub(super) name: &'static str,
-    /// The environment that it needs, as `tare doctor` calls it.
+    /// The environment that it needs, as `tare doctor` names it.
     environment: &'static str,
     /// The latest moment of a kill: some seconds after the first trial.
     pub(super) latest: Duration,
@@ -27,7 +27,7 @@ const fn case(name: &'static str, environment: &'static str, seconds: u64) -> Ca
     }
 }
 
-/// Those that take longest first.
+/// The cases, slowest first.
 pub(super) const CASES: &[Case] = &tare_model::rows! {
     case("vm", "vm", 16),
     case("podman", "podman", 7),
@@ -45,31 +45,31 @@ pub(super) fn case_names() -> String {
     names.join(", ")
 }
 
-/// Three nodes on a network of their own, as small as the benchmark can be.
+/// Three nodes on a separate network, with the benchmark as small as possible.
 const NODES: &str = "id = \"nodes\"\nbaseline = \"host\"\n[design]\nblocks_min = 400\nblocks_max = 400\n\
     [[arm]]\nid = \"host\"\n[[arm]]\nid = \"container\"\n[[workload]]\nid = \"hpcc\"\n\
     [workload.params]\nnodes = 3\ncores = 1\nmemory = 8\nblock = 32\nscale = 15\n";
 
-/// A command of some milliseconds.
+/// A command that takes some milliseconds.
 const WORK: &str = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
 
 /// A case that can run here.
-pub(super) struct Place {
+pub(super) struct PreparedCase {
     pub(super) line: Vec<String>,
     pub(super) study: Option<&'static str>,
     account: Option<Account>,
     server: Option<Server>,
 }
 
-/// Starts what a case needs; an error is why it cannot run here.
-pub(super) fn prepared(case: &Case, doctor: &Value) -> Result<Place, String> {
-    let mut place = Place {
+/// Starts what a case needs; the error says why the case cannot run here.
+pub(super) fn prepared(case: &Case, doctor: &Value) -> Result<PreparedCase, String> {
+    let mut place = PreparedCase {
         line: Vec::new(),
         study: None,
         account: None,
         server: None,
     };
-    // The server and the user are made for it, whatever works without them.
+    // The case creates its server or user, whether or not they work otherwise.
     if !["ssh", "podman"].contains(&case.name) {
         is_ready(doctor, case.environment)?;
     }
@@ -116,8 +116,8 @@ fn is_ready(doctor: &Value, environment: &str) -> Result<(), String> {
     }
 }
 
-impl Place {
-    /// What a run left where this machine's own traces do not show it.
+impl PreparedCase {
+    /// Returns leftovers of a run that this machine's own traces do not show.
     pub(super) fn left(&self, run: &str) -> Vec<String> {
         let remote = self.server.iter().flat_map(|server| {
             let names = names(&server.remote()).into_iter();

@@ -1,8 +1,8 @@
-//! Whether the answer about a plant is right.
+//! Judges the answer about a plant.
 
 use super::Plant;
 
-/// What came of one.
+/// The result of one plant.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) is_right: bool,
@@ -18,14 +18,14 @@ impl Verdict {
     }
 }
 
-/// Whether the answer is the right one.
+/// Judges whether the answer is right.
 pub(super) fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or("–").to_owned();
     let outcome = text(&dossier["why"]["outcome"]);
     let first = &dossier["findings"][0];
     let (cause, status) = (text(&first["cause"]), text(&first["status"]));
     let confirmed = dossier["findings"].as_array().is_some_and(|findings| {
-        // That an environment takes time to make is true of every one, and no fault of the program's.
+        // Every environment takes time to create; that is not a false accusation.
         findings.iter().any(|finding| {
             finding["status"] == "confirmed" && !text(&finding["cause"]).starts_with("startup.")
         })
@@ -53,7 +53,7 @@ pub(super) fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
     }
 }
 
-/// Seconds of a budget such as `75s` or `2m`.
+/// Parses a budget such as `75s` or `2m` into seconds.
 pub(super) fn seconds_of(budget: &str) -> Option<f64> {
     let (number, unit) = budget.split_at(budget.len().checked_sub(1)?);
     let number: f64 = number.parse().ok()?;
@@ -64,8 +64,8 @@ pub(super) fn seconds_of(budget: &str) -> Option<f64> {
     }
 }
 
-/// What an answer must not do, whatever was planted: name a cause in its first two lines that was not tested, or stay
-/// undecided with a third of its time left. `used` is the part of the budget that it took.
+/// Returns what is wrong in any answer, whatever was planted: an untested cause in its first two lines, or undecided
+/// with a third of its time left. `used` is the fraction of the budget that it took.
 pub(super) fn careless(dossier: &serde_json::Value, used: f64) -> Vec<String> {
     let why = &dossier["why"];
     let head = [&why["answer"], &why["lines"][0]["text"]];
@@ -89,7 +89,7 @@ pub(super) fn careless(dossier: &serde_json::Value, used: f64) -> Vec<String> {
     wrong
 }
 
-/// Differences of a container of the user's own that are confirmed beside the one that is wrong with it.
+/// Returns the confirmed differences of a user container other than the planted one.
 fn wrongly_confirmed(wanted: &str, dossier: &serde_json::Value) -> Vec<String> {
     let findings = dossier["findings"].as_array();
     let causes = findings
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_wanted_cause_in_the_first_place_and_confirmed_is_right() {
+    fn only_expected_cause_first_and_confirmed_is_right() {
         let plant = |cause: Option<&str>| Plant {
             what: "x".into(),
             cause: cause.map(str::to_owned),
@@ -161,7 +161,7 @@ mod tests {
         assert!(!judged(&clean, &dossier("none", "cpu.quota", "confirmed")).is_right);
     }
     #[test]
-    fn untested_cause_in_the_head_and_unused_time_are_careless() {
+    fn untested_cause_in_head_or_unused_time_is_careless() {
         let dossier = |answer: &str, line: &str, reason: &str| {
             serde_json::json!({
                 "why": {"outcome": "cost", "reason": reason, "answer": answer, "lines": [{"text": line}]},

@@ -1,4 +1,4 @@
-//! A file of axe-core, which looks for what keeps people from reading a page: from npm's index, for the tests in a browser.
+//! Provides axe-core, which checks a page's accessibility: from npm's index, for the tests in a browser.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,16 @@ use super::ensured;
 use crate::shell::{program, step};
 use crate::workspace::target_folder;
 
-/// The variable that tells the tests of it; a newcomer may set it to a file of his own.
+/// The variable with the file's path for the tests; may be set beforehand to another file.
 pub(crate) const VARIABLE: &str = "TARE_AXE";
 
-/// What is taken: the version whose findings the pages have none of.
+/// The installed version; the pages have none of its findings.
 const RELEASE: &str = "4.14.1";
 
 /// SHA-256 of that release's archive.
 const DIGEST: &str = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745";
 
-/// The file that is named, else one in the target folder; `None`, and the reason told, where it cannot be had.
+/// Returns the named file, else one in the target folder; `None`, with the reason printed, if it is not available.
 pub(crate) fn ensure() -> Option<PathBuf> {
     let folder = target_folder().join("axe");
     let bring = || {

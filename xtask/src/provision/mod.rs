@@ -1,4 +1,4 @@
-//! What the tests need, made available on a fresh Debian or Ubuntu machine.
+//! Installs what the tests need on a fresh Debian or Ubuntu machine.
 
 pub(crate) mod axe;
 pub(crate) mod packages;
@@ -11,8 +11,7 @@ pub(crate) use tare_testkit::docker;
 
 use crate::shell::step;
 
-/// What the variable names, else `file`, which is brought there where it is not; `None`, and the reason told, where it
-/// cannot be had.
+/// Returns the path in `variable`, else `file`, fetched if missing; `None`, with the reason printed, if that fails.
 pub(crate) fn ensured(
     variable: &str,
     file: PathBuf,

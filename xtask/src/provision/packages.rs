@@ -1,13 +1,13 @@
-//! Packages of the distribution and targets of Rust.
+//! Installs packages of the distribution and targets of Rust.
 
 use anyhow::{Result, bail};
 
 use crate::dist;
 use crate::shell::{program, step};
 
-/// Programs that the tests run, each with the Debian package that brings it.
+/// Programs that the tests run, each with the Debian package that contains it.
 const NEEDED: &[(&str, &str)] = &[
-    // No programs, but files that one of them needs; an absolute path is found as it is.
+    // Not programs, but files that a program needs; an absolute path is checked as is.
     (
         "/usr/lib/python3/dist-packages/numpy/__init__.py",
         "python3-numpy",
@@ -22,7 +22,7 @@ const NEEDED: &[(&str, &str)] = &[
         "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
         "fonts-dejavu-core",
     ),
-    // What a paper's tables need beside it.
+    // Also needed by a paper's tables.
     (
         "/usr/share/texlive/texmf-dist/tex/latex/booktabs/booktabs.sty",
         "texlive-latex-recommended",
@@ -72,10 +72,10 @@ const NEEDED: &[(&str, &str)] = &[
     ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
 ];
 
-/// The kernel that virtual machines boot; a container image brings none.
+/// The kernel that virtual machines boot; a container image has none.
 const KERNEL: &str = "linux-image-cloud-amd64";
 
-/// Whether there is a kernel that can be read.
+/// Whether there is a readable kernel.
 fn has_kernel() -> bool {
     let entries = std::fs::read_dir("/boot").into_iter().flatten().flatten();
     entries
@@ -120,7 +120,7 @@ pub(crate) fn ensure() -> Result<()> {
         "x86_64-pc-windows-gnu",
         "aarch64-pc-windows-gnullvm",
     ] {
-        // Where one cannot be had, what needs it says so itself.
+        // What needs an unavailable target reports it.
         let _ = dist::is_installed(triple) || dist::add(triple);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Interpreters that find libraries which hardly any distribution packages: each in a virtual environment of its own.
+//! Provides Python libraries that few distributions package, each set in a virtual environment.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use super::ensured;
 use crate::shell::{program, step};
 use crate::workspace::target_folder;
 
-/// Libraries that are wanted together.
+/// Libraries that are installed together.
 pub(crate) struct Libraries {
-    /// The folder's name, and what is told where they cannot be had.
+    /// The folder's name, also printed if they are not available.
     name: &'static str,
-    /// The variable that tells the tests of the interpreter; a newcomer may set it to one of his own.
+    /// The variable with the interpreter's path for the tests; may be set beforehand to another one.
     pub(crate) variable: &'static str,
-    /// What is installed: the versions that the tests know.
+    /// The installed versions, which the tests know.
     releases: &'static [&'static str],
-    /// What tests that miss one of them say that they need.
+    /// The needs that tests name when a library is missing.
     pub(crate) needs: &'static [&'static str],
-    /// What imports them.
+    /// The import statement.
     import: &'static str,
 }
 
-/// Times commands as another tool does.
+/// Times commands, as a peer of Tare.
 pub(crate) const PYPERF: Libraries = Libraries {
     name: "pyperf",
     variable: "TARE_PYPERF",
@@ -31,7 +31,7 @@ pub(crate) const PYPERF: Libraries = Libraries {
     import: "import pyperf",
 };
 
-/// Read the tables that reports write; pandas reads files of columns by the third.
+/// Read the tables that reports write; pandas needs the third for columnar files.
 pub(crate) const TABLES: Libraries = Libraries {
     name: "pandas",
     variable: "TARE_PANDAS",
@@ -41,8 +41,8 @@ pub(crate) const TABLES: Libraries = Libraries {
 };
 
 impl Libraries {
-    /// The interpreter that is named, else one in the target folder; `None`, and the reason told, where they cannot be
-    /// had.
+    /// Returns the named interpreter, else one in the target folder; `None`, with the reason printed, if the
+    /// libraries are not available.
     pub(crate) fn ensure(&self) -> Option<PathBuf> {
         let folder = target_folder().join(self.name);
         let python = folder.join("bin/python3");

@@ -1,25 +1,25 @@
-//! The numbers of a publication that no study carries: whether each is one that nobody would look for here.
+//! Checks that the numbers of a publication that no study carries are known to be irrelevant.
 //!
-//! `uncarried.txt` lists, by file and reason, what such lines have in common: addresses, headings, settings of a tool. A
-//! number counts as carried where it lies within the characters of a `printed`, and as set aside where its line holds
-//! one of these. Digits that belong to a word, such as those of `node01`, are no number.
-//! What it cannot see: numbers in words, and whether a number that is carried twice should be.
+//! `uncarried.txt` lists, by file and reason, text fragments of such lines: addresses, headings, settings of a tool.
+//! A number counts as carried if it is within the characters of a `printed`, and as set aside if its line contains
+//! one of these fragments. Digits that belong to a word, such as those of `node01`, are no number.
+//! Limits: ignores numbers in words, and does not judge whether a number that is carried twice should be.
 
 use std::ops::Range;
 
-/// Groups of a file's lines: `= FILE: reason`, then what a line holds, one a line.
+/// Groups of a file's lines: `= FILE: reason`, then fragments, one a line.
 const ASIDE: &str = include_str!("uncarried.txt");
 
-/// What of a publication's numbers is carried.
+/// Counts of a publication's numbers.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
+pub(super) struct CarriedNumbers {
     pub(super) carried: usize,
     pub(super) aside: usize,
-    /// Neither, each with its line.
+    /// Neither carried nor set aside, each with its line.
     pub(super) left: Vec<String>,
 }
 
-impl Rest {
+impl CarriedNumbers {
     pub(super) fn add(&mut self, other: Self) {
         self.carried += other.carried;
         self.aside += other.aside;
@@ -37,14 +37,14 @@ impl Rest {
     }
 }
 
-/// Looks at every number of a publication's text, of which these ranges are carried.
-pub(super) fn of(file: &str, text: &str, carried: &[Range<usize>]) -> Rest {
+/// Classifies every number of a publication's text, of which these ranges are carried.
+pub(super) fn of(file: &str, text: &str, carried: &[Range<usize>]) -> CarriedNumbers {
     let fragments = fragments(file);
     let mut is_carried = vec![false; text.len()];
     for range in carried {
         is_carried[range.clone()].fill(true);
     }
-    let mut rest = Rest::default();
+    let mut rest = CarriedNumbers::default();
     let mut begin = 0;
     for (number, line) in text.split('\n').enumerate() {
         let is_aside = fragments.iter().any(|fragment| line.contains(fragment));
@@ -67,7 +67,7 @@ pub(super) fn of(file: &str, text: &str, carried: &[Range<usize>]) -> Rest {
     rest
 }
 
-/// What the lines of a file hold that are set aside.
+/// Returns the fragments that set a line of this file aside.
 fn fragments(file: &str) -> Vec<&'static str> {
     let mut is_of_file = false;
     let mut found = Vec::new();
@@ -81,7 +81,7 @@ fn fragments(file: &str) -> Vec<&'static str> {
     found
 }
 
-/// The numbers of a line: digits with points and commas between them, and no letter before.
+/// Returns the numbers of a line: digits with points and commas between them, and no letter before.
 fn numbers(line: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut letters = line.char_indices().peekable();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_carried_or_set_aside_or_left_with_its_line() {
+    fn number_is_carried_set_aside_or_left_with_line() {
         let text = "it took 7,25 s\nScopus ASCC: 1701.\nand 9 s";
         let rest = of("000.txt", text, std::slice::from_ref(&(8..12)));
         assert_eq!((rest.carried, rest.aside), (1, 1));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_is_listed_by_file_and_reason() {
+    fn set_aside_lines_are_listed_by_file_and_reason() {
         let mut groups = 0;
         for line in ASIDE.lines() {
             if let Some(group) = line.strip_prefix("= ") {

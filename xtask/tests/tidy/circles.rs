@@ -1,8 +1,8 @@
-//! No circle of files: what two files need of each other lies below both.
+//! Checks that files do not depend on each other in a circle: what two files both need belongs below both.
 //!
-//! Read as text: what a file names by `use` or by a path that begins with `crate`, `super` or a module of its own. A
-//! file and the folder that it stands in are one family: `mod.rs` names its files, and they name what it holds.
-//! What it cannot see: methods that a type gets in another file than its own.
+//! Works on text: the names in a file's `use` items, and in paths that begin with `crate`, `super` or one of its
+//! modules. A file and its folder are one family: `mod.rs` names its files, and they name its items.
+//! Limits: does not see methods that a type gets in another file than its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,7 +27,7 @@ fn module(file: &Path) -> Module {
     names
 }
 
-/// The file that a path written in `from` leads to, as far as its words are files.
+/// Returns the file that a path written in `from` refers to, as far as its words are files.
 fn resolved(files: &BTreeMap<Module, String>, from: &Module, path: &[&str]) -> Option<Module> {
     let mut at = from.clone();
     for (place, word) in path.iter().enumerate() {
@@ -53,7 +53,7 @@ fn resolved(files: &BTreeMap<Module, String>, from: &Module, path: &[&str]) -> O
     (at != *from && files.contains_key(&at)).then_some(at)
 }
 
-/// The paths of a `use`: `a::{b, c::d}` is `a::b` and `a::c::d`.
+/// Collects the paths of a `use`: `a::{b, c::d}` is `a::b` and `a::c::d`.
 fn paths<'a>(tree: &'a str, before: &[&'a str], found: &mut Vec<Vec<&'a str>>) {
     let (mut depth, mut begun) = (0, 0);
     let mut parts = Vec::new();
@@ -85,7 +85,7 @@ fn paths<'a>(tree: &'a str, before: &[&'a str], found: &mut Vec<Vec<&'a str>>) {
     }
 }
 
-/// The paths that a text names.
+/// Returns the paths in a text.
 fn named(text: &str) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -116,7 +116,7 @@ fn named(text: &str) -> Vec<Vec<&str>> {
     found
 }
 
-/// Which files each file names, without those of its own family.
+/// Returns which files each file names, without those of its own family.
 fn arrows(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     let files: BTreeMap<Module, String> = rust_files(source)
         .into_iter()
@@ -140,7 +140,7 @@ fn arrows(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     arrows
 }
 
-/// All that can be reached from a file.
+/// Returns all files that can be reached from a file.
 fn reached(arrows: &BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSet<Module> {
     let mut reached = BTreeSet::new();
     let mut left: Vec<&Module> = arrows[from].iter().collect();

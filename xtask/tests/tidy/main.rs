@@ -1,6 +1,6 @@
-//! The conventions that no compiler checks: who may import whom, file headers, file sizes, words.
+//! Checks the conventions that no compiler checks: who may import whom, file headers, file sizes, words.
 //!
-//! Read as text on purpose: a convention that needs a parser is too fine to be remembered.
+//! Works on text on purpose: a convention that needs a parser is too subtle to be remembered.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -41,11 +41,12 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The lines of a file that are neither comments nor part of its tests, with their numbers from 1. What is behind
-/// `#[cfg(test)]` ends in the line where it begins if that ends in `;`, else with a bracket as far to the left.
+/// Returns the lines of a file that are neither comments nor part of its tests, with their numbers from 1. An item
+/// after `#[cfg(test)]` ends on its first line if that ends in `;`, otherwise at a closing bracket of the same
+/// indentation.
 fn product_lines(text: &str) -> Vec<(usize, &str)> {
     let mut lines = Vec::new();
-    // How far to the left, and whether what is meant has begun.
+    // The indentation, and whether the item has begun.
     let mut test = None;
     for (number, line) in (1..).zip(text.lines()) {
         let code = line.trim_start();
@@ -67,7 +68,7 @@ fn product_lines(text: &str) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn only_what_is_behind_the_mark_is_a_test() {
+fn only_code_behind_cfg_test_is_test_code() {
     let text = "mod a;\n#[cfg(test)]\npub(crate) mod composed;\nfn b() {}\n// no\n#[cfg(test)]\nmod tests {\nconst C: &str = \"\\\n\";\n    fn c() {}\n}\nfn d() {}\n";
     let kept: Vec<usize> = product_lines(text)
         .into_iter()
@@ -83,7 +84,7 @@ fn all_rust_files() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The files of the host's crates, each with its source folder.
+/// Returns the files of the host's crates, each with its source folder.
 fn host_files() -> Vec<(PathBuf, PathBuf)> {
     let sources = ["tare", "tare-env", "tare-report", "tare-core"]
         .map(|name| root().join("crates").join(name).join("src"));
@@ -94,7 +95,7 @@ fn host_files() -> Vec<(PathBuf, PathBuf)> {
     files.collect()
 }
 
-/// The parts of the host's library and what each may use of the others, as far as the borders of crates do not keep it.
+/// The modules of the host's library and which others each may use, as far as crate boundaries do not enforce it.
 fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("cx", &[] as &[&str]),
@@ -118,7 +119,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
 }
 
 #[test]
-fn no_part_of_the_library_imports_what_it_may_not() {
+fn library_parts_import_only_allowed_parts() {
     let allowed = allowed();
     let mut wrong = Vec::new();
     for (source, file) in host_files() {
@@ -134,7 +135,7 @@ fn no_part_of_the_library_imports_what_it_may_not() {
         let Some(may_use) = allowed.get(part) else {
             continue;
         };
-        // Tests may reach further: they put parts together.
+        // Tests may use more: they combine modules.
         if file.ends_with("tests.rs") {
             continue;
         }
@@ -156,7 +157,7 @@ fn no_part_of_the_library_imports_what_it_may_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the pure half may not name, in its product code.
+/// Names that the pure half must not contain in its product code.
 const OUTSIDE: [&str; 12] = [
     "std::fs",
     "std::process",
@@ -173,7 +174,7 @@ const OUTSIDE: [&str; 12] = [
 ];
 
 #[test]
-fn core_and_reports_touch_nothing_outside() {
+fn core_and_report_do_no_io() {
     let sources =
         ["tare-core", "tare-report"].map(|name| root().join("crates").join(name).join("src"));
     let mut wrong = Vec::new();
@@ -192,7 +193,7 @@ fn core_and_reports_touch_nothing_outside() {
 }
 
 #[test]
-fn core_and_reports_depend_on_no_runtime_socket_or_store() {
+fn core_and_report_depend_on_no_runtime_or_store() {
     let tree = std::process::Command::new(env!("CARGO"))
         // It depends on the other.
         .args(["tree", "--package", "tare-report", "--edges", "normal"])
@@ -219,11 +220,11 @@ fn core_and_reports_depend_on_no_runtime_socket_or_store() {
     }
 }
 
-/// Words outside of the drivers' own files that are spelled like a driver and mean something else. What differs
-/// between drivers is said by the driver: as a mechanism, a setting, a fact or an answer of the trait's.
+/// Words outside the drivers' own files that equal a driver's name but mean something else. Differences between
+/// drivers are reported by the driver: as a mechanism, a setting, a fact or an answer of the trait.
 const SPELLED_LIKE_DRIVERS: &[(&str, &str)] = &[
-    // A setting that people write who mean a container of their own.
-    ("why/asked.rs", "container"),
+    // A setting that users write when they mean their own container.
+    ("why/in_environment.rs", "container"),
     // The program.
     ("workload/hpcc.rs", "ssh"),
 ];
@@ -266,7 +267,7 @@ fn no_file_but_the_drivers_own_names_a_driver() {
 }
 
 #[test]
-fn every_package_depends_only_on_what_its_border_allows() {
+fn every_package_has_only_allowed_dependencies() {
     let may_use: [(&str, &[&str]); 9] = [
         ("crates/tare-model", &[]),
         ("crates/tare-stats", &["tare-model"]),
@@ -312,7 +313,7 @@ fn every_package_depends_only_on_what_its_border_allows() {
 }
 
 #[test]
-fn the_statistics_know_no_time_no_unit_and_no_hidden_randomness() {
+fn stats_crate_uses_no_time_unit_or_hidden_randomness() {
     for file in rust_files(&root().join("crates/tare-stats/src")) {
         let text = std::fs::read_to_string(&file).unwrap();
         for word in [
@@ -329,7 +330,7 @@ fn the_statistics_know_no_time_no_unit_and_no_hidden_randomness() {
 }
 
 #[test]
-fn every_file_says_at_its_top_what_it_is() {
+fn every_rust_file_starts_with_doc_comment() {
     for file in all_rust_files() {
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(
@@ -365,7 +366,7 @@ fn a_safety_note_names_a_reason() {
 
 #[test]
 fn one_meaning_has_one_word() {
-    // In two parts, so that this file is looked at like any other.
+    // In two parts, so that this file is checked like any other.
     let banned = [
         concat!("back", "end"),
         concat!("test", " run"),
@@ -374,7 +375,7 @@ fn one_meaning_has_one_word() {
     ];
     for file in all_rust_files() {
         for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
-            // An option of another program's has the name that it has.
+            // An option of another program keeps its name.
             let line = line.replace(concat!("memory-back", "end"), "");
             for word in banned {
                 assert!(

@@ -1,8 +1,8 @@
-//! Names of facts and counters: spelled in one place, written by somebody, read by somebody.
+//! Checks the names of facts and counters: each is spelled in one place, written somewhere and read somewhere.
 //!
-//! Read as text, by the constants that stand for them. A name counts as written where its constant, or that of a
-//! family that it belongs to, stands in a file of its writers, and as read where it stands in another one. What a
-//! cause lists as its needs is told to people and is no reading.
+//! Works on text, with the constants of the names. A name counts as written if its constant, or that of a family that
+//! it belongs to, occurs in a file of its writers, and as read if it occurs in another one. The needs of a cause are
+//! shown to users and do not count as reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use tare_model::names::{Name, Use, Writer};
 
 use super::{product_lines, root, rust_files};
 
-/// Where the tables themselves stand.
+/// The files of the tables themselves.
 const TABLES: [&str; 3] = [
     "tare-model/src/fact.rs",
     "tare-model/src/counter.rs",
     "tare-model/src/names.rs",
 ];
 
-/// A table under the name of its module, with files that say its words and mean others.
+/// A table under the name of its module, with files that use its words for something else.
 struct Table {
     module: &'static str,
     rows: &'static [Name],
@@ -31,7 +31,7 @@ const TABLES_OF_NAMES: [Table; 2] = [
         module: "fact",
         rows: FACTS,
         spares: &[
-            // What differs between a container of the user's and one of the engine's own has names like facts.
+            // The differences between a user container and an engine's own have names like facts.
             ("tare-env/src/env/own.rs", &["engine."]),
             ("tare-core/src/driver/own.rs", &["engine."]),
             ("tare-env/src/env/docker/own/", &["engine."]),
@@ -50,12 +50,12 @@ const TABLES_OF_NAMES: [Table; 2] = [
     },
 ];
 
-/// Words that mean other things elsewhere: they are no name where they stand alone.
+/// Words with other meanings elsewhere: alone they do not count as names.
 const COMMON: &[&str] = &[
     "libc", "machine", "os", "pid", "slices", "threads", "uid", "units", "wall_ns",
 ];
 
-/// Text of every product file of the workspace's crates by its path below `crates`.
+/// Returns the text of every product file of the workspace's crates by its path below `crates`.
 fn product() -> BTreeMap<String, String> {
     let crates = root().join("crates");
     let mut product = BTreeMap::new();
@@ -76,7 +76,7 @@ fn product() -> BTreeMap<String, String> {
     product
 }
 
-/// The text without the lists of what causes need.
+/// Returns the text without the lists of what causes need.
 fn without_needs(text: &str) -> String {
     let mut parts = text.split("needs: &[");
     let mut left = parts.next().unwrap_or_default().to_owned();
@@ -86,7 +86,7 @@ fn without_needs(text: &str) -> String {
     left
 }
 
-/// The constants of this module that a text uses.
+/// Returns the constants of this module that a text uses.
 fn used(text: &str, module: &str) -> BTreeSet<String> {
     let path = format!("{module}::");
     let behind = text.match_indices(&path).filter(|(at, _)| {
@@ -125,7 +125,7 @@ fn covers(family: &str, name: &str) -> bool {
 }
 
 #[test]
-fn every_name_is_written_and_read_as_its_row_says() {
+fn every_name_is_written_and_read_as_its_row_declares() {
     let product = product();
     let mut wrong = Vec::new();
     for table in &TABLES_OF_NAMES {
@@ -140,7 +140,7 @@ fn every_name_is_written_and_read_as_its_row_says() {
                 let mut families = families.iter();
                 families.any(|family| names.contains(family.constant))
             };
-            // Whoever writes or reads members of a family writes or reads of the family.
+            // Writing or reading members of a family counts for the family.
             let of_members = |names: &BTreeSet<String>| {
                 let mut members = table
                     .rows
@@ -182,7 +182,7 @@ fn every_name_is_written_and_read_as_its_row_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The texts in quotes of a line.
+/// Returns the quoted texts of a line.
 fn literals(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut begun, mut is_escaped) = (None, false);
@@ -203,7 +203,7 @@ fn literals(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn quotes_within_quotes_end_nothing() {
+fn quotes_within_quotes_do_not_end_literal() {
     assert_eq!(literals(r#"f("a.b", '"', "c \" d")"#), ["a.b", r#"c \" d"#]);
 }
 
@@ -229,7 +229,7 @@ fn no_name_is_spelled_anywhere_but_in_its_table() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The row that a literal spells, or whose family it begins like.
+/// Returns the row whose name the literal is, or with whose family it begins.
 fn named(table: &Table, path: &str, literal: &str) -> Option<&'static Name> {
     let is_spared = table.spares.iter().any(|(file, words)| {
         path.starts_with(file) && words.iter().any(|word| literal.starts_with(word))

@@ -1,16 +1,16 @@
-//! How long files and functions may be, and which are longer for a reason.
+//! Checks the length of files and functions, with exceptions that have a reason.
 //!
-//! Lines of a function are those of its body that are neither empty nor comments; where it ends is told by how far to
-//! the left its last bracket stands.
+//! A function's length is the number of lines in its body that are neither empty nor comments. The function ends at
+//! the closing bracket with its indentation.
 
 use super::{all_rust_files, root};
 
-/// Lines of a file.
+/// Maximum lines of a file.
 const FILE: usize = 500;
-/// Lines of a function.
+/// Maximum lines of a function.
 const FUNCTION: usize = 80;
 
-/// Longer files, a line each: the file, the length that it may have, the reason. No other becomes one.
+/// Longer files, a line each: the file, its maximum length, the reason. No other file may be longer.
 const LONG_FILES: &str = "\
 crates/tare-agent/src/launch/sys.rs 550 system calls with their preconditions, side by side
 crates/tare-agent/src/meter.rs 600 one protocol of timing
@@ -42,7 +42,7 @@ crates/tare/tests/it/tools.rs 650 tests of one thing, with what they set up
 /// Longer functions, a line each: the file, the name, the reason.
 const LONG_FUNCTIONS: &str = "\
 crates/tare-core/src/analyze/together.rs joint one pass over the trials
-crates/tare/src/why/asked.rs ask one command, in the order of time
+crates/tare/src/why/in_environment.rs ask one command, in the order of time
 crates/tare-env/src/env/docker/settings.rs every_setting_is_read its steps share what they look at
 crates/tare-report/src/html/mod.rs body one picture, drawn from left to right
 crates/tare/src/run/alternate.rs alternate one turn of a clock, whose order is what matters
@@ -51,11 +51,11 @@ crates/tare/src/run/pair.rs serve_and_measure one turn of a clock, whose order i
 crates/tare/src/run/turns.rs turns one turn of a clock, whose order is what matters
 crates/tare/src/store/read.rs run_without_records one row after the other, as the table has them
 crates/tare-core/src/why/studies.rs round one round, in the order of time
-crates/tare/tests/it/oci/specs.rs the_specification_that_docker_used_runs_without_docker_and_without_one_mechanism one story, told in its order
+crates/tare/tests/it/oci/specs.rs docker_oci_spec_runs_without_docker_or_a_mechanism one story, told in its order
 xtask/src/test.rs all one command of development, in the order of time
 ";
 
-/// The rows of such a list: two words and the rest.
+/// Returns the rows of such a list: two words and the rest.
 fn rows(list: &'static str) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     list.lines().map(|line| {
         let (file, rest) = line.split_once(' ').unwrap();
@@ -65,7 +65,7 @@ fn rows(list: &'static str) -> impl Iterator<Item = (&'static str, &'static str,
     })
 }
 
-/// The functions of a file with the lines of their bodies.
+/// Returns the functions of a file with the number of lines in their bodies.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

@@ -1,10 +1,10 @@
-//! The words of texts for users: `xtask/words.toml` lists what to avoid, and nothing says it.
+//! Checks that user-facing texts contain none of the words that `xtask/words.toml` lists.
 
 use std::path::Path;
 
 use super::{product_lines, root, rust_files};
 
-/// What `words.toml` holds.
+/// The content of `words.toml`.
 struct Words {
     avoided: Vec<String>,
     allowed: Vec<String>,
@@ -28,7 +28,7 @@ fn words() -> Words {
     }
 }
 
-/// The avoided words in `text`, as whole words.
+/// Returns the avoided words in `text`, as whole words.
 fn found<'a>(text: &str, words: &'a Words) -> Vec<&'a str> {
     let mut text = text.to_lowercase();
     for allowed in &words.allowed {
@@ -48,7 +48,7 @@ fn found<'a>(text: &str, words: &'a Words) -> Vec<&'a str> {
     found
 }
 
-/// A document without its code and what it quotes.
+/// Returns a document without its code and quotations.
 fn prose(page: &str) -> String {
     let mut kept = String::new();
     let mut is_block = false;
@@ -76,7 +76,7 @@ fn prose(page: &str) -> String {
     kept
 }
 
-/// The string literals of the product in a file, one a line, without the names that they format.
+/// Returns the string literals of the product in a file, one a line, without the names that they format.
 fn literals(text: &str) -> String {
     let mut kept = String::new();
     for (_, line) in product_lines(text) {
@@ -117,7 +117,7 @@ fn documents() -> Vec<String> {
 }
 
 #[test]
-fn avoided_words_are_in_no_document_and_no_text_of_the_product() {
+fn avoided_words_are_absent_from_docs_and_product() {
     let words = words();
     let mut texts: Vec<(String, String)> = documents()
         .into_iter()

@@ -1,10 +1,9 @@
-//! What a handful of system calls answers here to arguments that can do nothing.
+//! Records what a handful of syscalls return for arguments that cannot do anything.
 //!
-//! A filter that denies or hides a call makes programs take a slower way without a word, so the answers are
-//! compared between arms: `EFAULT` or `EINVAL` means that the kernel looked at the arguments, `EPERM` and
-//! `ENOSYS` that somebody forbade or hid the call. They are made in a child process, because a filter may
-//! also kill whoever makes them.
-//! What it cannot see: rules that look at arguments that these calls do not use.
+//! A seccomp filter that denies or hides a syscall silently makes programs take a slower path, so the results are
+//! compared between arms: `EFAULT` or `EINVAL` means that the kernel checked the arguments, `EPERM` and `ENOSYS` that
+//! the syscall is denied or hidden. They run in a child process, because a filter may also kill the caller.
+//! Limits: misses rules about arguments that these calls do not use.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +13,7 @@ use tare_model::fact;
 
 use super::Collector;
 
-/// Calls with arguments that are refused before anything happens: null pointers, descriptor −1, no flags.
+/// Syscalls with arguments that are rejected before anything happens: null pointers, descriptor −1, no flags.
 const CALLS: &[(&str, libc::c_long, [i64; 6])] = &[
     ("cachestat", CACHESTAT, [-1, 0, 0, 0, 0, 0]),
     ("clone3", libc::SYS_clone3, [0; 6]),
@@ -34,10 +33,10 @@ const CALLS: &[(&str, libc::c_long, [i64; 6])] = &[
     ),
 ];
 
-/// The same number on every architecture, like all calls since Linux 5.
+/// The same number on every architecture, as for all syscalls since Linux 5.
 const CACHESTAT: libc::c_long = 451;
 
-/// Collects the answers.
+/// Collects the results.
 pub(super) fn collect(facts: &mut Collector) {
     match answers() {
         Ok(answers) => {
@@ -70,14 +69,14 @@ fn errno_name(errno: i32) -> String {
     .to_owned()
 }
 
-/// One byte a call, the error number or 0, up to the call that killed the child.
+/// Returns one byte per syscall, the error number or 0, up to the syscall that killed the child.
 fn answers() -> io::Result<Vec<u8>> {
     let mut ends = [0; 2];
     // SAFETY: `ends` is live and holds two descriptors, as the call wants.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call above succeeded: both descriptors are open and belong to nobody else.
+    // SAFETY: the call above succeeded: both descriptors are open and nothing else owns them.
     let (reader, writer) =
         unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     // SAFETY: the child makes only system calls, takes no lock, allocates nothing, and leaves by `_exit`.
@@ -108,7 +107,7 @@ fn answers() -> io::Result<Vec<u8>> {
     let mut answers = Vec::new();
     let read = File::from(reader).read_to_end(&mut answers);
     let mut status = 0;
-    // SAFETY: `child` is our own child that nobody else waits for, and `status` is live.
+    // SAFETY: `child` is our child, nothing else waits for it, and `status` is live.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_is_answered_and_none_succeeds() {
+    fn probed_calls_all_return_an_errno() {
         let answers = answers().unwrap();
         assert_eq!(answers.len(), CALLS.len());
         for ((name, ..), errno) in CALLS.iter().zip(&answers) {

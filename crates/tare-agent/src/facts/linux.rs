@@ -1,8 +1,8 @@
-//! The facts that Linux gives: kernel, processors, mitigations, security, limits, mounts, namespaces.
+//! Collects Linux's facts: kernel, CPUs, mitigations, security, limits, mounts, namespaces.
 //!
-//! Names follow the file that a fact comes from where there is one (`status.Seccomp`, `cgroup.cpu.max`).
+//! A fact that comes from a file is named after it (`status.Seccomp`, `cgroup.cpu.max`).
 //! Sources: proc(5), cgroups(7), the kernel's Documentation/ABI/testing/sysfs-devices-system-cpu.
-//! What it cannot see: files that the environment hides; they come out as `unreadable`.
+//! Limits: files that the environment hides are reported as `unreadable`.
 
 use std::ffi::CString;
 use std::io;
@@ -14,7 +14,7 @@ use super::{Collector, calls, machine, network, process};
 use crate::cgroup;
 use tare_model::mountinfo::{Membership, Mount, cgroup_layout};
 
-/// Fields of `/proc/self/status` that tell what the kernel forbids this process or charges it for.
+/// Fields of `/proc/self/status` that show what the kernel forbids this process or slows it down with.
 const STATUS: &[&str] = &tare_model::rows! {
     fact::STATUS_SECCOMP, fact::STATUS_SECCOMP_FILTERS, fact::STATUS_STORE_BYPASS,
     fact::STATUS_INDIRECT_BRANCH, fact::STATUS_NO_NEW_PRIVS, fact::STATUS_CAP_INH, fact::STATUS_CAP_PRM,
@@ -22,7 +22,7 @@ const STATUS: &[&str] = &tare_model::rows! {
     fact::STATUS_MEMS_ALLOWED, fact::STATUS_THP_ENABLED, fact::STATUS_UID, fact::STATUS_GID,
 };
 
-/// Controllers with the facts that the files of their limits give: v1's, v2's. A fact is called like its file.
+/// Controllers with the facts from their limit files, v1 and v2. A fact is named after its file.
 const LIMITS: &[(&str, &[&str], &[&str])] = &[
     (
         "cpu",
@@ -63,14 +63,14 @@ const LIMITS: &[(&str, &[&str], &[&str])] = &[
     ),
 ];
 
-/// The number of a resource, as the C library types it.
+/// The C library's type for a resource number.
 #[cfg(target_env = "gnu")]
 type Resource = libc::__rlimit_resource_t;
-/// The number of a resource, as the C library types it.
+/// The C library's type for a resource number.
 #[cfg(not(target_env = "gnu"))]
 type Resource = libc::c_int;
 
-/// Resource limits that change what a probe sees.
+/// Resource limits that affect a probe.
 const RLIMITS: &[(&str, Resource)] = &[
     ("nofile", libc::RLIMIT_NOFILE),
     ("nproc", libc::RLIMIT_NPROC),
@@ -81,7 +81,7 @@ const RLIMITS: &[(&str, Resource)] = &[
     ("fsize", libc::RLIMIT_FSIZE),
 ];
 
-/// Collects all of them.
+/// Collects all Linux facts; `paths` are those whose mount is wanted.
 pub(super) fn collect(facts: &mut Collector, paths: &[String]) {
     kernel(facts);
     processor(facts);
@@ -132,7 +132,7 @@ fn kernel(facts: &mut Collector) {
 fn processor(facts: &mut Collector) {
     match std::fs::read_to_string("/proc/cpuinfo") {
         Ok(text) => {
-            // x86 says "flags", ARM "Features"; the first processor stands for all.
+            // x86 has "flags", ARM "Features"; the first CPU is representative.
             for (name, keys) in [
                 (fact::CPU_MODEL, &["model name", "Model", "CPU part"][..]),
                 (fact::CPU_FLAGS, &["flags", "Features"][..]),
@@ -147,7 +147,7 @@ fn processor(facts: &mut Collector) {
         }
         Err(error) => facts.unreadable(fact::CPU_MODEL, &error),
     }
-    // SAFETY: `sysconf` takes a number and touches no memory of ours.
+    // SAFETY: `sysconf` takes a number and touches none of this process's memory.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     facts.set(fact::CPU_COUNT, online.to_string());
     facts.try_set(fact::CPU_AFFINITY, affinity());
@@ -174,7 +174,7 @@ fn processor(facts: &mut Collector) {
     );
 }
 
-/// The value of `key` in text of the form `key : value`.
+/// Returns the value of `key` in text of the form `key : value`.
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -182,7 +182,7 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// The processors that the scheduler may use for this process, for example `0-3,6`.
+/// Returns the CPUs that the scheduler may use for this process, for example `0-3,6`.
 fn affinity() -> io::Result<String> {
     allowed().map(|cpus| ranges(&cpus))
 }
@@ -195,12 +195,12 @@ fn allowed() -> io::Result<Vec<usize>> {
         return Err(io::Error::last_os_error());
     }
     Ok((0..libc::CPU_SETSIZE as usize)
-        // SAFETY: the number lies within the set.
+        // SAFETY: the number is within the set.
         .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
         .collect())
 }
 
-/// Ascending numbers as ranges.
+/// Formats ascending numbers as ranges.
 fn ranges(numbers: &[usize]) -> String {
     let mut text = String::new();
     let mut index = 0;
@@ -253,7 +253,7 @@ fn memory(facts: &mut Collector) {
     }
 }
 
-/// How many bytes so many blocks of a file system are.
+/// Converts a number of file system blocks to bytes.
 #[allow(
     clippy::cast_sign_loss,
     reason = "a length, whose type depends on the C library"
@@ -311,7 +311,7 @@ fn control_groups(facts: &mut Collector) {
             continue;
         };
         for name in *if hierarchy.is_unified { v2 } else { v1 } {
-            // The root group of v2 has no limits, and so no files for them: that is no error.
+            // The root cgroup of v2 has no limits, so missing limit files there are no error.
             let path = hierarchy.limited_in().join(&name["cgroup.".len()..]);
             if path.exists() || !hierarchy.is_unified {
                 facts.file(name, path);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn this_place_tells_the_facts_that_rules_ask_for() {
+    fn collected_facts_include_those_used_by_rules() {
         let facts = super::super::collect(&["/".to_owned(), "/nowhere".to_owned()], &[]);
         for name in [
             fact::KERNEL_RELEASE,

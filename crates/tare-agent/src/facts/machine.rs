@@ -1,10 +1,10 @@
-//! What kind of machine carries this place: hypervisor, cores, memory nodes, block devices.
+//! Collects facts about the machine: hypervisor, cores, NUMA nodes, block devices.
 //!
-//! A guest is recognised by what the processor itself answers (CPUID leaf 0x4000_0000), not by files that an
-//! environment may hide or a container inherits. Cores are counted among the processors that may be used,
-//! because two hardware threads of one core are not two processors.
-//! Sources: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-devices-system-cpu, Intel SDM
-//! vol. 2 and the hypervisors' own documents for the leaf. What it cannot see: what sysfs hides here.
+//! A guest is recognised by the CPU's answer (CPUID leaf 0x4000_0000), not by files that an environment may hide or a
+//! container inherits. Only cores among the usable CPUs are counted, because two hardware threads of one core are not
+//! two CPUs.
+//! Sources: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-devices-system-cpu, Intel SDM vol.
+//! 2 and the hypervisors' documentation of the leaf. Limits: what sysfs hides here is missed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tare_model::fact;
 
 use super::Collector;
 
-/// Collects all but the block devices; `cpus` are the processors that may be used.
+/// Collects all but the block devices; `cpus` are the usable CPUs.
 pub(super) fn collect(facts: &mut Collector, cpus: &[usize]) {
     #[cfg(target_arch = "x86_64")]
     facts.set(
@@ -35,7 +35,7 @@ pub(super) fn collect(facts: &mut Collector, cpus: &[usize]) {
     if let Some(cores) = cores.filter(|cores| !cores.is_empty()) {
         facts.set(fact::CPU_CORES, cores.len().to_string());
     }
-    // There only where a processor has cores of two kinds.
+    // Exist only on CPUs with two kinds of cores.
     for (name, path) in [
         (fact::CPU_PERFORMANCE_CORES, "/sys/devices/cpu_core/cpus"),
         (fact::CPU_EFFICIENCY_CORES, "/sys/devices/cpu_atom/cpus"),
@@ -57,7 +57,7 @@ pub(super) fn collect(facts: &mut Collector, cpus: &[usize]) {
     }
 }
 
-/// The hypervisor's own name, twelve characters, where the processor says that there is one.
+/// Returns the hypervisor's twelve-character name, if the CPU says that there is one.
 #[cfg(target_arch = "x86_64")]
 fn hypervisor() -> Option<String> {
     use std::arch::x86_64::__cpuid;
@@ -75,13 +75,13 @@ fn hypervisor() -> Option<String> {
     Some(if name.is_empty() { "unnamed" } else { name }.to_owned())
 }
 
-/// The block device `major:minor` under `path`: its driver, model and the settings that decide what a flush
-/// and a queue mean. Nothing where there is no such device, as under tmpfs and overlay.
+/// Records the block device `major:minor` under `path`: its driver, model and the settings that determine what a
+/// flush and a queue mean. Records nothing if there is no such device, as for tmpfs and overlay.
 pub(super) fn block_device(facts: &mut Collector, path: &str, device: &str) {
     let Ok(node) = std::fs::canonicalize(format!("/sys/dev/block/{device}")) else {
         return;
     };
-    // A partition has neither a queue nor a device of its own: its disk has.
+    // A partition has no queue and no device; its disk does.
     let disk = if node.join("queue").is_dir() {
         node
     } else {
@@ -111,7 +111,7 @@ pub(super) fn block_device(facts: &mut Collector, path: &str, device: &str) {
     }
 }
 
-/// The driver that moves the bytes. That of the device itself may only be the SCSI disk layer (`sd`): then the
+/// Returns the driver that moves the bytes. The device's driver may only be the SCSI disk layer (`sd`); then the
 /// first other one above it counts (`ata_piix`, `virtio_scsi`).
 fn driver_above(disk: &Path) -> Option<String> {
     let mut place: Option<PathBuf> = std::fs::canonicalize(disk.join("device")).ok();
@@ -140,7 +140,7 @@ mod tests {
     use crate::skip::skip;
 
     #[test]
-    fn the_root_disk_of_a_machine_has_a_driver_and_a_queue() {
+    fn root_disk_facts_include_io_scheduler() {
         use std::os::unix::fs::MetadataExt;
         let device = std::fs::metadata("/").unwrap().dev();
         let (major, minor) = (libc::major(device), libc::minor(device));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_names_its_hypervisor_names_it_in_plain_letters() {
+    fn hypervisor_vendor_fact_matches_cpuid_flag() {
         let mut facts = Collector::default();
         collect(&mut facts, &[0]);
         #[cfg(target_arch = "x86_64")]

@@ -1,10 +1,10 @@
-//! What this place is: the fingerprint of an arm, as seen from inside it.
+//! Collects the fingerprint of an arm, as seen from inside it.
 //!
-//! Every fact is text as the system gives it, trimmed, under a dotted name. One that could not be read
-//! stands under `unreadable.<name>` with the system's reason, so that "no such limit" and "could not look"
-//! stay apart. Read outside of every trial.
-//! What it cannot see: what the host knows better (the image's digest, the engine's version), and whatever
-//! an environment invents for those who look from inside.
+//! Every fact is the system's text, trimmed, under a dotted name. One that could not be read is recorded as
+//! `unreadable.<name>` with the system's error, so that "no such limit" and "could not look" are distinguished. Read
+//! outside every trial.
+//! Limits: does not see what only the host knows (the image's digest, the engine's version), and believes whatever an
+//! environment fakes for its processes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,10 +32,10 @@ mod tools;
 #[cfg(windows)]
 mod windows;
 
-/// Longest text of one fact, bytes: a fact is for reading, not for storing files.
+/// Longest text of one fact, bytes: facts are for reading, not for storing files.
 const TEXT_LIMIT: usize = 4 << 10;
 
-/// Collects facts under their names.
+/// Facts by name.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     facts: BTreeMap<String, String>,
@@ -61,7 +61,7 @@ impl Collector {
         self.set(&fact::of(fact::UNREADABLE, name), error.to_string());
     }
 
-    /// Records what `read` found, or why it found nothing.
+    /// Records the value of `read`, or its error.
     pub(crate) fn try_set(&mut self, name: &str, read: io::Result<impl AsRef<str>>) {
         match read {
             Ok(value) => self.set(name, value),
@@ -76,7 +76,7 @@ impl Collector {
     }
 }
 
-/// Collects the facts; `paths` are those whose mount is wanted, `tools` the programs that are asked about.
+/// Collects the facts; `paths` are those whose mount is wanted, `tools` the programs to look up.
 pub fn collect(paths: &[String], tools: &[ToolQuestion]) -> Facts {
     let mut facts = Collector::default();
     facts.set(fact::OS, std::env::consts::OS);
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_that_cannot_be_read_says_why_under_its_own_name() {
+    fn unreadable_fact_records_reason_under_its_name() {
         let mut facts = Collector::default();
         facts.file("a.b", "/nonexistent/file");
         assert!(!facts.facts.contains_key("a.b"));

@@ -1,10 +1,10 @@
-//! What the network looks like from here: the device behind the default route, name service, kernel settings.
+//! Collects facts about the network: the device of the default route, name service, kernel settings.
 //!
-//! Devices are asked through `ioctl` on a socket and never through `/sys/class/net`: sysfs shows the network
-//! namespace in which it was mounted, which need not be ours (a device of the host was once read that way).
-//! How devices queue is asked of the kernel's route interface, which tells it of this namespace to everybody.
+//! Devices are queried by `ioctl` on a socket and never through `/sys/class/net`: sysfs shows the network namespace
+//! in which it was mounted, which may be another one (a device of the host was once read that way). Queueing
+//! disciplines come from rtnetlink, which answers every user about this namespace.
 //! Sources: netdevice(7), rtnetlink(7), resolv.conf(5), the kernel's Documentation/networking/ip-sysctl.rst.
-//! What it cannot see: an IPv6 default route where there is none for IPv4, and what lies behind the device.
+//! Limits: misses an IPv6 default route if there is none for IPv4, and everything behind the device.
 
 use std::io;
 use std::net::UdpSocket;
@@ -15,7 +15,7 @@ use tare_model::fact;
 use super::Collector;
 use crate::launch::network::queues;
 
-/// Kinds of queues that hold packets back: by a rate, or to imitate a long line.
+/// Queueing disciplines that hold packets back: by rate limiting or by emulating delay.
 const HOLDING: [&str; 6] = ["tbf", "netem", "htb", "hfsc", "cake", "cbq"];
 
 /// Settings that a new network namespace resets to the kernel's defaults.
@@ -25,7 +25,7 @@ const SETTINGS: &[&str] = &tare_model::rows! {
     "net/netfilter/nf_conntrack_count",
 };
 
-/// Collects all of them.
+/// Collects all network facts.
 pub(super) fn collect(facts: &mut Collector) {
     match std::fs::read_to_string("/proc/net/route") {
         Ok(table) => match default_device(&table) {
@@ -39,7 +39,7 @@ pub(super) fn collect(facts: &mut Collector) {
         },
         Err(error) => facts.unreadable(fact::NET_DEFAULT_DEVICE, &error),
     }
-    // The loopback has no driver to ask.
+    // The loopback device has no driver to query.
     let names = [fact::NET_LOOPBACK_DEVICE, fact::NET_LOOPBACK_MTU];
     of_device(facts, names, None, "lo");
     facts.try_set(
@@ -48,7 +48,7 @@ pub(super) fn collect(facts: &mut Collector) {
     );
     for name in SETTINGS {
         let path = format!("/proc/sys/{name}");
-        // A setting of a module that is not loaded does not exist: that is no failure to read it.
+        // A setting of a module that is not loaded does not exist; that is not a read error.
         if let Ok(value) = std::fs::read_to_string(path) {
             facts.set(&fact::of(fact::SYSCTL, &name.replace('/', ".")), value);
         }
@@ -63,7 +63,7 @@ pub(super) fn collect(facts: &mut Collector) {
     }
 }
 
-/// The device of the IPv4 default route with the smallest metric.
+/// Returns the device of the IPv4 default route with the smallest metric.
 fn default_device(table: &str) -> Option<&str> {
     let routes = table.lines().skip(1).filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -77,7 +77,7 @@ fn default_device(table: &str) -> Option<&str> {
         .map(|(_, device)| device)
 }
 
-/// Devices whose queue holds packets back, `eth0 tbf, docker0 htb`; `none` if there are none.
+/// Lists the devices whose queue holds packets back, `eth0 tbf, docker0 htb`, or `none`.
 fn held_back(queues: &[(String, String)]) -> String {
     let mut held: Vec<String> = queues
         .iter()
@@ -166,7 +166,7 @@ fn driver(socket: &UdpSocket, device: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
 }
 
-/// Name servers, search list and options of a resolv.conf.
+/// Parses the name servers, search list and options of a resolv.conf.
 fn resolver(text: &str) -> Vec<(&'static str, String)> {
     let of = |keyword: &str| {
         let lines = text.lines().filter_map(|line| {
@@ -177,7 +177,7 @@ fn resolver(text: &str) -> Vec<(&'static str, String)> {
     };
     vec![
         (fact::RESOLVER_NAMESERVERS, of("nameserver").join(" ")),
-        // The last one holds (resolv.conf(5)); `domain` is the older word for a list of one.
+        // The last line wins (resolv.conf(5)); `domain` is the older word for a list of one.
         (
             fact::RESOLVER_SEARCH,
             of("search")
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_route_is_the_one_with_the_smallest_metric() {
+    fn default_route_has_the_smallest_metric() {
         let table =
             "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 wlan0\t00000000\t0101A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0
@@ -206,7 +206,7 @@ eth0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
     }
 
     #[test]
-    fn only_queues_that_hold_packets_back_are_told() {
+    fn held_back_lists_only_rate_limiting_qdiscs() {
         let queues = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
             let pairs = pairs.iter();
             pairs
@@ -228,7 +228,7 @@ eth0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
     }
 
     #[test]
-    fn the_loopback_has_its_64_kilobytes_and_a_device_that_is_not_there_an_error() {
+    fn loopback_mtu_is_read_and_missing_device_fails() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(mtu(&socket, "lo").unwrap() >= 16_384);
         assert!(mtu(&socket, "tare-nothing0").is_err());

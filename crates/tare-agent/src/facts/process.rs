@@ -1,8 +1,8 @@
-//! What a process that is started here inherits: variables that size its threads and its memory, a C library,
-//! process 1 above it, the kind of its standard output.
+//! Collects what a process started here inherits: variables that size its threads and memory, the C library, the init
+//! process, the kind of its stdout.
 //!
-//! Variables are recorded by name from a fixed list, and those that may hold a password only as `set`.
-//! What it cannot see: what a program's own start script sets.
+//! Variables are recorded by name from a fixed list; those that may hold a password only as `set`.
+//! Limits: variables that a program's start script sets are missed.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use tare_model::fact;
 
 use super::Collector;
 
-/// Variables that change how much a program does at once or which way it does it.
+/// Variables that change a program's parallelism or its code path.
 const VARIABLES: &[&str] = &tare_model::rows! {
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "NUMEXPR_MAX_THREADS", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "RAYON_NUM_THREADS", "TOKIO_WORKER_THREADS",
@@ -18,7 +18,7 @@ const VARIABLES: &[&str] = &tare_model::rows! {
     "MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "LD_PRELOAD", "PYTHONDONTWRITEBYTECODE", "LANG", "LC_ALL", "TZ",
 };
 
-/// Of these only the presence is told: their values may hold passwords.
+/// Variables of which only the presence is recorded, because their values may hold passwords.
 const SECRET: &[&str] = &[
     "http_proxy",
     "https_proxy",
@@ -27,7 +27,7 @@ const SECRET: &[&str] = &[
     "all_proxy",
 ];
 
-/// Collects all of them.
+/// Collects all process facts.
 pub(super) fn collect(facts: &mut Collector) {
     for name in VARIABLES {
         if let Some(value) = std::env::var_os(name) {
@@ -53,9 +53,8 @@ pub(super) fn collect(facts: &mut Collector) {
             let mask = |name: &str| u64::from_str_radix(field(name)?, 16).ok();
             if let (Some(caught), Some(blocked)) = (mask("SigCgt"), mask("SigBlk")) {
                 let sigterm = 1u64 << (libc::SIGTERM - 1);
-                // Small inits block it and wait for it with sigwait(3); while they wait, Linux shows it as not
-                // blocked, and only where they sleep tells. One that is neither caught nor waited for is lost on
-                // process 1.
+                // Small inits block SIGTERM and wait for it with sigwait(3). While they wait, Linux shows it as not
+                // blocked, and only wchan reveals the wait. A signal that init neither catches nor waits for is lost.
                 let place = std::fs::read_to_string("/proc/1/wchan").unwrap_or_default();
                 let is_heard = (caught | blocked) & sigterm != 0 || place.contains("sigtimedwait");
                 facts.set(fact::INIT_SIGTERM, is_heard.to_string());
@@ -79,7 +78,7 @@ pub(super) fn collect(facts: &mut Collector) {
     }
 }
 
-/// Whose dynamic loader lies here: programs that are not static use it.
+/// Returns which C library's dynamic loader is installed, for programs that are not static.
 fn c_library() -> &'static str {
     let has = |prefix: &str| {
         let folders = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"].map(Path::new);
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_knows_its_init_its_library_and_where_it_writes() {
+    fn process_facts_include_init_libc_and_stdout() {
         let mut facts = Collector::default();
         collect(&mut facts);
         for name in ["libc", "pid", "init.name", "init.handles_sigterm", "fd.1"] {

@@ -1,10 +1,9 @@
-//! Which tools are here: path, hash, version and interpreter of each program that the host asks about.
+//! Collects facts about tools: path, hash, version and interpreter of each program that the host lists.
 //!
-//! The file is found as the probe `command` finds it. Its version is the first line that it prints when asked,
-//! with nothing on standard input and in the plain locale, so that no language setting makes two equal
-//! programs look different. A program that does not answer in time is killed with all that it started (on Windows by itself).
-//! What it cannot see: shared libraries (the interpreter is the one that is hashed), and files that a program
-//! opens by name at run time.
+//! The file is looked up as the probe `command` does it. The version is the first line that the program prints when
+//! asked, with empty stdin and in the C locale, so that no language setting makes equal programs look different. A
+//! program that does not answer in time is killed with all its children (on Windows alone).
+//! Limits: shared libraries are not hashed (the interpreter is), nor files that a program opens by name at run time.
 
 use std::io::{self, Read};
 #[cfg(unix)]
@@ -21,17 +20,17 @@ use tare_model::tool::{NOT_INSTALLED, ToolQuestion};
 use super::Collector;
 use crate::program::{SEARCH_PATH, interpreter, look_up, sha256};
 
-/// How long a program may take to tell its version.
+/// Time limit for printing a version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
-/// How much of its answer is looked at, bytes.
+/// Bytes of the output that are read at most.
 const ANSWER_LIMIT: usize = 64 << 10;
 /// The longest line that is kept, characters.
 const LINE_LIMIT: usize = 200;
-/// A shell's own words for "cannot be executed" and "not found": no answer about a version.
+/// A shell's exit statuses for "cannot be executed" and "not found", which say nothing about a version.
 #[cfg(unix)]
 const NOT_RUN: [i32; 2] = [126, 127];
 
-/// Collects what is known about each tool.
+/// Collects the facts of each tool.
 pub(super) fn collect(facts: &mut Collector, tools: &[ToolQuestion]) {
     for tool in tools {
         one(facts, tool);
@@ -68,12 +67,12 @@ fn one(facts: &mut Collector, tool: &ToolQuestion) {
         Err(error) => facts.unreadable(&of(fact::TOOL_INTERPRETER), &error),
     }
     if !tool.version.is_empty() {
-        // By the name that was found: a program may do different things under different names.
+        // By the path that was found: a program may behave differently under different names.
         facts.try_set(&of(fact::TOOL_VERSION), version(&path, &tool.version));
     }
 }
 
-/// The first line with something on it that the program prints.
+/// Returns the first non-empty line that the program prints.
 #[cfg(windows)]
 fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
     let (reader, writer) = io::pipe()?;
@@ -85,10 +84,10 @@ fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
         .stderr(writer);
     let begun = Instant::now();
     let mut child = command.spawn()?;
-    // The writing ends that the command keeps would keep the pipe open.
+    // The command's copies of the write end would keep the pipe open.
     drop(command);
     let (sender, answers) = std::sync::mpsc::channel();
-    // It ends with the pipe; what the program has started ends with the agent, in whose job it is.
+    // The thread ends with the pipe; the program's children end with the agent, whose job they are in.
     std::thread::spawn(move || {
         let mut answer = Vec::new();
         let read = reader.take(ANSWER_LIMIT as u64).read_to_end(&mut answer);
@@ -110,7 +109,7 @@ fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
     first_line(&answer).ok_or_else(|| io::Error::other(format!("it printed nothing ({status})")))
 }
 
-/// The first line with something on it that the program prints.
+/// Returns the first non-empty line that the program prints.
 #[cfg(unix)]
 fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
     let (mut reader, writer) = io::pipe()?;
@@ -122,20 +121,20 @@ fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
         .stdout(writer.try_clone()?)
         .stderr(writer)
         .env("LC_ALL", "C")
-        // A group of its own can be killed as a whole.
+        // A separate process group can be killed as a whole.
         .process_group(0);
     if std::env::var_os("PATH").is_none() {
         command.env("PATH", SEARCH_PATH);
     }
     let begun = Instant::now();
     let mut child = command.spawn()?;
-    // The writing ends that the command keeps would keep the pipe open.
+    // The command's copies of the write end would keep the pipe open.
     drop(command);
     let answer = read_until(&mut reader, begun + VERSION_LIMIT);
-    // It may have closed its streams and go on, or have left processes behind.
+    // It may have closed its streams and still run, or have left processes behind.
     let has_ended = answer.is_ok() && ends_by(&child, begun + VERSION_LIMIT);
-    // SAFETY: `kill` takes plain numbers. The group's leader has not been reaped yet, so that its number, and
-    // with it the group's, can belong to nobody else.
+    // SAFETY: `kill` takes plain numbers. The group's leader has not been reaped yet, so that its pid, and with it
+    // the group's, cannot have been reused.
     unsafe { libc::kill(-child.id().cast_signed(), libc::SIGKILL) };
     let status = child.wait()?;
     if !has_ended && answer.is_ok() {
@@ -154,7 +153,7 @@ fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
     }
 }
 
-/// Reads what arrives until the stream ends, enough is there, or it is too late.
+/// Reads until the stream ends, the size limit is reached or the deadline has passed.
 #[cfg(unix)]
 fn read_until(reader: &mut io::PipeReader, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
@@ -187,14 +186,14 @@ fn read_until(reader: &mut io::PipeReader, deadline: Instant) -> io::Result<Vec<
     Ok(answer)
 }
 
-/// Waits for the end of a process without reaping it; whether it came in time.
+/// Waits for a process to exit without reaping it; returns whether it did so in time.
 #[cfg(unix)]
 fn ends_by(child: &std::process::Child, deadline: Instant) -> bool {
     loop {
         // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
         let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        // SAFETY: `found` is live and exclusively borrowed; the child is this process's own and unreaped.
+        // SAFETY: `found` is live and exclusively borrowed; the child is this process's and unreaped.
         let result = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut found, options) };
         // SAFETY: `waitid` succeeded; it sets the field to the child's number, or leaves it 0.
         if result == 0 && unsafe { found.si_pid() } != 0 {
@@ -212,7 +211,7 @@ fn late() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// The first line that has something on it, without control characters.
+/// Returns the first non-empty line, without control characters.
 fn first_line(answer: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(answer);
     let mut lines = text.lines().map(|line| {
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_told_by_path_hash_version_and_interpreter() {
+    fn tool_facts_hold_path_hash_version_interpreter() {
         let facts = asked(question("sh", &["-c", "echo; printf '\\033[1mshell 7\\n'"]));
         assert_eq!(facts["tool.sh.version"], "[1mshell 7");
         let path = std::fs::canonicalize(look_up("sh").unwrap()).unwrap();
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_missing_or_tells_nothing_says_so() {
+    fn missing_or_silent_tool_is_recorded_as_unreadable() {
         let facts = asked(question("no-such-tool", &["--version"]));
         assert!(facts["unreadable.tool.no-such-tool"].starts_with(NOT_INSTALLED));
         assert_eq!(facts.len(), 1);
@@ -266,13 +265,13 @@ mod tests {
         assert!(why("true").contains("nothing"));
         assert!(why("echo x; exit 127").contains("127"));
         assert!(why("echo x; kill -9 $$").contains("signal"));
-        // Tools that print their version and fail are taken at their word.
+        // The version of a tool that prints it and fails is accepted.
         let facts = asked(question("sh", &["-c", "echo 1.2 >&2; exit 1"]));
         assert_eq!(facts["tool.sh.version"], "1.2");
     }
 
     #[test]
-    fn a_tool_that_hangs_is_killed_with_what_it_started() {
+    fn hanging_tool_is_killed_with_its_children() {
         let mark = format!("77{}", std::process::id());
         let begun = Instant::now();
         let facts = asked(question(

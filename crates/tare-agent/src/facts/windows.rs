@@ -1,7 +1,7 @@
-//! What Windows tells of itself, and whether it is Windows at all.
+//! Collects Windows's facts, including whether it is Windows at all.
 //!
 //! Sources: the Windows SDK. Versions are those of the kernel, which no manifest hides (`RtlGetVersion`).
-//! What it cannot see: the edition, and limits of a job that this process did not make.
+//! Limits: misses the edition, and limits of a job that this process did not make.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::io;
@@ -22,7 +22,7 @@ struct Version {
     minor: u32,
     build: u32,
     platform: u32,
-    // Of 128 letters; no longer array has a default.
+    // 128 UTF-16 units; `Default` exists only for arrays of up to 32.
     service_pack: [[u16; 32]; 4],
 }
 
@@ -63,10 +63,10 @@ unsafe extern "system" {
     -> i32;
 }
 
-/// All processors of all groups.
+/// All CPUs of all processor groups.
 const ALL_GROUPS: u16 = 0xffff;
 
-/// Collects them; `paths` are those whose volume is wanted.
+/// Collects all Windows facts; `paths` are those whose volume is wanted.
 pub(super) fn collect(facts: &mut Collector, paths: &[String]) {
     imitated(facts);
     version(facts);
@@ -91,10 +91,10 @@ pub(super) fn collect(facts: &mut Collector, paths: &[String]) {
     }
 }
 
-/// Whether the calls of Windows are another system's here, by which Wine's own library gives itself away.
+/// Detects Wine by a function that only its ntdll has.
 fn imitated(facts: &mut Collector) {
     let name = crate::windows::wide("ntdll.dll");
-    // SAFETY: the name ends with a zero; the library is in every process, and the handle is not to be given back.
+    // SAFETY: the name ends with a zero; the library is in every process, and the handle must not be freed.
     let found = unsafe {
         let library = GetModuleHandleW(name.as_ptr());
         GetProcAddress(library, c"wine_get_version".as_ptr())
@@ -102,7 +102,7 @@ fn imitated(facts: &mut Collector) {
     if found.is_null() {
         return;
     }
-    // SAFETY: a function of this name is Wine's, takes nothing, and gives a text that ends with a zero and stays.
+    // SAFETY: a function of this name is Wine's, takes no arguments, and returns a static NUL-terminated string.
     let version = unsafe {
         let tell: extern "C" fn() -> *const c_char = std::mem::transmute(found);
         CStr::from_ptr(tell()).to_string_lossy()
@@ -119,7 +119,7 @@ fn version(facts: &mut Collector) {
         size: length_of::<Version>(),
         ..Version::default()
     };
-    // SAFETY: the structure has the documented layout, is live, and says its own size.
+    // SAFETY: the structure has the documented layout, is live, and holds its size.
     if unsafe { RtlGetVersion(&raw mut version) } == 0 {
         let Version {
             major,
@@ -146,14 +146,14 @@ fn memory(facts: &mut Collector) {
     }
 }
 
-/// The volume that a path lies on: where it is mounted, its file system, its room.
+/// Records the volume of a path: its mount point, file system and free space.
 fn volume(facts: &mut Collector, path: &str) -> io::Result<()> {
     let wanted: Vec<u16> = OsStr::new(path).encode_wide().chain([0]).collect();
     let mut root = [0u16; 512];
     // SAFETY: the path ends with a zero, and the buffer has the length that is given.
     done(unsafe { GetVolumePathNameW(wanted.as_ptr(), root.as_mut_ptr(), room(&root)) })?;
     let mut system = [0u16; 64];
-    // SAFETY: the root was just written with a zero at its end; null pointers ask for nothing, and the last buffer has
+    // SAFETY: the root was just written with a zero at its end; null pointers skip an answer, and the last buffer has
     // the length that is given.
     done(unsafe {
         GetVolumeInformationW(

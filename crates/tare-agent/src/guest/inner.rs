@@ -1,9 +1,9 @@
-//! A container inside of the machine, in which the agent is started: as an engine does that has a machine of its own, such
-//! as those of desktops.
+//! Prepares the container inside a virtual machine in which the agent runs, like an engine that has a virtual machine
+//! for its containers, as on desktops.
 //!
-//! It is the built-in container with everything that an engine's default container has, but on the machine's network. Its
-//! upper layer lies where the machine's files lie; a folder that the host serves is bound into it instead.
-//! What it cannot see: what another network namespace would cost in addition.
+//! It is the built-in container with everything that an engine's default container has, but on the machine's network.
+//! Its upper layer is on the machine's file system; a folder that the host serves is bind-mounted instead.
+//! Limits: does not show the additional overhead of another network namespace.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,12 +20,12 @@ use tare_model::launch::{
 use super::WORKDIR;
 use crate::launch::sys;
 
-/// What the launcher reads.
+/// Path of the launch specification.
 const SPECIFICATION: &str = "/tmp/container.json";
-/// Where the first root is shown for a moment.
+/// Temporary mount point of the initial root.
 const SHOWN: &str = "/mnt";
 
-/// Puts a mount of the first root's in its place, because a root that the kernel made cannot be left for another.
+/// Replaces the initial root by a bind mount of itself, because `pivot_root` cannot leave the kernel's initial root.
 pub(super) fn leave_first_root() -> Result<(), String> {
     let moved = || -> io::Result<()> {
         fs::create_dir_all(SHOWN)?;
@@ -38,13 +38,13 @@ pub(super) fn leave_first_root() -> Result<(), String> {
     moved().map_err(|error| format!("cannot leave the first root: {error}"))
 }
 
-/// Mounts the control groups, of which the container gets its own. Without them it has none, which the launcher says.
+/// Mounts the cgroup tree. Without it the container has no cgroup, which the launcher reports.
 pub(super) fn mount_groups() -> io::Result<()> {
     let place = Path::new("/sys/fs/cgroup");
     sys::mount(OsStr::new("cgroup2"), place, "cgroup2", 0, "")
 }
 
-/// The command that starts the agent in the container, and the working directory inside.
+/// Returns the command that starts the agent in the container, and the working directory inside.
 pub(super) fn command(
     run: &RunId,
     is_bound: bool,
@@ -64,7 +64,7 @@ pub(super) fn command(
 fn specification(run: &RunId, is_bound: bool, serve: &[String]) -> LaunchSpec {
     let argv = ["agent", "serve"].map(str::to_owned).into_iter();
     let argv = argv.chain(serve.iter().cloned()).collect();
-    // What is served is no place for an upper layer.
+    // A served folder cannot hold an upper layer.
     let scratch = if is_bound {
         "/tmp/container"
     } else {

@@ -1,4 +1,4 @@
-//! What only the first process of a machine does: mounting the kernel's own file systems, reaping, powering off.
+//! Does what only a machine's first process does: mounts the kernel's file systems, reaps, powers off.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::launch::sys;
 
-/// How long bytes that the host has not taken are waited for before the machine goes.
+/// How long to wait before power-off for the host to read the remaining bytes.
 const TAKING_LIMIT: Duration = Duration::from_millis(200);
 
 /// Mounts /proc, /sys, /dev, /dev/shm and /tmp.
@@ -29,7 +29,7 @@ pub(super) fn mount_kernel_file_systems() -> Result<(), String> {
     Ok(())
 }
 
-/// Time since the kernel began to count, nanoseconds; 0 where the clock cannot be read.
+/// Returns the time since boot in nanoseconds, or 0 if the clock cannot be read.
 pub(super) fn up_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -40,7 +40,7 @@ pub(super) fn up_ns() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// Waits for any child's end and returns its number.
+/// Waits for any child to exit and returns its pid.
 pub(super) fn reap_any() -> io::Result<u32> {
     loop {
         // SAFETY: a null status pointer is allowed; -1 means any child.
@@ -55,29 +55,29 @@ pub(super) fn reap_any() -> io::Result<u32> {
     }
 }
 
-/// Waits until the host has read or closed the port, shortly.
+/// Waits briefly until the host has read or closed the port.
 pub(super) fn wait_until_taken(port: &File) {
     let mut entry = [libc::pollfd {
         fd: port.as_raw_fd(),
         events: libc::POLLHUP,
         revents: 0,
     }];
-    // Whether it worked or not, the machine powers off next.
+    // The result is ignored because the machine powers off next either way.
     let limit_ms = i32::try_from(TAKING_LIMIT.as_millis()).unwrap_or(i32::MAX);
     let _ = sys::poll(&mut entry, limit_ms);
 }
 
-/// Writes the disk back and switches the machine off.
+/// Syncs the disk and powers the machine off.
 pub(super) fn power_off() -> ! {
-    // SAFETY: the first process sends this to all others and to none outside of the machine.
+    // SAFETY: the signal goes to all other processes of this machine and to none outside it.
     unsafe { libc::kill(-1, libc::SIGKILL) };
-    // What is not mounted needs no unmounting, and what does not unmount is written back by `sync`.
+    // Fails if nothing is mounted; if it fails otherwise, `sync` writes the data back.
     let _ = sys::unmount(Path::new("/work"));
     // SAFETY: `sync` takes no arguments and cannot fail.
     unsafe { libc::sync() };
     // SAFETY: takes a number; it ends this machine, whose first process this is.
     unsafe { libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF) };
-    // Without the right to, which the first process of a real machine has: ending it panics the kernel, and
+    // Reached only without the privilege, which a real machine's first process has. Its exit panics the kernel, and
     // that ends the machine too.
     sys::leave(1)
 }

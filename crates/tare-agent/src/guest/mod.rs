@@ -1,12 +1,12 @@
 //! `guest`: the first process of a virtual machine that Tare made.
 //!
-//! The machine holds nothing but this file, the modules that its devices need and the programs that were packed. It
-//! mounts the kernel's file systems, loads the modules, brings up the network, the disk and the folder that the host
-//! serves, tells the host what came of it and then serves the channel with a child, as every arm's agent does: its own, or
-//! one in a container. When the child ends, which it does when the channel does, the machine powers off: a guest never
-//! outlives its host's interest in it.
-//! What the kernel needs to be told is told in its own command line, behind `--`, and arrives as arguments.
-//! What it cannot see: whether its processor is real. The host knows how it started the machine.
+//! The machine holds only this file, the modules that its devices need and the packed programs. This process mounts
+//! the kernel's file systems, loads the modules, brings up the network, the disk and the folder that the host serves,
+//! and reports the result to the host. Then a child serves the channel, as every arm's agent does: in the machine
+//! itself or in a container. The child ends when the channel closes, and the machine powers off with it, so a guest
+//! never outlives its host's use of it.
+//! Options come from the kernel command line, after `--`, and arrive as arguments.
+//! Limits: does not see whether its CPU is emulated; the host knows how it started the machine.
 
 mod inner;
 mod machine;
@@ -30,19 +30,19 @@ use crate::launch::sys;
 /// How long a device may take to appear after its driver was loaded. Emulated machines are slow.
 const DEVICE_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often it is looked for.
+/// Polling interval for a device.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Where the probes put their files.
+/// The probes' work directory.
 const WORKDIR: &str = "/work";
 
 /// The file system of the folder that the host serves.
 const SHARED_KIND: &str = "virtiofs";
 
-/// The name of the machine, that of a built-in container too.
+/// The machine's host name, the same as a built-in container's.
 const HOST_NAME: &str = "tare";
 
-/// What every program inside begins with, as in a container.
+/// The initial environment variables of every program inside, as in a container.
 const VARIABLES: [(&str, &str); 3] = [
     (
         "PATH",
@@ -52,26 +52,26 @@ const VARIABLES: [(&str, &str); 3] = [
     ("HOSTNAME", HOST_NAME),
 ];
 
-/// What the host asked for.
+/// The host's options.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wanted {
+struct GuestOptions {
     addresses: Option<PairAddresses>,
     has_nic: bool,
     has_disk: bool,
-    /// Whether the host serves a folder to it.
+    /// Whether the host serves a folder.
     has_shared: bool,
-    /// The folder in that one which is the working directory.
+    /// The subfolder of the served folder that is the working directory, if any.
     shared_work: Option<String>,
-    /// The run's name, where the agent is to be in a container of the machine's.
+    /// The run's name, if the agent runs in a container inside the machine.
     inner: Option<RunId>,
-    /// The address on the network of the guest's siblings.
+    /// The address on the network of the arm's other instances, if any.
     sibling: Option<(Ipv4Addr, u8)>,
-    /// Passed on to `serve`.
+    /// Arguments passed on to `serve`.
     serve: Vec<String>,
 }
 
-impl Wanted {
-    /// Reads `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk`, `--shared`,
+impl GuestOptions {
+    /// Parses `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk`, `--shared`,
     /// `--shared-work NAME`, `--inner RUN` and `--no-spare`.
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wanted = Self::default();
@@ -117,14 +117,14 @@ impl Wanted {
     }
 }
 
-/// `198.18.0.2/30`.
+/// Parses an address such as `198.18.0.2/30`.
 fn address(text: &str) -> Option<(Ipv4Addr, u8)> {
     let (address, bits) = text.split_once('/')?;
     let bits = bits.parse().ok().filter(|bits| *bits <= 32)?;
     Some((address.parse().ok()?, bits))
 }
 
-/// Runs `guest`; `arguments` are those after it. Comes back only where it is not the first process.
+/// Runs `guest` with the arguments after it. Returns only if it is not the first process.
 pub fn main(arguments: &[String]) -> ExitCode {
     if std::process::id() != 1 {
         say("`guest` is the first process of a virtual machine and does nothing elsewhere");
@@ -136,7 +136,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     machine::power_off()
 }
 
-/// A line on the machine's console, which the host keeps for its error messages.
+/// Prints a line on the machine's console, which the host keeps for its error messages.
 #[allow(
     clippy::print_stderr,
     reason = "the console is the only place for a message of the first process"
@@ -146,13 +146,13 @@ fn say(text: &str) {
 }
 
 fn live(arguments: &[String]) -> Result<(), String> {
-    let wanted = Wanted::parse(arguments)?;
+    let wanted = GuestOptions::parse(arguments)?;
     if wanted.inner.is_some() {
         // Before anything is mounted, so that nothing is mounted twice.
         inner::leave_first_root()?;
     }
     machine::mount_kernel_file_systems()?;
-    // A name is for programs; without one they find another.
+    // The host name is informational; programs fall back to another one.
     let _ = sys::set_host_name(HOST_NAME);
     let mut report = GuestReport::default();
     let problems = modules::load_all(Path::new("/modules"), &mut report.modules);
@@ -174,7 +174,7 @@ fn live(arguments: &[String]) -> Result<(), String> {
     report.up_ns = machine::up_ns();
     write_frame(&mut &port, &report).map_err(|error| format!("cannot report: {error}"))?;
     let Ok(command) = command else {
-        // The machine would be gone before its port has handed everything over.
+        // Power-off would lose bytes that the port has not handed over yet.
         machine::wait_until_taken(&port);
         return Ok(());
     };
@@ -183,8 +183,8 @@ fn live(arguments: &[String]) -> Result<(), String> {
     wait_for_end(&mut child).map_err(|error| format!("cannot wait for the agent: {error}"))
 }
 
-/// Network, shared folder and disk.
-fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
+/// Sets up the network, the shared folder and the disk.
+fn equip(wanted: &GuestOptions, report: &mut GuestReport) -> Result<(), String> {
     let mut addresses = None;
     if wanted.has_nic {
         let device = Path::new("/sys/class/net/eth0");
@@ -230,7 +230,7 @@ fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
         })
 }
 
-/// Mounts the folder that the host serves to the machines of the arm. Its device may come after its driver.
+/// Mounts the folder that the host serves to the arm's machines. Its device may appear after its driver.
 fn mount_shared() -> Result<(), String> {
     let folder = Path::new(SHARED_FOLDER);
     let mut refusal = String::new();
@@ -243,7 +243,7 @@ fn mount_shared() -> Result<(), String> {
     .map_err(|late| format!("{late}: {refusal}"))
 }
 
-/// Looks for something until it is there, at most [`DEVICE_LIMIT`].
+/// Polls until `look` returns a value, at most for [`DEVICE_LIMIT`].
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
     let begin = Instant::now();
     loop {
@@ -258,7 +258,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, Str
     }
 }
 
-/// The device file of the virtio port of this name.
+/// Returns the device file of the virtio port of this name.
 fn port(name: &str) -> Option<PathBuf> {
     let ports = fs::read_dir("/sys/class/virtio-ports").ok()?;
     ports.flatten().find_map(|entry| {
@@ -268,7 +268,7 @@ fn port(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// The device file of the only disk, on whichever bus it hangs.
+/// Returns the device file of the only disk, on any bus.
 fn disk() -> Option<PathBuf> {
     let devices = fs::read_dir("/sys/block").ok()?;
     devices.flatten().find_map(|entry| {
@@ -281,15 +281,15 @@ fn disk() -> Option<PathBuf> {
     })
 }
 
-/// The command of the agent, in the machine or in a container of its own.
-fn agent(wanted: &Wanted, report: &mut GuestReport) -> Result<Command, String> {
+/// Returns the command that starts the agent, in the machine or in a container.
+fn agent(wanted: &GuestOptions, report: &mut GuestReport) -> Result<Command, String> {
     let Some(run) = &wanted.inner else {
         let mut command = Command::new("/proc/self/exe");
         command.arg("serve").args(&wanted.serve);
         return Ok(command);
     };
     if let Err(error) = inner::mount_groups() {
-        say(&format!("no control groups: {error}"));
+        say(&format!("no cgroups: {error}"));
     }
     let is_bound = wanted.shared_work.is_some();
     let (command, workdir) = inner::command(run, is_bound, &wanted.serve)?;
@@ -300,13 +300,13 @@ fn agent(wanted: &Wanted, report: &mut GuestReport) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Starts the agent with the port as its standard streams; the console stays its standard error.
+/// Starts the agent with the port as stdin and stdout; its stderr stays the console.
 fn start_agent(port: File, mut command: Command) -> io::Result<Child> {
     let input = port.try_clone()?;
     command.envs(VARIABLES).stdin(input).stdout(port).spawn()
 }
 
-/// Reaps every process until the agent has ended, as the first process must.
+/// Reaps every process, as the first process must, until the agent has exited.
 fn wait_for_end(agent: &mut Child) -> io::Result<()> {
     loop {
         match machine::reap_any()? {
@@ -320,13 +320,13 @@ fn wait_for_end(agent: &mut Child) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn wanted(text: &str) -> Result<Wanted, String> {
+    fn wanted(text: &str) -> Result<GuestOptions, String> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        Wanted::parse(&words)
+        GuestOptions::parse(&words)
     }
 
     #[test]
-    fn an_address_needs_its_gateway_and_brings_the_network_device_with_it() {
+    fn guest_address_requires_gateway_and_implies_nic() {
         let both = wanted("--address 198.18.0.2/30 --gateway 198.18.0.1").unwrap();
         let addresses = both.addresses.unwrap();
         assert!(both.has_nic);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_nothing_where_it_is_not_the_first_process() {
+    fn guest_main_fails_unless_pid_1() {
         assert_eq!(main(&[]), ExitCode::from(2));
     }
 }

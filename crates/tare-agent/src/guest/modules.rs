@@ -1,8 +1,8 @@
-//! Loading kernel modules: those in a folder, in the order of their names.
+//! Loads the kernel modules of a folder, in the order of their names.
 //!
-//! The host has resolved what depends on what and numbered the files, so nothing is left to be decided here.
-//! A compressed module is handed over as it is; kernels from 5.17 on unpack it themselves if they were built
-//! to (`CONFIG_MODULE_DECOMPRESS`), others refuse it and that is said.
+//! The host has resolved the dependencies and numbered the files.
+//! A compressed module is passed to the kernel unchanged; kernels from 5.17 on unpack it themselves if built with
+//! `CONFIG_MODULE_DECOMPRESS`, others refuse it, which is reported.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,8 +12,8 @@ use std::path::Path;
 /// `MODULE_INIT_COMPRESSED_FILE` of `include/uapi/linux/module.h`.
 const COMPRESSED: libc::c_int = 4;
 
-/// Loads every module of a folder and appends its name to `loaded`; what went wrong, one text each. No folder
-/// is no module.
+/// Loads every module of a folder and appends its name to `loaded`; returns one text per failure. A missing folder
+/// counts as empty.
 pub(super) fn load_all(folder: &Path, loaded: &mut Vec<String>) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .into_iter()
@@ -36,8 +36,8 @@ fn load(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     let is_plain = path.extension().is_some_and(|extension| extension == "ko");
     let flags = if is_plain { 0 } else { COMPRESSED };
-    // SAFETY: the descriptor is open for the time of the call, and the parameters are an empty text that ends
-    // with NUL; the kernel copies what it needs.
+    // SAFETY: the descriptor is open during the call, and the parameters are an empty NUL-terminated text; the kernel
+    // copies what it needs.
     let result = unsafe {
         libc::syscall(
             libc::SYS_finit_module,
@@ -50,7 +50,7 @@ fn load(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    // It is there already: built in, or loaded for another.
+    // Already present: built in, or loaded for another module.
     if error.raw_os_error() == Some(libc::EEXIST) {
         return Ok(());
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_no_module_is_told_by_its_name_and_no_folder_is_no_module() {
+    fn invalid_module_is_reported_missing_folder_ignored() {
         let folder = std::env::temp_dir().join(format!("tare-modules-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("00-nothing.ko"), b"no module").unwrap();

@@ -1,8 +1,8 @@
-//! Dropping capabilities: the bounding set first, then the thread's own sets.
+//! Drops capabilities: the bounding set first, then the thread's sets.
 //!
-//! The bounding set decides what a program executed by root gets; the inheritable and ambient sets are emptied,
-//! as Docker does since 20.10.14, so that the set after the execution is exactly the bounding set.
-//! What it cannot see: capabilities of files, which stay within the bounding set anyway.
+//! The bounding set limits what a program executed by root gets. The inheritable and ambient sets are emptied, as
+//! Docker does since 20.10.14, so that after `execve` the set is exactly the bounding set.
+//! Limits: file capabilities are not checked; they stay within the bounding set anyway.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use tare_model::launch::{CAPABILITIES, LaunchError, Missing, capability_number};
 
 use super::{refused, sys};
 
-/// The mask under a name of /proc/self/status, for example `CapBnd`.
+/// Returns the mask under a name of /proc/self/status, for example `CapBnd`.
 fn mask_of(status: &str, name: &str) -> Option<u64> {
     status.lines().find_map(|line| {
         let digits = line.strip_prefix(name)?.strip_prefix(':')?;
@@ -18,7 +18,7 @@ fn mask_of(status: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// The mask of these names.
+/// Returns the mask of these names.
 fn mask(names: &[String]) -> Result<u64, LaunchError> {
     names.iter().try_fold(0u64, |mask, name| {
         capability_number(name)
@@ -32,7 +32,7 @@ fn mask(names: &[String]) -> Result<u64, LaunchError> {
     })
 }
 
-/// The names in a mask; numbers that have none yet are left out.
+/// Returns the names in a mask, without numbers that have no name yet.
 fn names(mask: u64) -> Vec<String> {
     CAPABILITIES
         .iter()
@@ -42,8 +42,8 @@ fn names(mask: u64) -> Vec<String> {
         .collect()
 }
 
-/// What the first process inside has before anything is dropped: in a new user namespace every capability
-/// that the kernel knows, else what this process has and may hand on.
+/// Returns the capabilities of the first process inside before any are dropped: in a new user namespace all that the
+/// kernel knows, else those of this process that it may pass on.
 fn available(has_user_namespace: bool) -> u64 {
     let every = u64::MAX >> (64 - CAPABILITIES.len());
     if has_user_namespace {
@@ -58,8 +58,8 @@ fn available(has_user_namespace: bool) -> u64 {
     of("CapBnd") & of("CapPrm")
 }
 
-/// The names that will be kept: those asked for, as far as there are any; all for `None`. Those asked for in
-/// vain are added to `missing`.
+/// Returns the names to keep: those requested that are available, or all for `None`. Unavailable ones are added to
+/// `missing`.
 pub(super) fn kept(
     asked: Option<&[String]>,
     has_user_namespace: bool,
@@ -79,7 +79,7 @@ pub(super) fn kept(
     Ok(names(wanted & have))
 }
 
-/// Drops everything but these, for good.
+/// Permanently drops everything but these.
 pub(super) fn keep_only(kept: &[String]) -> Result<(), LaunchError> {
     let keep = mask(kept)?;
     let drop_error = refused("drop capabilities");
@@ -94,7 +94,7 @@ pub(super) fn keep_only(kept: &[String]) -> Result<(), LaunchError> {
             Err(error) => return Err(drop_error(error)),
         }
     }
-    // Kernels before 4.3 know no ambient set, and then there is nothing to empty.
+    // Kernels before 4.3 have no ambient set to empty.
     let _ = sys::prctl(
         libc::PR_CAP_AMBIENT,
         libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong,

@@ -1,10 +1,10 @@
-//! The instance's cgroups: made before it starts, joined by its first process, removed after its last.
+//! Makes the instance's cgroups before it starts, moves its first process into them, removes them after its last.
 //!
-//! Under version 1 a group is made directly under the caller's own in every hierarchy. Under version 2 a group
-//! that hands controllers on may not hold processes itself, so the group is made under the caller's own if
-//! that has the controllers to give, else beside it. Groups that are not needed for a limit are a matter of
-//! membership alone: where one cannot be made, that is reported and the rest goes on.
-//! What it cannot see: a manager such as systemd that moves or removes groups behind its back.
+//! Under version 1 a cgroup is made directly under the caller's in every hierarchy. Under version 2 a cgroup that
+//! delegates controllers may not hold processes, so the new one is made under the caller's if that has the
+//! controllers to give, else next to it. Cgroups that no limit needs only provide membership: a failure to make one
+//! is reported, and the launch continues.
+//! Limits: does not notice a manager such as systemd moving or removing cgroups.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use super::control::{Group, read, remove_folder, write};
 use super::{limits, refused};
 use crate::cgroup::{self, Hierarchy};
 
-/// The groups of one instance. Not removed when dropped: the launcher removes them when all is over.
+/// The cgroups of one instance. Not removed on drop: the launcher removes them at the end.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub(super) groups: Vec<Group>,
@@ -25,7 +25,7 @@ pub(super) struct Groups {
     pub(super) version: Option<&'static str>,
 }
 
-/// Makes the group's folder; a group of that name that exists already is an error, because it is not ours.
+/// Makes the cgroup's directory. An existing one is an error, because it belongs to something else.
 fn make(folder: &Path) -> Result<(), LaunchError> {
     fs::create_dir(folder).map_err(|error| {
         let mut refusal = refused(&format!("make the cgroup `{}`", folder.display()))(error);
@@ -42,7 +42,7 @@ fn make(folder: &Path) -> Result<(), LaunchError> {
     })
 }
 
-/// A new version 1 cpuset is empty and admits nobody before it has processors and memory nodes.
+/// Fills a new version 1 cpuset, which is empty and accepts no process until it has CPUs and memory nodes.
 fn fill_cpuset(folder: &Path, hierarchy: &Hierarchy) -> io::Result<()> {
     for file in ["cpuset.cpus", "cpuset.mems"] {
         if read(&folder.join(file)).is_empty() {
@@ -52,7 +52,8 @@ fn fill_cpuset(folder: &Path, hierarchy: &Hierarchy) -> io::Result<()> {
     Ok(())
 }
 
-/// The version 2 folder under which a group gets these controllers, handing them on where that is possible.
+/// Returns the version 2 directory under which a cgroup gets these controllers, enabling them for children if
+/// possible.
 fn unified_parent(hierarchy: &Hierarchy, controllers: &[&str]) -> Result<PathBuf, String> {
     let gives = |folder: &Path, file: &str, controller: &str| {
         read(&folder.join(file))
@@ -96,8 +97,8 @@ fn unified_parent(hierarchy: &Hierarchy, controllers: &[&str]) -> Result<PathBuf
 }
 
 impl Groups {
-    /// Makes the groups of `name` and sets the limits. What could not be had without a limit being lost is
-    /// added to `missing`. On an error nothing is left.
+    /// Makes the cgroups of `name` and sets the limits. Cgroups that could not be made but that no limit needs are
+    /// added to `missing`. On an error nothing is left behind.
     pub(super) fn make(
         name: &str,
         limits: &Limits,
@@ -112,7 +113,7 @@ impl Groups {
         };
         let result = groups.fill(name, limits, hierarchies, missing);
         if let Err(error) = result {
-            // The first failure is what the reader needs; groups left here are found by their name.
+            // Report the first failure; cgroups left here are found by their name.
             let _ = groups.remove();
             return Err(error);
         }
@@ -146,7 +147,7 @@ impl Groups {
             };
             match self.add(name, hierarchy, &wanted) {
                 Ok(()) => {}
-                // Version 1 spreads the controllers: a failure elsewhere takes no limit away.
+                // In version 1 a controller is in one hierarchy only: a failure in another loses no limit.
                 Err(error) if wanted.is_empty() => missing.push(Missing {
                     what,
                     why: error.to_string(),
@@ -201,7 +202,7 @@ impl Groups {
         filled.map_err(refused("give the cpuset its processors"))
     }
 
-    /// Moves a process into every group.
+    /// Moves a process into every cgroup.
     pub(super) fn admit(&self, process: libc::pid_t) -> Result<(), LaunchError> {
         for group in &self.groups {
             let file = group.folder.join("cgroup.procs");
@@ -212,8 +213,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Kills whatever is left inside and removes the groups; the first failure is returned, after all were
-    /// tried.
+    /// Kills all processes left inside and removes the cgroups; tries all of them and returns the first failure.
     pub(super) fn remove(&mut self) -> io::Result<()> {
         let mut first = Ok(());
         for group in self.groups.drain(..) {

@@ -1,6 +1,6 @@
-//! Control groups as files: reading and writing what controls them, who is in them, and removing them.
+//! Reads and writes cgroup control files, lists members and removes cgroups.
 //!
-//! What it cannot see: a manager such as systemd that moves or removes groups behind its back.
+//! Limits: does not notice a manager such as systemd moving or removing cgroups.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use super::sys;
 use crate::cgroup::Hierarchy;
 
-/// How long groups are given to become empty.
+/// How long to wait for cgroups to become empty.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A group that was made.
+/// A cgroup that was made.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
-    /// Its folder on the host.
+    /// Its directory on the host.
     pub(super) folder: PathBuf,
     pub(super) hierarchy: Hierarchy,
 }
@@ -29,19 +29,19 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
         .write_all(text.as_bytes())
 }
 
-/// A control file's text, trimmed; empty where there is none.
+/// Returns a control file's text, trimmed; empty if there is none.
 pub(super) fn read(path: &Path) -> String {
     fs::read_to_string(path)
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()
 }
 
-/// The processes in a group, groups below it included.
+/// Returns the processes in a cgroup and in those below it.
 pub(super) fn members(folder: &Path) -> Vec<libc::pid_t> {
     let mut found: Vec<libc::pid_t> = read(&folder.join("cgroup.procs"))
         .lines()
         .filter_map(|line| line.parse().ok())
-        // Processes of another pid namespace are shown as 0.
+        // Processes of another PID namespace are listed as 0.
         .filter(|process| *process > 1)
         .collect();
     for below in folders_below(folder) {
@@ -60,17 +60,17 @@ fn folders_below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes a folder after those below it, of every depth. Control groups hold no files that could be removed.
+/// Removes a cgroup after all those below it. Cgroups hold no files that could be removed.
 fn remove_from_below(folder: &Path) -> io::Result<()> {
     for below in folders_below(folder) {
-        // One that is not empty yet is what the folder above fails with.
+        // If one is not empty yet, removing the cgroup above it fails too.
         let _ = remove_from_below(&below);
     }
     fs::remove_dir(folder)
 }
 
-/// Kills the members for which `is_ours` holds until there are none, then removes the folder and those below
-/// it. How many signals were sent.
+/// Kills the members for which `is_ours` holds until there are none, then removes the cgroup and those below it.
+/// Returns the number of signals sent.
 pub(super) fn remove_folder(
     folder: &Path,
     is_ours: impl Fn(libc::pid_t) -> bool,
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_removed_yet_is_tried_until_it_can() {
+    fn folder_removal_is_retried_until_it_succeeds() {
         let place = std::env::temp_dir().join(format!("tare-control-{}", std::process::id()));
         let kept = place.join("kept");
         fs::create_dir(&place).unwrap();
         fs::write(&kept, "").unwrap();
         let (tried, seen) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || {
-            // Not before the removal was refused once.
+            // Not before the removal has failed once.
             seen.recv().unwrap();
             fs::remove_file(&kept).unwrap();
         });

@@ -1,9 +1,9 @@
-//! Which devices the inside may use: those that engines allow.
+//! Restricts the devices that the inside may use to those that engines allow.
 //!
-//! Under version 1 the `devices` controller has a list; under version 2 a program on the control group decides,
-//! which is written here as instructions, because it is short and a compiler would be the larger part. As with
-//! engines every node may be made, but only the listed ones can be opened.
-//! What it cannot see: devices that were opened before the group was joined.
+//! Under version 1 the `devices` controller has a list; under version 2 a BPF program on the cgroup decides. The
+//! program is written here as instructions, because it is shorter than a compiler would be. As with engines, any node
+//! may be made, but only the listed ones can be opened.
+//! Limits: does not affect devices that were opened before the cgroup was joined.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use tare_model::launch::DeviceRules;
 use super::control::{self, Group};
 use super::sys;
 
-/// Character devices by major and minor number; `None` is every minor (runc, `libcontainer/specconv`,
+/// Character devices by major and minor number; `None` means every minor (runc, `libcontainer/specconv`,
 /// `AllowedDevices`: null, zero, full, random, urandom, tty, console, ptmx, pseudo-terminals).
 const ALLOWED: [(u32, Option<u32>); 9] = [
     (1, Some(3)),
@@ -29,7 +29,7 @@ const ALLOWED: [(u32, Option<u32>); 9] = [
     (136, None),
 ];
 
-/// Sets the rules on the instance's groups; why not, in words.
+/// Sets the rules on the instance's cgroups; the error is a text that says why not.
 pub(super) fn set(groups: &[Group]) -> Result<DeviceRules, String> {
     let list = groups
         .iter()
@@ -40,7 +40,7 @@ pub(super) fn set(groups: &[Group]) -> Result<DeviceRules, String> {
             .map_err(|error| format!("the list of `{}`: {error}", group.folder.display()));
     }
     let Some(group) = groups.iter().find(|group| group.hierarchy.is_unified) else {
-        return Err("there is no control group of its own with device rules".into());
+        return Err("there is no cgroup of its own with device rules".into());
     };
     attach_program(&group.folder)
         .map(|()| DeviceRules::Program)
@@ -60,16 +60,16 @@ fn set_list(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// An instruction of the kernel's machine (Documentation/bpf/standardization/instruction-set.rst): operation,
-/// destination and source register, offset, number.
+/// Encodes a BPF instruction (Documentation/bpf/standardization/instruction-set.rst): operation, destination and
+/// source register, offset, number.
 fn instruction(code: u8, to: u8, from: u8, offset: i16, number: i32) -> u64 {
     let registers = u64::from(from << 4 | to) << 8;
     let offset = u64::from(offset.cast_unsigned()) << 16;
     u64::from(code) | registers | offset | u64::from(number.cast_unsigned()) << 32
 }
 
-/// The program; it answers 1 where the device may be used. Its argument is a `struct bpf_cgroup_dev_ctx` of
-/// include/uapi/linux/bpf.h: access (high half) and type (low half), major, minor.
+/// Returns the BPF program, which returns 1 if the device may be used. Its argument is a `struct bpf_cgroup_dev_ctx`
+/// of include/uapi/linux/bpf.h: access (high half) and type (low half), major, minor.
 fn program() -> Vec<u64> {
     const CONTEXT: u8 = 1;
     const ACCESS: u8 = 2;
@@ -117,9 +117,9 @@ fn program() -> Vec<u64> {
     program
 }
 
-/// Loads the program and attaches it to a group, beside those that others have attached above it.
+/// Loads the program and attaches it to a cgroup; programs on the cgroups above stay in effect.
 fn attach_program(folder: &Path) -> io::Result<()> {
-    // Of include/uapi/linux/bpf.h.
+    // From include/uapi/linux/bpf.h.
     const PROG_LOAD: libc::c_int = 5;
     const PROG_ATTACH: libc::c_int = 8;
     const TYPE_CGROUP_DEVICE: u64 = 15;
@@ -128,7 +128,7 @@ fn attach_program(folder: &Path) -> io::Result<()> {
     let low_and_high = |low: u64, high: u64| low | high << 32;
 
     let program = program();
-    // The words that the structure for loading begins with: type and length, program, licence.
+    // The first words of the load attributes: type and length, program, licence.
     let words = [
         low_and_high(TYPE_CGROUP_DEVICE, program.len() as u64),
         program.as_ptr().addr() as u64,
@@ -140,12 +140,12 @@ fn attach_program(folder: &Path) -> io::Result<()> {
         reason = "descriptors are of 32 bits"
     )]
     let loaded = loaded as libc::c_int;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
     let loaded = unsafe { OwnedFd::from_raw_fd(loaded) };
     let group = File::open(folder)?;
     let [group_fd, loaded_fd] =
         [group.as_raw_fd(), loaded.as_raw_fd()].map(|fd| u64::from(fd.cast_unsigned()));
-    // Group and program, kind of attachment and flags.
+    // Cgroup and program, attach type and flags.
     let words = [
         low_and_high(group_fd, loaded_fd),
         low_and_high(ATTACH_CGROUP_DEVICE, ALLOW_MULTI),
@@ -159,7 +159,7 @@ mod tests {
     use crate::cgroup;
     use crate::skip::skip;
 
-    /// Runs the program on a request, as the kernel would, for the instructions that it consists of.
+    /// Interprets the program on a request, as the kernel would; supports only the instructions that it uses.
     fn decide(access: u32, kind: u32, major: u32, minor: u32) -> u64 {
         let context = [access << 16 | kind, major, minor];
         let program = program();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_lets_the_listed_devices_be_used_and_every_node_be_made() {
+    fn device_program_allows_listed_devices_and_any_mknod() {
         let (making, reading, writing) = (1, 2, 4);
         let (block, character) = (1, 2);
         assert_eq!(decide(reading | writing, character, 1, 3), 1);
@@ -213,7 +213,8 @@ mod tests {
         }
     }
 
-    /// In a child that has joined the groups: whether a listed device can be opened, and /dev/kmsg refused.
+    /// Reports, from a child that has joined the cgroups, whether a listed device can be opened and /dev/kmsg is
+    /// refused.
     fn outcome_inside(folder: &Path) -> i32 {
         let procs = std::ffi::CString::new(folder.join("cgroup.procs").to_str().unwrap()).unwrap();
         // SAFETY: the child calls only raw system calls and _exit, which is safe after a fork.
@@ -259,7 +260,7 @@ mod tests {
                     assert_eq!(rules == DeviceRules::Program, is_unified);
                     assert_eq!((before, after), (7, 3), "{rules:?}");
                 }
-                // Where the machine's own rules, or the rights, are other ones.
+                // On a machine with other rules or without the privileges.
                 Err(why) => skip("device-rules", &why),
             }
         }

@@ -1,8 +1,8 @@
-//! A /dev of its own: few devices on tmpfs, pseudo-terminals, shared memory of 64 MiB, message queues.
+//! Mounts a private /dev: few devices on tmpfs, pseudo-terminals, 64 MiB of shared memory, message queues.
 //!
-//! The devices are those that Docker gives every container by default. They are the host's own, bound one by
-//! one, which costs nothing at run time: so the file system around them needs no devices of its own, and a node
-//! that is made in it opens nothing.
+//! The devices are those that Docker gives every container by default. They are bind mounts of the host's devices,
+//! which adds no run-time overhead. So the tmpfs around them needs no devices (`nodev`), and a node made in it cannot
+//! be opened.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,10 +16,10 @@ use tare_model::launch::{LaunchError, Missing};
 use super::inner::{Make, Root, path_of};
 use super::{refused, sys};
 
-/// Names.
+/// The devices' names.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Links that programs expect.
+/// Symlinks that programs expect.
 const LINKS: [(&str, &str); 5] = [
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -28,14 +28,14 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Binds the host's device, kept open because the new /dev may already hide it.
+/// Bind-mounts the host's device, which is held open because the new /dev may already hide it.
 fn bind(target: &Path, host: &fs::File) -> io::Result<()> {
     fs::write(target, "")?;
     let source = format!("/proc/self/fd/{}", host.as_raw_fd());
     sys::mount(OsStr::new(&source), target, "", libc::MS_BIND, "")
 }
 
-/// Mounts a new /dev. Devices that cannot be bound are added to `missing`.
+/// Mounts a new /dev. Devices that cannot be bind-mounted are added to `missing`.
 pub(super) fn mount(
     root: &Root,
     has_user_namespace: bool,
@@ -56,7 +56,7 @@ pub(super) fn mount(
         )
         .and_then(|()| root.find("/dev", Make::Nothing))
         .map_err(refused("mount tmpfs on /dev"))?;
-    // An empty folder of its own from here on: nobody has put a link into it.
+    // A new empty folder from here on, so it holds no symlinks.
     let dev = path_of(&dev);
     for (name, host) in DEVICES.iter().zip(host) {
         if let Err(error) = host.and_then(|host| bind(&dev.join(name), &host)) {
@@ -77,7 +77,7 @@ pub(super) fn mount(
     };
     let quiet = libc::MS_NOSUID | libc::MS_NOEXEC;
     let pts = folder("pts")?;
-    // Group 5 is `tty`; a user namespace that maps one id only has no such group.
+    // Group 5 is `tty`; a user namespace that maps only one id does not have it.
     let terminals = if has_user_namespace {
         "newinstance,ptmxmode=0666,mode=0620"
     } else {

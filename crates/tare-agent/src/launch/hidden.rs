@@ -1,12 +1,12 @@
-//! What of the host's files is nobody's business inside: covered by empty folders and empty files.
+//! Hides the host's private files inside, by covering them with empty folders and empty files.
 //!
-//! The root inside is made of the host's files, and whoever is root inside may read what root may. So homes,
-//! keys, password files and engines' sockets are covered before anything is shown on purpose; what is shown on
-//! purpose then lies on top. A cover that cannot be laid is a refusal.
-//! Folders are covered by small file systems in memory, which may be written to, because programs expect a home;
-//! files by the null device. Of a file of passwords the names stay in a node of a cluster: a server of ssh takes an
-//! account that is not in it for a locked one.
-//! What it cannot see: secrets in places that nobody named.
+//! The root inside is made of the host's files, and root inside can read what root can. So homes, keys, password
+//! files and engines' sockets are covered before the explicit binds, which then go on top. If a cover cannot be
+//! mounted, the launch is refused.
+//! Folders are covered by small writable tmpfs mounts, because programs expect a home; files by the null device. A
+//! cluster node keeps the account names of the password file, because an SSH server treats an account that is missing
+//! there as locked.
+//! Limits: does not find secrets in places that are not listed.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,8 +19,8 @@ use tare_model::launch::{Bind, LaunchError, LaunchSpec, Rootfs};
 use super::inner::{Make, Root, path_of};
 use super::{refused, sys};
 
-/// The paths without their links, and without those that lie below others. What this process cannot find, nobody
-/// inside can either.
+/// Returns the paths with symlinks resolved, without those below others. Paths that this process cannot find are
+/// skipped: processes inside cannot find them either.
 fn places(spec: &LaunchSpec) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = spec
         .hidden
@@ -31,7 +31,7 @@ fn places(spec: &LaunchSpec) -> Vec<PathBuf> {
     found.sort_unstable();
     let mut places: Vec<PathBuf> = Vec::new();
     for path in found {
-        // In this order what lies below a folder follows it.
+        // Sorted, so paths below a folder come right after it.
         if !places.iter().any(|above| path.starts_with(above)) {
             places.push(path);
         }
@@ -39,8 +39,8 @@ fn places(spec: &LaunchSpec) -> Vec<PathBuf> {
     places
 }
 
-/// What has to be shown again on top of the covers where the root stays the host's: the instance's own folders
-/// and the agent.
+/// Returns what must be bound again on top of the covers if the root is the host's: the instance's folders and the
+/// agent.
 pub(super) fn own(spec: &LaunchSpec) -> Vec<Bind> {
     if spec.rootfs != Rootfs::Host || spec.hidden.is_empty() {
         return Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn own(spec: &LaunchSpec) -> Vec<Bind> {
     .collect()
 }
 
-/// Covers everything under `root`. In the private mount namespace only.
+/// Covers everything under `root`. Only for the private mount namespace.
 pub(super) fn cover(spec: &LaunchSpec, root: &Root) -> Result<(), LaunchError> {
     let places = places(spec);
     if places.is_empty() {
@@ -84,8 +84,8 @@ pub(super) fn cover(spec: &LaunchSpec, root: &Root) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// The file of passwords without any, in the instance's own folder, for a node of a cluster; `None` for everything
-/// else, and where this process may not read it either.
+/// Returns a copy of /etc/shadow without passwords, in the instance's folder, for a cluster node; `None` for all
+/// other paths, and if this process may not read the file.
 fn names_only(spec: &LaunchSpec, place: &Path) -> Option<File> {
     if spec.shared.is_none() || place != Path::new("/etc/shadow") {
         return None;
@@ -113,7 +113,7 @@ fn names_only(spec: &LaunchSpec, place: &Path) -> Option<File> {
 
 fn cover_one(root: &Root, place: &Path, null: &File) -> io::Result<()> {
     let target = match root.find(place, Make::Nothing) {
-        // On a file system of its own, which is not visible inside.
+        // On a separate file system, which is not visible inside.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,
     };

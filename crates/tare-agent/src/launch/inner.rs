@@ -1,8 +1,8 @@
-//! The root of the inside before it is entered: its paths are resolved in it, never in the host's root.
+//! Resolves the container's paths in its root before it is entered, never in the host's root.
 //!
-//! A link inside may be absolute or climb, and what is bound may hold links that somebody else made. Followed from
-//! here they would lead to the host's files, and a missing target would be made there. So every step is taken from an
-//! open folder, links are read and followed by hand, and `..` ends at the root; what was found is held open, and
+//! A symlink inside may be absolute or climb with `..`, and bind mounts may contain foreign symlinks. Followed from
+//! here they would lead to the host's files, and a missing target would be created there. So every step starts from
+//! an open folder, symlinks are read and followed by hand, and `..` stops at the root. The result is held open, and
 //! mounts go onto that.
 
 use std::ffi::{OsStr, OsString};
@@ -11,12 +11,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
-use super::{at, sys};
+use super::{openat, sys};
 
-/// As many links as the kernel follows in one path.
+/// The number of symlinks that the kernel follows in one path.
 const MOST_LINKS: usize = 40;
 
-/// What is made where a path does not exist.
+/// What to create where a path does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Make {
     Nothing,
@@ -25,11 +25,11 @@ pub(super) enum Make {
     File,
 }
 
-/// The root of the inside.
+/// The container's root, seen from outside.
 #[derive(Debug)]
 pub(super) struct Root(PathBuf);
 
-/// What leads to an open file or folder, also for calls that take paths.
+/// Returns a path to an open file or folder, for syscalls that take paths.
 pub(super) fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -47,14 +47,14 @@ impl Root {
         self.0 == Path::new("/")
     }
 
-    /// What a path of the inside is, held open with `O_PATH`: the topmost mount there.
+    /// Resolves a path inside and opens it with `O_PATH`: the topmost mount there.
     pub(super) fn find(&self, path: impl AsRef<Path>, make: Make) -> io::Result<File> {
         let mut way = vec![sys::open_path(&self.0)?];
         let mut left = steps(path.as_ref());
         let mut n_links = 0;
         while let Some(name) = left.pop() {
             if name == ".." {
-                // Above the root is the root.
+                // `..` of the root is the root.
                 if way.len() > 1 {
                     way.pop();
                 }
@@ -63,14 +63,14 @@ impl Root {
             let Some(folder) = way.last() else {
                 return Err(io::ErrorKind::NotFound.into());
             };
-            let found = match at::open_at(folder, &name) {
+            let found = match openat::open_at(folder, &name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && make != Make::Nothing => {
                     if make == Make::File && left.is_empty() {
-                        at::make_file_at(folder, &name)?;
+                        openat::make_file_at(folder, &name)?;
                     } else {
-                        at::make_folder_at(folder, &name)?;
+                        openat::make_folder_at(folder, &name)?;
                     }
-                    at::open_at(folder, &name)?
+                    openat::open_at(folder, &name)?
                 }
                 other => other?,
             };
@@ -82,7 +82,7 @@ impl Root {
             if n_links > MOST_LINKS {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
-            let target = at::read_link(&found)?;
+            let target = openat::read_link(&found)?;
             if target.is_absolute() {
                 way.truncate(1);
             }
@@ -91,7 +91,7 @@ impl Root {
         way.pop().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Mounts onto a path of the inside, which exists.
+    /// Mounts onto an existing path inside.
     pub(super) fn mount(
         &self,
         path: impl AsRef<Path>,
@@ -104,13 +104,13 @@ impl Root {
         sys::mount(source, &path_of(&target), kind, flags, data)
     }
 
-    /// Binds a file or folder, with what is mounted below it, to a path of the inside, which exists.
+    /// Bind-mounts a file or folder, with the mounts below it, onto an existing path inside.
     pub(super) fn bind(&self, source: &OsStr, path: impl AsRef<Path>) -> io::Result<()> {
         self.mount(path, source, "", libc::MS_BIND | libc::MS_REC, "")
     }
 }
 
-/// The steps of a path, the first of them last.
+/// Splits a path into components, in reverse order.
 fn steps(path: &Path) -> Vec<OsString> {
     path.components()
         .rev()
@@ -128,7 +128,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, symlink};
 
-    /// `inside/` is the root, `outside/` is what no path may reach.
+    /// Makes `inside/`, the root, and `outside/`, which no path may reach.
     fn with_trees(name: &str, check: impl FnOnce(&Path, &Root)) {
         let place = std::env::temp_dir().join(format!("tare-{name}-{}", std::process::id()));
         for folder in ["outside", "inside/real/deep", "inside/volume"] {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_made_inside_the_root() {
+    fn missing_paths_are_created_inside_root() {
         with_trees("inner-made", |place, root| {
             let outside = place.join("outside");
             symlink(&outside, place.join("inside/volume/cache")).unwrap();

@@ -1,9 +1,9 @@
-//! The first process of the container, from its creation to the execution of its program.
+//! Runs the container's first process, from its creation to `execve`.
 //!
-//! It waits until the launcher has mapped its ids, put it into its cgroups and given it its device; then it
-//! builds its surroundings and gives up its rights, in the order in which each step still has the right it
-//! needs: without no_new_privs the filter is loaded before the capabilities go, with it after.
-//! What could not be had, and what went wrong, goes to the launcher through a pipe that the execution closes.
+//! It waits until the launcher has mapped its ids, moved it into its cgroups and given it its network device. Then it
+//! sets up the container and drops its privileges, in the order in which each step still has the privilege that it
+//! needs: without no_new_privs the seccomp filter is loaded before the capabilities are dropped, with it after.
+//! Missing features and errors go to the launcher through a pipe that `execve` closes.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,20 +19,20 @@ use super::seccomp::Filter;
 use super::spec::Plan;
 use super::{capabilities, hidden, mounts, network, refused, speculation, sys};
 
-/// What the first process tells the launcher, one JSON value a line.
+/// A message from the first process to the launcher, one JSON value per line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Message {
-    /// Something could not be had.
+    /// A feature is not available.
     Missing(Missing),
-    /// Nothing will be executed.
+    /// The launch failed; no program will be executed.
     Failed(LaunchError),
 }
 
-/// What the first process needs to know.
+/// The first process's inputs.
 #[derive(Debug)]
 pub(super) struct Inside<'a> {
-    /// What was asked for.
+    /// The requested container.
     pub(super) plan: &'a Plan,
     /// The overlay's folders, if there is one.
     pub(super) layers: Option<&'a Layers>,
@@ -40,23 +40,24 @@ pub(super) struct Inside<'a> {
     pub(super) groups: &'a [Group],
     /// Its addresses, if there is a veth pair.
     pub(super) addresses: Option<&'a PairAddresses>,
-    /// The filter, if there is one.
+    /// The seccomp filter, if there is one.
     pub(super) filter: Option<&'a Filter>,
     /// The capabilities to keep; `None` drops nothing.
     pub(super) kept: Option<&'a [String]>,
-    /// Pipes that become the standard streams, if the launcher relays them.
+    /// Pipes for the standard streams, if the launcher relays them.
     pub(super) streams: Option<[OwnedFd; 3]>,
 }
 
 fn say(status: &mut File, word: &Message) {
-    // The launcher may be gone, and then there is nobody to tell.
+    // Errors are ignored: the launcher may be gone.
     if let Ok(mut line) = serde_json::to_vec(word) {
         line.push(b'\n');
         let _ = status.write_all(&line);
     }
 }
 
-/// Waits for the launcher's byte, builds, executes. `go` ends without a byte when the launcher is gone.
+/// Waits for the launcher's byte, sets up the container and executes the program. `go` ends without a byte if the
+/// launcher is gone.
 pub(super) fn run(inside: &Inside<'_>, go: OwnedFd, status: OwnedFd) -> ! {
     let mut status = File::from(status);
     let mut byte = [0u8; 1];
@@ -83,9 +84,9 @@ pub(super) fn run(inside: &Inside<'_>, go: OwnedFd, status: OwnedFd) -> ! {
     sys::leave(REFUSED_STATUS)
 }
 
-/// Writes the own address and name into the overlay's list of hosts, as engines do: a program that asks for its own
-/// name would wait for a name server. A list that is bound there, or a link, is the user's; and where the root is
-/// read-only the name stays unknown.
+/// Adds the container's address and name to the overlay's /etc/hosts, as engines do: a program that looks up its host
+/// name would wait for a name server. A file that is bound there, or a symlink, is left to the user; with a read-only
+/// root the name stays unknown.
 fn name_address(plan: &Plan, addresses: &PairAddresses) {
     const HOSTS: &str = "/etc/hosts";
     let mut binds = plan.spec.binds.iter();
@@ -99,7 +100,7 @@ fn name_address(plan: &Plan, addresses: &PairAddresses) {
     let _ = opened.and_then(|mut file| file.write_all(line.as_bytes()));
 }
 
-/// The program's arguments, with the agent's path inside put in for the word `agent`.
+/// Returns the program's arguments, with the word `agent` replaced by the agent's path inside.
 fn arguments(inside: &Inside<'_>) -> Vec<String> {
     let spec = &inside.plan.spec;
     let mut argv = spec.argv.clone();
@@ -109,7 +110,7 @@ fn arguments(inside: &Inside<'_>) -> Vec<String> {
     argv
 }
 
-/// Where the agent's file lies inside.
+/// Returns the path of the agent's file inside.
 pub(super) fn agent_path(plan: &Plan) -> String {
     match plan.spec.rootfs {
         tare_model::launch::Rootfs::Host => rootfs::agent_beside(&plan.spec),
@@ -167,8 +168,8 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
     std::env::set_current_dir(&spec.workdir)
         .map_err(refused(&format!("enter `{}`", spec.workdir)))?;
     sys::close_others_on_execution().or_else(|error| {
-        // Before Linux 5.9 there is no such call. Everything that the launcher opens closes itself on
-        // execution; only what the launcher itself inherited stays.
+        // The syscall is missing before Linux 5.9. Everything that the launcher opens is close-on-exec; only the
+        // descriptors that it inherited stay.
         if error.raw_os_error() == Some(libc::ENOSYS) {
             missing.push(Missing {
                 what: "closing of inherited descriptors".into(),
@@ -180,7 +181,7 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
         }
     })?;
     if spec.ssbd {
-        // Before the filter, which may refuse it.
+        // Before the filter, which may deny it.
         speculation::forbid_store_bypass()?;
     }
     if spec.no_new_privs {
@@ -200,7 +201,7 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
         .map_err(refused("bind this life to the launcher's"))
 }
 
-/// Leaves the session keyring of whoever started this. A kernel without keyrings has none to leave.
+/// Leaves the caller's session keyring. A kernel without keyrings is fine.
 fn leave_keyring(missing: &mut Vec<Missing>) {
     match sys::new_keyring() {
         Err(error) if error.raw_os_error() != Some(libc::ENOSYS) => missing.push(Missing {

@@ -1,8 +1,7 @@
-//! The limits of an instance's cgroups: what can be kept at all, which controller each needs, and how it is
-//! written under either version.
+//! Checks an instance's cgroup limits, maps them to controllers and writes them under either cgroup version.
 //!
-//! Limits that no machine of this size can keep are refused before anything is made, because the kernel takes
-//! some of them and then kills or starves what is inside.
+//! Limits that this machine cannot satisfy are refused before anything is made, because the kernel accepts some of
+//! them and then kills or starves the processes inside.
 
 use std::path::Path;
 
@@ -10,10 +9,10 @@ use tare_model::launch::{LaunchError, Limits};
 
 use super::control::{Group, read, write};
 
-/// One period of the processor quota, microseconds: the kernel's default and Docker's.
+/// The CPU quota's period, microseconds: the default of the kernel and of Docker.
 const PERIOD_US: f64 = 100_000.0;
 
-/// The least memory, bytes: what Docker accepts at least.
+/// The least memory, bytes: Docker's minimum.
 const LEAST_MEMORY: u64 = 6 << 20;
 
 fn limit_error(what: &str, problem: String, hint: String) -> LaunchError {
@@ -25,11 +24,11 @@ fn limit_error(what: &str, problem: String, hint: String) -> LaunchError {
     }
 }
 
-/// Refuses limits that no machine of this size can keep, with what it could keep.
+/// Refuses limits that this machine cannot satisfy; the error says what it could.
 pub(super) fn check(limits: &Limits) -> Result<(), LaunchError> {
     let online = std::thread::available_parallelism().map_or(1, usize::from);
     if let Some(cpus) = limits.cpus {
-        // 1 ms is the least quota that the kernel takes: a hundredth of the period.
+        // The kernel's minimum quota is 1 ms: a hundredth of the period.
         if !(0.01..=online as f64).contains(&cpus) {
             return Err(limit_error(
                 "cpus",
@@ -55,7 +54,7 @@ pub(super) fn check(limits: &Limits) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// The controllers that the limits need.
+/// Returns the controllers that the limits need.
 pub(super) fn controllers(limits: &Limits) -> Vec<&'static str> {
     [
         (limits.cpus.is_some(), "cpu"),
@@ -68,12 +67,12 @@ pub(super) fn controllers(limits: &Limits) -> Vec<&'static str> {
     .collect()
 }
 
-/// The group that carries a controller.
+/// Returns the cgroup that has a controller.
 fn with<'a>(groups: &'a [Group], controller: &str) -> Option<&'a Group> {
     groups.iter().find(|group| group.hierarchy.has(controller))
 }
 
-/// Writes the limits into the groups that carry their controllers.
+/// Writes the limits into the cgroups that have their controllers.
 pub(super) fn set(limits: &Limits, groups: &[Group]) -> Result<(), LaunchError> {
     let put = |what: &str, file: &Path, text: &str, hint: String| {
         write(file, text).map_err(|error| LaunchError {
@@ -118,7 +117,7 @@ pub(super) fn set(limits: &Limits, groups: &[Group]) -> Result<(), LaunchError> 
             list,
             hint.clone(),
         )?;
-        // Version 2 takes any list and then falls back to the parent's processors.
+        // Version 2 accepts any list and then falls back to the parent's CPUs.
         let got = read(&group.folder.join(file));
         if group.hierarchy.is_unified && !is_same_list(list, &got) {
             return Err(limit_error(
@@ -149,7 +148,7 @@ pub(super) fn set(limits: &Limits, groups: &[Group]) -> Result<(), LaunchError> 
     Ok(())
 }
 
-/// The processors of a list such as `0-2,5`.
+/// Parses a CPU list such as `0-2,5`.
 fn processors(list: &str) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for part in list
@@ -178,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_that_no_machine_can_keep_are_refused_with_what_it_could() {
+    fn impossible_limit_is_an_error_with_a_hint() {
         type Case = (&'static str, fn(&mut Limits));
         let cases: [Case; 5] = [
             ("cpus", |limits| limits.cpus = Some(1e6)),

@@ -1,15 +1,13 @@
-//! The built-in container: a launcher that makes it from system calls.
+//! The built-in container: a launcher that makes it from syscalls.
 //!
 //! No runtime library, no daemon, no image. `tare-agent launch SPEC.json` reads a [`LaunchSpec`], makes cgroups,
-//! namespaces, root, mounts and network as it says, and starts the program inside with its own standard
-//! streams. It stays outside as the supervisor, writes a [`LaunchReport`] and removes everything at the end;
-//! `kill -9` of it kills all that is inside, because the first process is bound to its life.
-//! The launcher has one thread only: it forks by hand, and code that runs after a fork of a threaded program
-//! may find locks that nobody will ever release.
-//! What it cannot do: anything about security modules (AppArmor, SELinux); a study that needs those uses an
-//! engine.
+//! namespaces, root, mounts and network accordingly, and starts the program inside with the launcher's standard
+//! streams. It stays outside as the supervisor, writes a [`LaunchReport`] and cleans up at the end; `kill -9` of it
+//! kills everything inside, because the first process has a parent-death signal.
+//! The launcher has only one thread: it forks by hand, and after a fork of a threaded program locks may stay held
+//! forever.
+//! Limits: ignores security modules (AppArmor, SELinux); a study that needs them uses an engine.
 
-mod at;
 mod capabilities;
 mod cgroup;
 mod control;
@@ -22,6 +20,7 @@ mod limits;
 mod mounts;
 mod netlink;
 pub(crate) mod network;
+mod openat;
 pub(crate) mod own_group;
 pub mod private_mounts;
 mod rootfs;
@@ -48,7 +47,7 @@ use seccomp::Filter;
 use spec::Plan;
 use supervise::{Relay, supervise};
 
-/// Turns a system's error into a refusal of the named step.
+/// Converts a system error into a `LaunchError` for the named step.
 fn refused(step: &str) -> impl Fn(io::Error) -> LaunchError + use<> {
     let step = step.to_owned();
     move |error| LaunchError {
@@ -59,7 +58,7 @@ fn refused(step: &str) -> impl Fn(io::Error) -> LaunchError + use<> {
     }
 }
 
-/// The report as it grows.
+/// The launch report, filled in step by step.
 struct Reporter {
     path: PathBuf,
     report: LaunchReport,
@@ -88,7 +87,7 @@ impl Reporter {
         }
     }
 
-    /// Writes a neighbour and renames it, so that no reader sees half a report.
+    /// Writes a temporary file and renames it, so that no reader sees half a report.
     fn write(&mut self, state: LaunchState) -> Result<(), LaunchError> {
         self.report.state = state;
         let neighbour = self.path.with_extension("part");
@@ -103,19 +102,19 @@ impl Reporter {
     }
 }
 
-/// Everything that exists outside because of this launch.
+/// The launch's resources outside the container.
 #[derive(Debug, Default)]
-struct Made {
+struct Resources {
     groups: Groups,
     link: Option<String>,
-    /// The hub and the port there.
+    /// The hub's pid and the instance's port there.
     port: Option<(u32, String)>,
     process: Option<libc::pid_t>,
     scratch: PathBuf,
 }
 
-impl Made {
-    /// Removes all of it; every part is tried, and the first failure returned.
+impl Resources {
+    /// Removes everything; tries all parts and returns the first failure.
     fn undo(&mut self) -> io::Result<()> {
         let mut first = Ok(());
         let mut keep_first = |result: io::Result<()>| {
@@ -124,7 +123,7 @@ impl Made {
             }
         };
         if let Some(process) = self.process.take() {
-            // It may have ended already; reaping tells.
+            // It may have exited already; reaping reports that.
             let _ = sys::kill(process, libc::SIGKILL);
             keep_first(sys::reap(process, true).map(drop));
         }
@@ -140,7 +139,7 @@ impl Made {
     }
 }
 
-/// Why a user namespace may be refused, from the switches that distributions have.
+/// Returns why a user namespace may be refused, from the distributions' switches.
 fn namespace_hint(plan: &Plan, errno: Option<i32>) -> Option<String> {
     let is =
         |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
@@ -178,7 +177,7 @@ fn namespace_hint(plan: &Plan, errno: Option<i32>) -> Option<String> {
     }
 }
 
-/// Maps the ids of a new user namespace: root maps all to themselves, others their own to 0.
+/// Maps the ids of a new user namespace: for root the identity, for other users their id to 0.
 fn map_ids(process: libc::pid_t, is_rootless: bool) -> Result<(), LaunchError> {
     let write = |file: &str, text: &str| {
         let path = format!("/proc/{process}/{file}");
@@ -190,7 +189,7 @@ fn map_ids(process: libc::pid_t, is_rootless: bool) -> Result<(), LaunchError> {
     };
     if is_rootless {
         write("uid_map", &format!("0 {} 1", sys::effective_user()))?;
-        // Without this the kernel lets nobody but root map a group.
+        // Without this the kernel lets only root map a group.
         write("setgroups", "deny")?;
         write("gid_map", &format!("0 {} 1", sys::effective_group()))
     } else {
@@ -199,9 +198,9 @@ fn map_ids(process: libc::pid_t, is_rootless: bool) -> Result<(), LaunchError> {
     }
 }
 
-/// Sets the device rules. Without them nobody inside may make device nodes, where that was not asked for by
-/// dropping nothing at all. An ordinary user needs none: the kernel lets no device be opened through what is
-/// mounted in a user namespace of his.
+/// Sets the device rules. Without them CAP_MKNOD is dropped, unless the specification drops nothing at all. An
+/// ordinary user needs no rules: the kernel lets no device be opened through mounts of an unprivileged user
+/// namespace.
 fn keep_from_devices(
     plan: &Plan,
     groups: &Groups,
@@ -229,8 +228,8 @@ fn keep_from_devices(
     None
 }
 
-/// Makes and starts everything; what exists stands in `made` even on an error.
-fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay, LaunchError> {
+/// Makes and starts everything; `made` holds what exists even on an error.
+fn start(plan: &Plan, made: &mut Resources, reporter: &mut Reporter) -> Result<Relay, LaunchError> {
     let spec = &plan.spec;
     let report = &mut reporter.report;
     report.has_user_namespace = plan.has_user_namespace;
@@ -275,7 +274,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
         refusal
     })?;
     if process == 0 {
-        // Only the launcher may hold these ends, else neither side sees the other's end.
+        // Only the launcher may hold these ends, else neither side sees the other close its end.
         drop((go_write, status_read, relay));
         let inside = Inside {
             plan,
@@ -306,7 +305,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
         let port = network::join_hub(process, link)?;
         made.port = Some((link.hub, port));
     }
-    // Written before anything runs inside, so that a crash from here on leaves a record of what to remove.
+    // Before anything runs inside, so that a crash from here on leaves a record of what to remove.
     reporter.write(LaunchState::Starting)?;
     File::from(go_write)
         .write_all(b"g")
@@ -315,7 +314,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     Ok(relay)
 }
 
-/// Listens to the first process until it has executed its program.
+/// Reads the first process's messages until it has executed its program.
 fn hear(status: File, missing: &mut Vec<Missing>, plan: &Plan) -> Result<(), LaunchError> {
     for line in BufReader::new(status).lines() {
         let line = line.map_err(refused("listen to the first process"))?;
@@ -335,17 +334,17 @@ fn hear(status: File, missing: &mut Vec<Missing>, plan: &Plan) -> Result<(), Lau
     Ok(())
 }
 
-/// Leaves of the environment what an engine would give: its size is copied by every `execve` and shifts the
-/// stack (Mytkowicz et al. 2009), and a language setting changes what programs do. The search path stays,
-/// because the files inside are the host's.
+/// Reduces the environment to what an engine would set: its size is copied by every `execve` and shifts the stack
+/// (Mytkowicz et al. 2009), and a locale changes what programs do. `PATH` stays, because the files inside are the
+/// host's.
 fn clean_environment(hostname: &str) {
     let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
     for name in names.iter().filter(|name| *name != "PATH") {
-        // SAFETY: this process has one thread, so nobody reads the environment at the same time.
+        // SAFETY: this process has one thread, so nothing else reads the environment at the same time.
         unsafe { std::env::remove_var(name) };
     }
     for (name, value) in [("HOSTNAME", hostname), ("HOME", "/root")] {
-        // SAFETY: this process has one thread, so nobody reads the environment at the same time.
+        // SAFETY: this process has one thread, so nothing else reads the environment at the same time.
         unsafe { std::env::set_var(name, value) };
     }
 }
@@ -361,17 +360,17 @@ fn launch(spec: LaunchSpec, reporter: &mut Reporter) -> Result<i32, LaunchError>
     if spec.clean_environment {
         clean_environment(&spec.hostname);
     }
-    // SAFETY: this process has one thread, so nobody reads the environment at the same time.
+    // SAFETY: this process has one thread, so nothing else reads the environment at the same time.
     unsafe { std::env::set_var(RUN_VARIABLE, spec.run.as_str()) };
 
     reporter.write(LaunchState::Starting)?;
     let plan = spec::plan(spec, &mut reporter.report.missing)?;
-    let mut made = Made::default();
+    let mut made = Resources::default();
     let ended = start(&plan, &mut made, reporter).and_then(|relay| {
         reporter.write(LaunchState::Running)?;
         let process = made.process.take().unwrap_or(0);
         let end = supervise(process, parent, &signals, relay);
-        // An error of the supervision leaves the process to be ended below.
+        // After a supervision error the process is killed below.
         if end.is_err() {
             made.process = Some(process);
         }
@@ -403,7 +402,7 @@ fn complain(error: &LaunchError) {
     }
 }
 
-/// Launches what a file says; the status.
+/// Launches the specification in a file and returns the exit status.
 fn launch_file(path: &str) -> i32 {
     let spec = match spec::read(Path::new(path)) {
         Ok(spec) => spec,
@@ -423,7 +422,7 @@ fn launch_file(path: &str) -> i32 {
     })
 }
 
-/// Runs `launch SPEC.json`; `arguments` are those after `launch`. The status is the program's own, or
+/// Runs `launch SPEC.json`; `arguments` are those after `launch`. Returns the program's exit status, or
 /// [`REFUSED_STATUS`] if it was not started.
 pub fn main(arguments: &[String]) -> ExitCode {
     let status = if let [path] = arguments {

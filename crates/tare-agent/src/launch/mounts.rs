@@ -1,9 +1,7 @@
-//! What is mounted anew inside: /proc, /sys with the instance's cgroups, /dev; and the paths that are hidden or
-//! write-protected there.
+//! Mounts /proc, /sys with the instance's cgroups and /dev inside, and the binds; hides and write-protects paths.
 //!
-//! Everything happens in a mount namespace of its own whose propagation was made private before, so that
-//! nothing reaches the host's. Where the root stays the host's, the new file systems cover the old ones in
-//! that namespace alone.
+//! Everything happens in a mount namespace whose propagation was made private before, so that nothing reaches the
+//! host's. If the root stays the host's, the new file systems cover the old ones in that namespace alone.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,7 +16,7 @@ use super::{devices, refused, sys};
 
 const QUIET: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
-/// Makes every mount of this namespace private: nothing done here is seen outside.
+/// Makes every mount of this namespace private: changes are not visible outside.
 pub(super) fn make_private() -> Result<(), LaunchError> {
     sys::mount(
         OsStr::new(""),
@@ -30,12 +28,12 @@ pub(super) fn make_private() -> Result<(), LaunchError> {
     .map_err(refused("make the mounts private"))
 }
 
-/// Binds a file or folder, with what is mounted below it.
+/// Bind-mounts a file or folder, with the mounts below it.
 pub(super) fn bind(source: &OsStr, target: &Path) -> io::Result<()> {
     sys::mount(source, target, "", libc::MS_BIND | libc::MS_REC, "")
 }
 
-/// Binds the folder that the inside shares with the host.
+/// Bind-mounts the folder that the container shares with the host.
 pub(super) fn bind_shared(folder: &SharedFolder, root: &Root) -> Result<(), LaunchError> {
     root.bind(OsStr::new(&folder.source), &folder.target)
         .map_err(refused(&format!(
@@ -44,13 +42,13 @@ pub(super) fn bind_shared(folder: &SharedFolder, root: &Root) -> Result<(), Laun
         )))
 }
 
-/// Remounts a bind read-only. Flags that the mount was locked with must be repeated in a user namespace.
+/// Remounts a bind mount read-only. In a user namespace, flags that the mount was locked with must be repeated.
 fn protect(root: &Root, path: impl AsRef<Path>, flags: libc::c_ulong) -> io::Result<()> {
     let change = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
     root.mount(path, OsStr::new(""), "", change | flags, "")
 }
 
-/// Mounts a file system; where that is not allowed, binds the host's and says so.
+/// Mounts a file system; if that is not allowed, bind-mounts the host's and records that in `missing`.
 fn new_or_bound(
     root: &Root,
     path: &str,
@@ -72,13 +70,13 @@ fn new_or_bound(
         .map_err(refused(&format!("bind the host's {path}")))
 }
 
-/// Where a cgroup folder of the host stays reachable after /sys was covered.
+/// A cgroup, with its directory held open because /sys gets covered.
 struct GroupSource<'a> {
     group: &'a Group,
     folder: Option<fs::File>,
 }
 
-/// Shows the instance's groups under /sys/fs/cgroup, read-only, in the layout that the host has.
+/// Mounts the instance's cgroups under /sys/fs/cgroup, read-only, in the host's layout.
 fn mount_cgroups(
     root: &Root,
     sources: &[GroupSource<'_>],
@@ -150,7 +148,7 @@ fn mount_sys(
         .collect();
     let before = missing.len();
     new_or_bound(root, "/sys", "sysfs", QUIET | libc::MS_RDONLY, missing)?;
-    // A bound /sys brings the host's cgroups along; nothing is mounted over those.
+    // A bind-mounted /sys has the host's cgroups; nothing is mounted over those.
     if missing.len() > before || sources.is_empty() {
         return Ok(());
     }
@@ -163,7 +161,7 @@ fn mount_sys(
     Ok(())
 }
 
-/// Covers or write-protects paths; those that this kernel does not have are passed over, as runtimes do.
+/// Covers or write-protects paths; those that this kernel does not have are skipped, as runtimes do.
 fn mask(spec: &LaunchSpec, root: &Root) -> Result<(), LaunchError> {
     let null = sys::open_path(Path::new("/dev/null")).map_err(refused("open /dev/null"))?;
     let is_done = |path: &str, result: io::Result<()>| match result {
@@ -195,15 +193,15 @@ fn mask(spec: &LaunchSpec, root: &Root) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// A bind whose source is held open, so that it can be shown after the source was covered.
+/// A bind whose source is held open, so that it can be mounted after the source was covered.
 pub(super) struct Source {
     bind: Bind,
     held: fs::File,
     is_folder: bool,
 }
 
-/// Opens what is to be bound, before anything is covered; in the order of the targets, so that one below another
-/// is not covered by it.
+/// Opens the bind sources before anything is covered, sorted by the depth of their targets, so that no target covers
+/// one below it.
 pub(super) fn open_binds(
     binds: impl IntoIterator<Item = Bind>,
 ) -> Result<Vec<Source>, LaunchError> {
@@ -224,7 +222,7 @@ pub(super) fn open_binds(
     Ok(sources)
 }
 
-/// Shows the host's folders and files that were asked for.
+/// Mounts the requested host folders and files.
 pub(super) fn bind_all(sources: &[Source], root: &Root) -> Result<(), LaunchError> {
     for source in sources {
         show(source, root).map_err(refused(&format!("bind `{}`", source.bind.source)))?;
@@ -240,16 +238,16 @@ fn show(source: &Source, root: &Root) -> io::Result<()> {
     };
     let target = root.find(&source.bind.target, make)?;
     bind(path_of(&source.held).as_os_str(), &path_of(&target))?;
-    // What lies there now.
+    // Resolved again, to get the new mount.
     let target = root.find(&source.bind.target, Make::Nothing)?;
     let read_only = source.bind.read_only;
     let mut attributes = u64::from(read_only) * libc::MOUNT_ATTR_RDONLY;
     if source.is_folder {
-        // A node that is made in it is no device.
+        // A device node made in it cannot be opened.
         attributes |= libc::MOUNT_ATTR_NODEV;
     }
     match sys::restrict_mounts(&path_of(&target), attributes) {
-        // Before Linux 5.12 there is no such call, and a filter around Tare may refuse it.
+        // The syscall is missing before Linux 5.12, and a seccomp filter around Tare may deny it.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
             if read_only {
                 protect(root, &source.bind.target, 0)?;
@@ -260,8 +258,8 @@ fn show(source: &Source, root: &Root) -> io::Result<()> {
     }
 }
 
-/// Mounts everything that the specification asks for under `root`. Where a part is not asked for and the root
-/// is not the host's, the host's part is bound, so that programs find what they expect.
+/// Mounts everything that the specification asks for under `root`. Parts that it does not ask for are bind-mounted
+/// from the host unless the root is the host's, so that programs find what they expect.
 pub(super) fn mount_all(
     spec: &LaunchSpec,
     root: &Root,

@@ -1,7 +1,7 @@
-//! Messages of the kernel's route and link interface, put together and taken apart by hand.
+//! Builds and parses rtnetlink messages by hand.
 //!
-//! Only what a veth pair needs. Layouts from `include/uapi/linux/{netlink,rtnetlink,if_link}.h`; every number
-//! is in the machine's byte order, addresses in network order.
+//! Only what a veth pair needs. Layouts from `include/uapi/linux/{netlink,rtnetlink,if_link}.h`; numbers are in the
+//! machine's byte order, addresses in network order.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -15,14 +15,14 @@ pub(super) struct Message {
     bytes: Vec<u8>,
 }
 
-/// Where a nested attribute begins; hand it to [`Message::close`].
+/// The start of a nested attribute, to be passed to [`Message::close`].
 #[derive(Debug)]
 pub(super) struct Nest(usize);
 
-/// `AF_INET` as the fixed parts have it.
+/// `AF_INET` with the width that the fixed parts need.
 const IPV4: u8 = 2;
 
-/// A kind of message or its flags, which the C library has as wider numbers.
+/// Narrows a message type or flag, for which the C library has wider numbers.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -32,13 +32,13 @@ const fn short(number: libc::c_int) -> u16 {
     number as u16
 }
 
-/// The length of an attribute, which the kernel refuses where it is not the true one.
+/// Converts an attribute's length; the kernel refuses one that is wrong.
 fn length(bytes: usize) -> u16 {
     u16::try_from(bytes).unwrap_or(u16::MAX)
 }
 
 impl Message {
-    /// A request of a kind with flags besides `NLM_F_REQUEST`.
+    /// Starts a request of a type, with flags in addition to `NLM_F_REQUEST`.
     pub(super) fn new(kind: u16, flags: i32) -> Self {
         let mut bytes = vec![0u8; 16];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -122,7 +122,7 @@ impl Message {
     }
 }
 
-/// One message that came back: its kind and what follows its header.
+/// A received message: its type and the bytes after its header.
 #[derive(Debug)]
 struct Answer<'a> {
     kind: u16,
@@ -157,7 +157,7 @@ fn answers(mut bytes: &[u8]) -> Vec<Answer<'_>> {
     answers
 }
 
-/// The attributes after a fixed part.
+/// Parses the attributes after a fixed part.
 fn attributes(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     let mut attributes = Vec::new();
     while let (Some(length), Some(kind)) = (u16_at(bytes, 0), u16_at(bytes, 2)) {
@@ -193,7 +193,7 @@ pub(super) fn ask(socket: &OwnedFd, message: Message) -> io::Result<()> {
     }
 }
 
-/// The index of the device of this name; `None` when there is none.
+/// Returns the index of the device of this name, if there is one.
 pub(super) fn link_index(socket: &OwnedFd, name: &str) -> io::Result<Option<i32>> {
     let message = Message::new(libc::RTM_GETLINK, 0)
         .link(0, 0, 0)
@@ -216,7 +216,7 @@ pub(super) fn link_index(socket: &OwnedFd, name: &str) -> io::Result<Option<i32>
     Ok(None)
 }
 
-/// Asks for a whole table; what `read` makes of the bodies of this kind.
+/// Dumps a table and returns the values of `read` for the bodies of this type.
 fn dump<T>(
     socket: &OwnedFd,
     message: Message,
@@ -242,7 +242,7 @@ fn dump<T>(
     }
 }
 
-/// Every device that has a text under an attribute (`IFLA_IFALIAS`, `IFLA_QDISC`): index, name, text.
+/// Returns every device with a text attribute (`IFLA_IFALIAS`, `IFLA_QDISC`): index, name, text.
 pub(super) fn texts(socket: &OwnedFd, wanted: u16) -> io::Result<Vec<(i32, String, String)>> {
     let message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP).link(0, 0, 0);
     dump(socket, message, libc::RTM_NEWLINK, |body| {
@@ -257,8 +257,8 @@ pub(super) fn texts(socket: &OwnedFd, wanted: u16) -> io::Result<Vec<(i32, Strin
     })
 }
 
-/// The destinations of every IPv4 route of every table, local addresses included, as network and prefix
-/// length; the default routes have length 0.
+/// Returns the destinations of every IPv4 route of every table, local addresses included, as network and prefix
+/// length; default routes have length 0.
 pub(super) fn destinations(socket: &OwnedFd) -> io::Result<Vec<(Ipv4Addr, u8)>> {
     let message = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP).route(0, 0);
     dump(socket, message, libc::RTM_NEWROUTE, |body| {
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_count_padding_of_what_is_inside_and_not_their_own() {
+    fn netlink_length_counts_only_inner_padding() {
         let (message, nest) = Message::new(16, 0).open(18);
         let bytes = message.text(3, "abcd").text(4, "x").close(&nest).finish();
         assert_eq!(bytes.len(), 16 + 4 + 12 + 8);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_cut_off_is_not_read_beyond_its_end() {
+    fn truncated_netlink_message_yields_no_answer() {
         let bytes = Message::new(16, 0).link(1, 2, 3).finish();
         for length in 0..bytes.len() {
             assert!(answers(&bytes[..length]).is_empty());
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_how_the_loopback_queues() {
+    fn loopback_qdisc_is_read_over_netlink() {
         let socket = sys::route_socket().unwrap();
         let queues = texts(&socket, libc::IFLA_QDISC).unwrap();
         let loopback = queues.iter().find(|(_, name, _)| name == "lo").unwrap();

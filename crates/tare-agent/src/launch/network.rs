@@ -1,14 +1,14 @@
-//! The network of the container: a loopback device, or besides it a veth pair between host and inside.
+//! Sets up the container's network: a loopback device and, if asked for, a veth pair between host and container.
 //!
-//! The pair is point to point: no bridge, no address translation, no port proxy. What a bridge network of an
-//! engine costs beyond a veth pair is therefore the difference between the two environments. A bare process that
-//! needs the outside is a port of an engine's bridge instead, by which it reaches what a container there reaches.
-//! The addresses come from 198.18.0.0/15, which RFC 2544 sets aside for measuring network devices: the run's
-//! label is hashed to one of its 32 768 blocks of four, and a block that any route of the host covers is
-//! passed over. It cannot see a block that another machine of the same network uses, nor one that is chosen
-//! by another launcher between the look and the use; then the kernel refuses the second address.
-//! The outer device is called `tare-` and eight hexadecimal digits and carries the run as its alias. It vanishes
-//! with the inner one, that is with the network namespace.
+//! The pair is point to point: no bridge, no address translation, no port proxy. The additional overhead of an
+//! engine's bridge network is therefore the difference between the two environments. A bare process that needs
+//! outside access is a port of an engine's bridge instead, and reaches what a container there reaches.
+//! Addresses come from 198.18.0.0/15, which RFC 2544 reserves for measuring network devices: the run's label is
+//! hashed to one of its 32 768 blocks of four, and blocks that a route of the host covers are skipped.
+//! Limits: does not see a block in use by another machine of the network, nor one that another launcher takes between
+//! check and use; in the second case the kernel refuses the second address.
+//! The outer device is named `tare-` plus eight hexadecimal digits and has the run as its alias. It vanishes with the
+//! inner one, that is, with the network namespace.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,17 +25,17 @@ use super::{refused, sys};
 const POOL: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 /// Blocks of four addresses in the pool.
 const BLOCKS: u32 = 1 << 15;
-/// Each block's prefix.
+/// Prefix length of each block.
 const PREFIX_BITS: u8 = 30;
-/// How many blocks are looked at before giving up.
+/// How many blocks are tried before giving up.
 const ATTEMPTS: u32 = 256;
 /// `VETH_INFO_PEER` of `include/uapi/linux/veth.h`.
 const VETH_INFO_PEER: u16 = 1;
 /// The device inside.
 const INNER: &str = "eth0";
 
-/// FNV-1a, 64 bits, with the finishing steps of MurmurHash3: without those, labels that differ in their last
-/// letters only would fall into neighbouring blocks. Not meant to withstand anybody.
+/// FNV-1a, 64 bits, with the finishing steps of MurmurHash3: without those, labels that differ only in their last
+/// letters would get neighbouring blocks. Not cryptographic.
 fn hash(text: &str) -> u64 {
     let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -45,7 +45,7 @@ fn hash(text: &str) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// The name of the device on the host for an instance's label.
+/// Returns the name of the host's device for an instance's label.
 pub(crate) fn outer_name(label: &str) -> String {
     format!("tare-{:08x}", hash(label) & 0xffff_ffff)
 }
@@ -90,7 +90,7 @@ pub(crate) fn choose(label: &str) -> Result<PairAddresses, LaunchError> {
     })
 }
 
-/// The addresses of a pair, if there is to be one: those of its place on a bridge, or of its own.
+/// Returns the addresses of the veth pair, if there is one: those of its bridge port, or chosen ones.
 pub(super) fn addresses(plan: &Plan) -> Result<Option<PairAddresses>, LaunchError> {
     match &plan.spec.bridge {
         _ if !plan.has_pair => Ok(None),
@@ -99,7 +99,7 @@ pub(super) fn addresses(plan: &Plan) -> Result<Option<PairAddresses>, LaunchErro
     }
 }
 
-/// Brings a device up and gives it an address.
+/// Brings a device up and gives it an address, if there is one.
 fn raise(
     socket: &std::os::fd::OwnedFd,
     index: i32,
@@ -125,10 +125,10 @@ fn missing_device(name: &str) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("no device `{name}`"))
 }
 
-/// What the alias of every outer device begins with; the run follows.
+/// The prefix of every outer device's alias; the run follows.
 const ALIAS: &str = "tare.run=";
 
-/// The request for a veth pair whose inner end is in the network namespace of `process`.
+/// Builds the request for a veth pair whose inner end is in the network namespace of `process`.
 fn veth(outer: &str, inner: &str, process: libc::pid_t) -> Message {
     let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
     let (message, info) = Message::new(libc::RTM_NEWLINK, flags)
@@ -148,8 +148,8 @@ fn veth(outer: &str, inner: &str, process: libc::pid_t) -> Message {
         .close(&info)
 }
 
-/// Makes the pair, its inner end in the network namespace of `process`, and raises the outer end, as a port of a bridge
-/// if one is named.
+/// Makes the pair with its inner end in the network namespace of `process`, and brings the outer end up, as a bridge
+/// port if a bridge is named.
 pub(super) fn make_pair(
     outer: &str,
     run: &RunId,
@@ -174,7 +174,7 @@ pub(super) fn make_pair(
         Some(port) => label(outer, run).and_then(|()| plug_in(outer, &port.device)),
     };
     if let Err(error) = raised {
-        // The first failure is what the reader needs; a device left here goes with the namespace.
+        // Report the first failure; a device left here vanishes with the namespace.
         let _ = remove(outer);
         return Err(refused("raise the outer end")(error));
     }
@@ -191,7 +191,7 @@ fn label(outer: &str, run: &RunId) -> io::Result<()> {
     ask(&socket, message)
 }
 
-/// Labels a device of the host with the run, gives it the host's address and raises it.
+/// Labels a device of the host with the run, gives it the host's address and brings it up.
 pub(crate) fn raise_outside(outer: &str, run: &RunId, addresses: &PairAddresses) -> io::Result<()> {
     label(outer, run)?;
     let socket = sys::route_socket()?;
@@ -203,7 +203,7 @@ pub(crate) fn raise_outside(outer: &str, run: &RunId, addresses: &PairAddresses)
     )
 }
 
-/// Inside: raises the loopback device, and the pair's inner end with a default route through the host.
+/// Inside: brings up the loopback device, and the pair's inner end with a default route through the host.
 pub(crate) fn raise_inside(addresses: Option<&PairAddresses>) -> Result<(), LaunchError> {
     let socket = sys::route_socket().map_err(refused("open a netlink socket inside"))?;
     let index_of = |name: &str| {
@@ -225,21 +225,21 @@ pub(crate) fn raise_inside(addresses: Option<&PairAddresses>) -> Result<(), Laun
     ask(&socket, message).map_err(refused("add the default route inside"))
 }
 
-/// Inside, before the pair is raised: engines give their containers IPv4 alone, unless they are asked for more.
+/// Inside, before the pair is up: disables IPv6, because engines give containers only IPv4 by default.
 pub(super) fn without_ipv6() -> Result<(), LaunchError> {
     match fs::write(format!("/proc/sys/net/ipv6/conf/{INNER}/disable_ipv6"), "1") {
-        // A kernel without it.
+        // A kernel without IPv6.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(refused("leave IPv6 out inside")),
     }
 }
 
-/// The bridge in the namespace of a hub.
+/// The bridge in a hub's namespace.
 pub(crate) const BRIDGE: &str = "tare0";
-/// The second device inside, on the network of the instance's siblings.
+/// The second device inside, on the network of the arm's other instances.
 pub(crate) const SIBLING: &str = "eth1";
 
-/// Makes the bridge of a hub in this network namespace and raises it.
+/// Makes a hub's bridge in this network namespace and brings it up.
 pub(crate) fn make_bridge() -> io::Result<()> {
     let socket = sys::route_socket()?;
     let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
@@ -253,18 +253,19 @@ pub(crate) fn make_bridge() -> io::Result<()> {
     raise(&socket, index, None)
 }
 
-/// Does something in the network namespace of a hub and comes back. For programs with one thread.
+/// Runs `action` in a hub's network namespace and returns to the previous one. For programs with one thread.
 pub(crate) fn within_hub<T>(hub: u32, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let own = File::open("/proc/self/ns/net")?;
     let hub = File::open(format!("/proc/{hub}/ns/net"))?;
     sys::enter_network(&hub)?;
     let done = action();
-    // Whoever stays in the wrong namespace must not go on, whatever was done there.
+    // Failing to return is an error, whatever the action's result: the process must not continue in the wrong
+    // namespace.
     sys::enter_network(&own)?;
     done
 }
 
-/// Makes a device of this namespace a port of a bridge and raises it.
+/// Makes a device of this namespace a bridge port and brings it up.
 pub(crate) fn plug_in(device: &str, bridge: &str) -> io::Result<()> {
     let socket = sys::route_socket()?;
     let bridge = link_index(&socket, bridge)?.ok_or_else(|| missing_device(bridge))?;
@@ -276,13 +277,13 @@ pub(crate) fn plug_in(device: &str, bridge: &str) -> io::Result<()> {
     raise(&socket, index, None)
 }
 
-/// The name of an instance's port in the hub's namespace. With a process's number in it, because a port that
-/// was left by an instance with the same number vanishes only a moment after that instance.
+/// Returns the name of an instance's port in the hub's namespace. It contains a pid, because the port of an earlier
+/// instance with the same number vanishes only a moment after that instance.
 pub(crate) fn port_name(number: u32, process: u32) -> String {
     format!("n{}-{process}", number % 1000)
 }
 
-/// Plugs the network namespace of `process` into the hub's bridge; the port there.
+/// Plugs the network namespace of `process` into the hub's bridge and returns the port's name.
 pub(super) fn join_hub(process: libc::pid_t, link: &SiblingLink) -> Result<String, LaunchError> {
     let port = port_name(link.number, process.cast_unsigned());
     within_hub(link.hub, || {
@@ -299,7 +300,7 @@ pub(super) fn join_hub(process: libc::pid_t, link: &SiblingLink) -> Result<Strin
     Ok(port)
 }
 
-/// Takes an instance's port out of the hub; fine if the hub or the port is gone.
+/// Removes an instance's port from the hub; succeeds if the hub or the port is gone.
 pub(super) fn leave_hub(hub: u32, port: &str) -> io::Result<()> {
     match within_hub(hub, || remove(port).map(drop)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -307,7 +308,7 @@ pub(super) fn leave_hub(hub: u32, port: &str) -> io::Result<()> {
     }
 }
 
-/// Inside: raises the device on the network of the siblings.
+/// Inside: brings up the device on the network of the arm's other instances.
 pub(crate) fn raise_sibling(address: Ipv4Addr, prefix_bits: u8) -> Result<(), LaunchError> {
     let socket = sys::route_socket().map_err(refused("open a netlink socket inside"))?;
     link_index(&socket, SIBLING)
@@ -316,7 +317,7 @@ pub(crate) fn raise_sibling(address: Ipv4Addr, prefix_bits: u8) -> Result<(), La
         .map_err(refused("give the device between the instances its address"))
 }
 
-/// How each device of this network namespace queues what is sent: its name and the kind of its root queue.
+/// Returns each device of this network namespace with the kind of its root queueing discipline.
 pub(crate) fn queues() -> io::Result<Vec<(String, String)>> {
     let found = texts(&sys::route_socket()?, libc::IFLA_QDISC)?;
     Ok(found
@@ -325,7 +326,7 @@ pub(crate) fn queues() -> io::Result<Vec<(String, String)>> {
         .collect())
 }
 
-/// Removes a device; whether it was there.
+/// Removes a device; returns whether it existed.
 pub(super) fn remove(name: &str) -> io::Result<bool> {
     let socket = sys::route_socket()?;
     let Some(index) = link_index(&socket, name)? else {
@@ -335,13 +336,13 @@ pub(super) fn remove(name: &str) -> io::Result<bool> {
         &socket,
         Message::new(libc::RTM_DELLINK, libc::NLM_F_ACK).link(index, 0, 0),
     ) {
-        // The namespace of the other end went away in between, and the device with it.
+        // The other end's namespace ended in between, and the device with it.
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(false),
         other => other.map(|()| true),
     }
 }
 
-/// The outer devices that are here: name and run.
+/// Returns the outer devices in this namespace: name and run.
 pub(super) fn labelled() -> io::Result<Vec<(String, String)>> {
     let socket = sys::route_socket()?;
     Ok(texts(&socket, libc::IFLA_IFALIAS)?
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_a_route_covers_is_passed_over_and_a_default_route_covers_none() {
+    fn address_block_avoids_routes_except_default() {
         let default = (Ipv4Addr::UNSPECIFIED, 0);
         let free = block_for("label", &[default]).unwrap();
         let next = block_for("label", &[default, (free.host, 32)]).unwrap();

@@ -1,13 +1,13 @@
-//! A control group of its own for an agent on the host and all that it starts.
+//! Puts an agent on the host and everything that it starts into a dedicated cgroup.
 //!
-//! Whoever leaves his parents, his session and his label behind is still in the group that he was born in, so it can
-//! be ended whole, also when its agent was killed. The agent moves itself before it starts anything, and everything
-//! below inherits the membership: a trial pays nothing for it.
-//! The group must not change what is measured, so it has no controller that accounts, limits or schedules: a
-//! hierarchy of version 1 that has none at all, or only the freezer; else a plain group of version 2, below one that
-//! hands no controllers on. Where there is none of these there is no group, and adopted children are ended one by one.
-//! Groups are called `tare-<run>+<agent's process>`; no name of a run holds a `+`.
-//! What it cannot see: what a program has others start for it, such as a container of an engine.
+//! A process that leaves its parents, its session and its label is still in its cgroup, so everything can be killed,
+//! even when the agent itself was killed. The agent moves itself before it starts anything, and its children inherit
+//! the membership: no overhead for a trial.
+//! The cgroup must not change the measurement, so it has no controller that accounts, limits or schedules: it is in a
+//! version 1 hierarchy with no controllers or only the freezer, else a plain version 2 cgroup below one that
+//! delegates no controllers. Without such a place there is no cgroup, and adopted children are killed one by one.
+//! Cgroups are named `tare-<run>+<agent's pid>`; a run's name never contains `+`.
+//! Limits: misses processes that a program makes others start, such as a container of an engine.
 
 use std::fs;
 use std::io;
@@ -19,20 +19,19 @@ use super::{sweep, sys};
 use crate::cgroup::is_own_group;
 use crate::cgroup::{self, Hierarchy};
 
-/// How long a group is given to stand still before it is killed anyway.
+/// How long a cgroup may take to freeze before it is killed anyway.
 const FREEZE_LIMIT: Duration = Duration::from_millis(500);
 
-/// The group that this process has moved to.
+/// The cgroup that this process has moved to.
 #[derive(Debug)]
 pub(crate) struct OwnGroup {
     folder: PathBuf,
-    /// The group that it came from.
+    /// The cgroup that it came from.
     outer: PathBuf,
 }
 
 impl OwnGroup {
-    /// Makes a group for this process and moves it there; `None` where there is no suitable hierarchy or no right to
-    /// use it.
+    /// Makes a cgroup for this process and moves it there; `None` if there is no suitable hierarchy or no permission.
     pub(crate) fn join(run: &str) -> Option<Self> {
         let name = name(run, std::process::id());
         outer_groups(&cgroup::mounted())
@@ -41,7 +40,7 @@ impl OwnGroup {
                 let folder = outer.join(&name);
                 fs::create_dir(&folder).ok()?;
                 let group = Self { folder, outer };
-                // Pressure is accounted for each group on the way to the root, at every switch between tasks.
+                // Pressure accounting costs time at every task switch, for each cgroup on the way to the root.
                 let _ = write(&group.folder.join("cgroup.pressure"), "0");
                 if group.enter(&group.folder).is_err() {
                     let _ = fs::remove_dir(&group.folder);
@@ -51,14 +50,14 @@ impl OwnGroup {
             })
     }
 
-    /// Leaves the group, ends whatever is still in it and removes it. What cannot be removed is found by its name.
+    /// Leaves the cgroup, kills what is still in it and removes it. A leftover is found by its name.
     pub(crate) fn close(self) {
         if self.enter(&self.outer).is_ok() {
             let _ = end(&self.folder);
         }
     }
 
-    /// Moves this process; `0` stands for whoever writes.
+    /// Moves this process; `0` means the writer.
     #[allow(clippy::unused_self, reason = "only who has a group moves")]
     fn enter(&self, folder: &Path) -> io::Result<()> {
         write(&folder.join("cgroup.procs"), "0")
@@ -69,11 +68,11 @@ fn name(run: &str, agent: u32) -> String {
     format!("tare-{run}+{agent}")
 }
 
-/// The groups of this process below which another one changes nothing, the best first.
+/// Returns this process's cgroups under which a new one does not change the measurement, best first.
 fn outer_groups(hierarchies: &[Hierarchy]) -> Vec<PathBuf> {
     let is_idle = |one: &&Hierarchy| !one.is_unified && one.controllers.is_empty();
     let freezes = |one: &&Hierarchy| !one.is_unified && one.controllers == ["freezer"];
-    // The root may be told to hand controllers on at any time, also while it holds processes.
+    // The root may start to delegate controllers at any time, even while it holds processes.
     let is_plain = |one: &&Hierarchy| {
         one.is_unified
             && read(&one.own.join("cgroup.subtree_control")).is_empty()
@@ -86,17 +85,17 @@ fn outer_groups(hierarchies: &[Hierarchy]) -> Vec<PathBuf> {
     found.map(|one| one.own.clone()).collect()
 }
 
-/// Kills all that is in a group, at once where the kernel can, and removes it. How many processes there were.
+/// Kills everything in a cgroup, at once if the kernel can, and removes it. Returns the number of processes.
 fn end(folder: &Path) -> io::Result<usize> {
     let n_members = control::members(folder).len();
     if write(&folder.join("cgroup.kill"), "1").is_err() {
         freeze(folder);
         for process in control::members(folder) {
-            // It may have ended by itself.
+            // It may have exited already.
             let _ = sys::kill(process, libc::SIGKILL);
         }
         for (file, go_on) in [("freezer.state", "THAWED"), ("cgroup.freeze", "0")] {
-            // Either is there or neither.
+            // Only one of these files exists, or neither.
             let _ = write(&folder.join(file), go_on);
         }
     }
@@ -104,8 +103,8 @@ fn end(folder: &Path) -> io::Result<usize> {
     Ok(n_members)
 }
 
-/// Lets a group stand still, so that nothing is born while its members are counted. Version 1 without a freezer has no
-/// means for that; there the members are killed again and again.
+/// Freezes a cgroup, so that no process is forked while its members are listed. Version 1 without a freezer cannot do
+/// that; there the members are killed repeatedly.
 fn freeze(folder: &Path) {
     let begin = Instant::now();
     let state = folder.join("freezer.state");
@@ -123,10 +122,10 @@ fn freeze(folder: &Path) {
     }
 }
 
-/// Ends the groups of these runs: all of them, or that of one agent. One line for each.
+/// Ends the cgroups of these runs, all or those of one agent, and returns one line for each.
 ///
 /// # Errors
-/// A group that cannot be removed, after all were tried.
+/// A cgroup that cannot be removed, after all were tried.
 pub(crate) fn end_groups(runs: &[String], agent: Option<u32>) -> io::Result<Vec<String>> {
     let is_wanted = |name: &str| {
         is_own_group(name)
@@ -148,11 +147,11 @@ pub(crate) fn end_groups(runs: &[String], agent: Option<u32>) -> io::Result<Vec<
             }
             match end(&folder) {
                 Ok(n_members) => lines.push(format!(
-                    "removed the control group {} with {n_members} processes",
+                    "removed the cgroup {} with {n_members} processes",
                     folder.display()
                 )),
                 Err(error) => {
-                    let what = format!("remove the control group {}: {error}", folder.display());
+                    let what = format!("remove the cgroup {}: {error}", folder.display());
                     failed = Err(io::Error::new(error.kind(), what));
                 }
             }
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn no_group_is_made_where_a_controller_would_count_or_limit() {
+    fn own_group_avoids_accounting_controllers() {
         let place = tempfile_folder("controllers");
         let busy = [
             &["cpu", "cpuacct"][..],
@@ -188,7 +187,7 @@ mod tests {
             let found = outer_groups(&[hierarchy(controllers, false, &place)]);
             assert!(found.is_empty(), "{controllers:?}");
         }
-        // The root of version 2 with controllers, and a group that hands them on.
+        // The version 2 root with controllers, and a cgroup that delegates them.
         assert!(outer_groups(&[hierarchy(&["cpu"], true, &place)]).is_empty());
         let leaf = Hierarchy {
             mount_point: place.parent().unwrap().to_owned(),
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_nothing_comes_first() {
+    fn outer_groups_without_controllers_sort_first() {
         let (idle, freezer, plain) = (Path::new("/i"), Path::new("/f"), Path::new("/p"));
         let found = outer_groups(&[
             hierarchy(&[], true, plain),

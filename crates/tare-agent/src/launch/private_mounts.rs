@@ -1,19 +1,21 @@
-//! `private-mounts [OPTION…] -- PROGRAM [ARG…]`: runs a program, above all an OCI runtime, where nothing that it
-//! mounts reaches the host and nothing that it starts survives.
+//! `private-mounts [OPTION…] -- PROGRAM [ARG…]`: runs a program, usually an OCI runtime, so that its mounts do not
+//! reach the host and its processes do not outlive it.
 //!
-//! A runtime binds the root of its container onto itself; without a mount namespace of its own it does so in
-//! the host's, where the copy stays. So the program gets a private mount namespace, always. It also gets a PID
-//! namespace whose first process is this one's child: runtimes leave processes behind when they are killed,
-//! and the kernel ends those together with the namespace's first process, which is bound to this process's
-//! life as this one is to its parent's.
-//! Options, in this order of work: `--hide-unified` unmounts the version 2 tree of a hybrid cgroup layout, which
-//! crun refuses; `--overlay FOLDER` mounts an overlay over the host's `/` on FOLDER/merged, with its layers beside
-//! it; `--veth FOLDER` makes a network namespace with a veth pair to the host, bound on FOLDER/netns, and writes
-//! its addresses to FOLDER/network.json; `--run` and `--name` say whose that is and whose cgroups are removed at
-//! the end. When the program has ended while FOLDER of `--state FOLDER` still holds something of that name, the
-//! command of which each `--finally WORD` is one word is run, in the same namespaces: the process ids in a
-//! runtime's state mean nothing elsewhere, or other processes.
-//! What it cannot do without root: anything; it says so.
+//! A runtime bind-mounts its container's root onto itself; without a private mount namespace it does so in the
+//! host's, where the mount stays. So the program always gets one. It also gets a PID namespace, whose first process
+//! is a child of this one: runtimes leave processes behind when they are killed, and the kernel kills those with the
+//! namespace's first process. That one dies with this process, and this process with its parent.
+//! Options, in the order in which they take effect:
+//! - `--hide-unified` unmounts the version 2 tree of a hybrid cgroup layout, which crun refuses.
+//! - `--overlay FOLDER` mounts an overlay over the host's `/` on FOLDER/merged, with its layers next to it.
+//! - `--veth FOLDER` makes a network namespace with a veth pair to the host, bound on FOLDER/netns, and writes its
+//!   addresses to FOLDER/network.json.
+//! - `--run` and `--name` say whose that is and whose cgroups are removed at the end.
+//! - `--state FOLDER` and `--finally WORD`: if FOLDER still holds something of that name after the program has ended,
+//!   the command made of the `--finally` words is run in the same namespaces, because the pids in a runtime's state
+//!   are wrong elsewhere.
+//!
+//! Limits: needs root, and reports an error without it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -29,9 +31,9 @@ use super::supervise::{Relay, supervise};
 use super::{complain, control, mounts, network, refused, rootfs, spec, sys};
 use crate::cgroup;
 
-/// What is wanted.
+/// The parsed options.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct LaunchOptions {
     run: Option<RunId>,
     name: Option<String>,
     hides_unified: bool,
@@ -40,11 +42,11 @@ struct Wish {
     state: Option<PathBuf>,
     finally: Vec<String>,
     program: Vec<String>,
-    /// Who starts this, where it is told.
+    /// The pid of the parent, if given.
     parent: Option<libc::pid_t>,
 }
 
-impl Wish {
+impl LaunchOptions {
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wish = Self::default();
         let mut words = arguments.iter();
@@ -91,19 +93,19 @@ impl Wish {
         Ok(wish)
     }
 
-    /// What the veth pair is chosen by.
+    /// Returns the label from which the veth pair's addresses and name are derived.
     fn label(&self) -> Option<String> {
         let (run, name) = (self.run.as_ref()?, self.name.as_ref()?);
         Some(spec::label(run.as_str(), name))
     }
 
-    /// What the program's cgroups are called.
+    /// Returns the name of the program's cgroups.
     fn group(&self) -> Option<String> {
         let (run, name) = (self.run.as_ref()?, self.name.as_ref()?);
         Some(format!("tare-{run}-{name}"))
     }
 
-    /// Whether the state folder still holds something of the container, which is called as its cgroup is.
+    /// Returns whether the state folder still holds something of the container, which has its cgroup's name.
     fn has_state(&self) -> bool {
         let group = self.group().unwrap_or_default();
         let Some(Ok(mut entries)) = self.state.as_ref().map(fs::read_dir) else {
@@ -114,7 +116,7 @@ impl Wish {
         })
     }
 
-    /// Removes what outlives the namespaces: the program's cgroups and the outer end of the pair.
+    /// Removes what outlives the namespaces: the program's cgroups and the pair's outer end.
     fn clean(&self) -> Result<(), LaunchError> {
         let Some(group) = self.group() else {
             return Ok(());
@@ -146,7 +148,7 @@ fn make_network(run: &RunId, label: &str, folder: &Path) -> Result<(), LaunchErr
         drop(go_write);
         let mut byte = [0u8; 1];
         if File::from(go_read).read_exact(&mut byte).is_err() {
-            // The other side has failed and says so itself.
+            // The other side has failed and reports that itself.
             sys::leave(REFUSED_STATUS);
         }
         if let Err(error) = network::raise_inside(Some(&addresses)) {
@@ -185,10 +187,10 @@ fn make_network(run: &RunId, label: &str, folder: &Path) -> Result<(), LaunchErr
         .map_err(refused(&format!("write `{}`", path.display())))
 }
 
-/// Builds the surroundings. In the new namespaces.
-fn build(wish: &Wish) -> Result<(), LaunchError> {
+/// Sets up the mounts and the network. Called inside the new namespaces.
+fn build(wish: &LaunchOptions) -> Result<(), LaunchError> {
     sys::reset_signals().map_err(refused("reset the signals"))?;
-    // No Ctrl-C of a terminal reaches a runtime that would pass it on to its container.
+    // So that a terminal's Ctrl-C does not reach a runtime, which would pass it on to its container.
     sys::new_session().map_err(refused("start a session"))?;
     mounts::make_private()?;
     let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
@@ -212,13 +214,14 @@ fn build(wish: &Wish) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// Starts a program and reaps everything until it has ended; its status, or 128 plus the signal's number.
+/// Starts a program and reaps all processes until it has exited; returns its exit status, or 128 plus the signal's
+/// number.
 fn run(argv: &[String], is_quiet: bool) -> Result<i32, LaunchError> {
     let step = format!("execute `{}`", argv[0].escape_debug());
     let process = sys::clone_process(0).map_err(refused(&step))?;
     if process == 0 {
         let redirected = if is_quiet {
-            // Its output would come after the last frame, where nothing more is expected.
+            // Its output would follow the last frame, where the reader expects no more.
             File::open("/dev/null")
                 .and_then(|null| sys::duplicate_onto(&null, 0))
                 .and_then(|()| sys::duplicate_onto(&io::stderr(), 1))
@@ -230,7 +233,7 @@ fn run(argv: &[String], is_quiet: bool) -> Result<i32, LaunchError> {
         sys::leave(REFUSED_STATUS);
     }
     loop {
-        // The first process of a PID namespace inherits whoever loses its parent.
+        // The first process of a PID namespace inherits all orphans.
         let (ended, status) = sys::reap_any().map_err(refused("wait for the program"))?;
         if ended == process {
             return Ok(status);
@@ -238,8 +241,8 @@ fn run(argv: &[String], is_quiet: bool) -> Result<i32, LaunchError> {
     }
 }
 
-/// The first process of the namespaces.
-fn inside(wish: &Wish, go: OwnedFd) -> ! {
+/// Runs as the first process of the namespaces.
+fn inside(wish: &LaunchOptions, go: OwnedFd) -> ! {
     let mut byte = [0u8; 1];
     let bound = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
     if File::from(go).read_exact(&mut byte).is_err() {
@@ -271,7 +274,7 @@ fn inside(wish: &Wish, go: OwnedFd) -> ! {
     sys::leave(status)
 }
 
-fn supervised(wish: &Wish) -> Result<i32, LaunchError> {
+fn supervised(wish: &LaunchOptions) -> Result<i32, LaunchError> {
     let signals = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD];
     let signals = sys::signals_as_descriptor(&signals).map_err(refused("block the signals"))?;
     sys::ignore_signal(libc::SIGINT);
@@ -296,7 +299,7 @@ fn supervised(wish: &Wish) -> Result<i32, LaunchError> {
         .and_then(|()| supervise(process, parent, &signals, Relay::default()))
         .map_err(refused("supervise the program"));
     if ended.is_err() {
-        // It may have ended already; reaping tells.
+        // It may have exited already; reaping reports that.
         let _ = sys::kill(process, libc::SIGKILL);
         let _ = sys::reap(process, true);
     }
@@ -304,10 +307,10 @@ fn supervised(wish: &Wish) -> Result<i32, LaunchError> {
     ended.and_then(|status| cleaned.map(|()| status))
 }
 
-/// Runs `private-mounts`; `arguments` are those after it. The status is the program's own, 128 plus the number of
-/// the signal that ended it, 125 if it was not started, 2 for wrong arguments.
+/// Runs `private-mounts` with the arguments after it. Returns the program's exit status, 128 plus the number of the
+/// signal that killed it, 125 if it was not started, 2 for wrong arguments.
 pub fn main(arguments: &[String]) -> ExitCode {
-    let status = match Wish::parse(arguments) {
+    let status = match LaunchOptions::parse(arguments) {
         Ok(wish) => supervised(&wish).unwrap_or_else(|error| {
             complain(&error);
             REFUSED_STATUS
@@ -329,13 +332,13 @@ pub fn main(arguments: &[String]) -> ExitCode {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Wish, String> {
+    fn parse(words: &[&str]) -> Result<LaunchOptions, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Wish::parse(&words)
+        LaunchOptions::parse(&words)
     }
 
     #[test]
-    fn the_programs_own_words_are_never_taken_for_options() {
+    fn program_arguments_are_not_parsed_as_options() {
         let wish = parse(&[
             "--finally",
             "a",
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_incomplete_is_refused() {
+    fn incomplete_private_mount_arguments_are_an_error() {
         let wrong: [&[&str]; 7] = [
             &[],
             &["--"],

@@ -1,17 +1,17 @@
-//! The root file system: an overlay over the host's own files, entered by `pivot_root`.
+//! Builds the root file system, an overlay over the host's files, and enters it with `pivot_root`.
 //!
 //! The lower layer is the file system mounted on `/`, so the same programs and libraries run inside as outside,
-//! through overlayfs. Upper and work layer lie in the instance's scratch folder, which must be on a disk that
-//! overlayfs takes as an upper layer. Other file systems that the host has mounted below `/` are not part of
-//! the lower layer: inside, their mount points are the bare folders beneath them.
-//! Where other layers are given, such as those of an image, they are the lower ones, and nothing of the host's is.
-//! In a user namespace the kernel refuses `/` as a lower layer while anything is mounted below it, because that
-//! would uncover what those mounts cover. Then the root is an overlay over a skeleton of `/`, and each of its
-//! folders an overlay of its own; folders with mounts below them are bound instead, which is reported.
-//! Unmounting an overlay writes the upper layer's whole file system back; that is part of what ending such a
-//! container costs, with every engine.
-//! The agent is copied into the upper layer, so that it is executed from the overlay like any program that an
-//! image brings, and so that nothing done inside can change the host's copy.
+//! through overlayfs. Upper and work layer are in the instance's scratch folder, which must be on a disk that
+//! overlayfs accepts for an upper layer. Other file systems that the host has mounted below `/` are not part of the
+//! lower layer: inside, their mount points are the bare folders beneath them.
+//! If other layers are given, such as an image's, they are the lower ones, without any of the host's.
+//! In a user namespace the kernel refuses `/` as a lower layer while anything is mounted below it, because that would
+//! uncover what those mounts cover. Then the root is an overlay over a skeleton of `/`, and each of its folders a
+//! separate overlay; folders with mounts below them are bind-mounted instead, which is reported.
+//! Unmounting an overlay writes back the upper layer's whole file system; with every engine that is part of the time
+//! to end such a container.
+//! The agent is copied into the upper layer, so that it is executed from the overlay like any program of an image,
+//! and so that nothing inside can change the host's copy.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -27,10 +27,10 @@ use tare_model::mountinfo::Mount;
 /// The agent's file inside an overlay.
 pub(super) const AGENT_INSIDE: &str = "/tare-agent";
 
-/// The folders of an instance in its scratch folder.
+/// An instance's folders in its scratch folder.
 #[derive(Debug, Clone)]
 pub(super) struct Layers {
-    /// As the options of an overlay name them.
+    /// In the syntax of overlay mount options.
     lower: String,
     upper: PathBuf,
     work: PathBuf,
@@ -52,7 +52,7 @@ impl Layers {
     }
 }
 
-/// Whether a path can stand in the options of an overlay, where these letters separate.
+/// Returns whether a path may appear in overlay mount options, where these characters are special.
 fn is_plain(path: &Path) -> bool {
     !path
         .as_os_str()
@@ -61,8 +61,8 @@ fn is_plain(path: &Path) -> bool {
         .any(|byte| matches!(byte, b',' | b':' | b'\\' | b'"'))
 }
 
-/// The agent's file of an instance whose root is the host's: a copy, for what the host's side names may be
-/// something that only it can reach, and what is done to the copy ends with the instance.
+/// Returns the path of the agent's copy for an instance whose root is the host's. It is a copy because the original
+/// may be reachable only for the host process, and changes to a copy end with the instance.
 pub(super) fn agent_beside(spec: &LaunchSpec) -> String {
     format!("{}/tare-agent", spec.scratch)
 }
@@ -72,7 +72,7 @@ fn copy_agent(spec: &LaunchSpec, target: &Path) -> io::Result<()> {
     fs::set_permissions(target, fs::Permissions::from_mode(0o755))
 }
 
-/// Makes the folders and puts the agent and the working directory in place; on the host, before the start.
+/// Makes the folders and puts the agent and the working directory in place, on the host, before the start.
 pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> {
     if spec.rootfs == Rootfs::Host {
         fs::create_dir_all(&spec.workdir)
@@ -115,7 +115,7 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
         for folder in folders {
             fs::create_dir(folder)?;
         }
-        // The upper layer's own folder becomes `/` inside.
+        // The mode of the upper layer's folder becomes that of `/` inside.
         fs::set_permissions(&layers.upper, fs::Permissions::from_mode(0o755))?;
         fs::create_dir_all(&inside)?;
         if let Some(folder) = &spec.shared {
@@ -144,15 +144,15 @@ fn overlay(
         work.display()
     );
     if has_user_namespace {
-        // The trusted attributes that overlayfs uses otherwise are out of reach here.
+        // The `trusted` attributes that overlayfs normally uses are not permitted here.
         options.push_str(",userxattr");
     }
-    // A node that is made in it is no device.
+    // A device node made in it cannot be opened.
     let flags = libc::MS_NODEV;
     sys::mount(OsStr::new("overlay"), target, "overlay", flags, &options)
 }
 
-/// Mounts the overlay; where the container's root is now. In the private mount namespace only.
+/// Mounts the overlay and returns the container's root. Only for the private mount namespace.
 pub(super) fn mount(
     layers: &Layers,
     has_user_namespace: bool,
@@ -198,16 +198,16 @@ pub(super) fn mount(
     Ok(layers.merged.clone())
 }
 
-/// Mounts an overlay over `/` on `merged` in a scratch folder, with the layers `upper` and `work` beside it, which
-/// exist. In a private mount namespace of the host's root only.
+/// Mounts an overlay over `/` on `merged` in a scratch folder, with the existing layers `upper` and `work` next to
+/// it. Only for a private mount namespace of the host's root.
 pub(super) fn mount_over_host(scratch: &Path) -> Result<(), LaunchError> {
     mount(&Layers::of(scratch), false, &mut Vec::new()).map(drop)
 }
 
-/// Folders that are mounted anew or bound later, whatever the root is.
+/// Folders that get new mounts or binds later, whatever the root is.
 const LATER: [&str; 3] = ["proc", "sys", "dev"];
 
-/// Repeats the links and folders of `/` in an empty folder; the names of the folders.
+/// Recreates the symlinks and folders of `/` in an empty folder; returns the folders' names.
 fn skeleton(target: &Path) -> io::Result<Vec<OsString>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir("/")? {
@@ -224,7 +224,7 @@ fn skeleton(target: &Path) -> io::Result<Vec<OsString>> {
     Ok(folders)
 }
 
-/// Covers each folder of the skeleton by an overlay over the host's folder, or by that folder itself.
+/// Covers each folder of the skeleton with an overlay over the host's folder, or with that folder itself.
 fn cover(layers: &Layers, folders: &[OsString], mountinfo: &str, missing: &mut Vec<Missing>) {
     for name in folders {
         if LATER.iter().any(|later| name == later) {
@@ -257,7 +257,7 @@ fn cover(layers: &Layers, folders: &[OsString], mountinfo: &str, missing: &mut V
     }
 }
 
-/// Whether anything is mounted below a folder.
+/// Returns whether anything is mounted below a folder.
 fn has_mounts_below(mountinfo: &str, folder: &Path) -> bool {
     mountinfo.lines().any(|line| {
         Mount::parse(line).is_some_and(|mount| {
@@ -267,11 +267,11 @@ fn has_mounts_below(mountinfo: &str, folder: &Path) -> bool {
     })
 }
 
-/// Makes `root` the root of this mount namespace and lets go of the old one.
+/// Makes `root` the root of this mount namespace and unmounts the old one.
 pub(super) fn enter(root: &Path) -> Result<(), LaunchError> {
     std::env::set_current_dir(root).map_err(refused("enter the new root"))?;
-    // Root and old root may be the same folder: the old root is then stacked on the new one and can be
-    // unmounted through `.` (pivot_root(2), "pivot_root(".", ".")").
+    // New and old root may be the same folder: the old root is then stacked on the new one and can be unmounted
+    // through `.` (pivot_root(2), "pivot_root(".", ".")").
     sys::pivot_root_here().map_err(|error| {
         let mut refusal = refused("pivot into the new root")(error);
         refusal.hint =
@@ -282,14 +282,14 @@ pub(super) fn enter(root: &Path) -> Result<(), LaunchError> {
     std::env::set_current_dir("/").map_err(refused("enter the new root"))
 }
 
-/// Lets the scratch folder be removed by an ordinary user: overlayfs leaves a folder without permissions in
-/// each work layer.
+/// Makes the scratch folder removable for an ordinary user: overlayfs leaves a folder without permissions in each
+/// work layer.
 pub(super) fn open_work_layers(scratch: &Path) {
     let layers = Layers::of(scratch);
     let parts = fs::read_dir(&layers.parts).into_iter().flatten().flatten();
     let works = parts.map(|part| part.path().join("work"));
     for work in works.chain([layers.work]) {
-        // It is there only after a mount; root can do without.
+        // It exists only after a mount, and root does not need the change.
         let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
     }
 }
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_below_a_folder_is_seen_and_one_beside_it_is_not() {
+    fn mount_below_folder_is_found_sibling_is_not() {
         let mountinfo = "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /run\\040x/a rw - tmpfs x rw";
         assert!(has_mounts_below(mountinfo, Path::new("/run x")));
         assert!(!has_mounts_below(mountinfo, Path::new("/run")));

@@ -1,4 +1,4 @@
-//! The specification, read and checked: combinations that mean nothing are refused before anything is made.
+//! Reads and checks the specification: contradictory ones are refused before anything is made.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use tare_model::wire::Json as _;
 
 use super::sys;
 
-/// A specification that makes sense here.
+/// A checked specification.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// What was asked for.
+    /// The requested container.
     pub(super) spec: LaunchSpec,
     /// Whether a user namespace is entered.
     pub(super) has_user_namespace: bool,
@@ -30,7 +30,7 @@ fn wrong(problem: impl Into<String>, hint: impl Into<String>) -> LaunchError {
     }
 }
 
-/// Reads a file.
+/// Reads a specification from a file.
 pub(super) fn read(path: &Path) -> Result<LaunchSpec, LaunchError> {
     let text = fs::read(path).map_err(super::refused(&format!("read `{}`", path.display())))?;
     LaunchSpec::from_json(&text).map_err(|error| {
@@ -41,7 +41,7 @@ pub(super) fn read(path: &Path) -> Result<LaunchSpec, LaunchError> {
     })
 }
 
-/// A name becomes part of a path and a device's label.
+/// Returns whether a name is valid: it becomes part of a path and of a device's label.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 128
@@ -50,7 +50,7 @@ pub(super) fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
 }
 
-/// Checks a specification; what an ordinary user cannot have is taken out of it and added to `missing`.
+/// Checks a specification; features that an ordinary user cannot have are removed and added to `missing`.
 pub(super) fn plan(spec: LaunchSpec, missing: &mut Vec<Missing>) -> Result<Plan, LaunchError> {
     let is_rootless = sys::effective_user() != 0;
     plan_for(spec, is_rootless, missing)
@@ -60,7 +60,7 @@ fn is_absolute(path: &str) -> bool {
     path.starts_with('/') && !path.split('/').any(|part| part == "..")
 }
 
-/// Refuses paths that lead elsewhere than they say.
+/// Refuses paths that are relative or contain `..`, and hiding the root.
 fn check_paths(spec: &LaunchSpec) -> Result<(), LaunchError> {
     let is_root = |path: &str| path.trim_end_matches('/').is_empty();
     let hidden = spec.hidden.iter();
@@ -91,7 +91,7 @@ fn check_paths(spec: &LaunchSpec) -> Result<(), LaunchError> {
     })
 }
 
-/// Refuses what cannot be, or contradicts itself.
+/// Refuses impossible or contradictory specifications.
 fn check(spec: &LaunchSpec, may_do_without_root: bool) -> Result<(), LaunchError> {
     if !is_name(&spec.name) {
         return Err(wrong(
@@ -180,14 +180,14 @@ fn plan_for(
     })
 }
 
-/// What an instance's addresses and device are chosen by.
+/// Returns the label from which an instance's addresses and device name are derived.
 pub(super) fn label(run: &str, name: &str) -> String {
     format!("{run}/{name}")
 }
 
 impl Plan {
-    /// The flags of the namespaces that the first process is created in. The cgroup namespace is not among
-    /// them: it must be entered after the cgroup was joined, because its root is the cgroup of that moment.
+    /// Returns the flags of the namespaces in which the first process is created. The cgroup namespace is not among
+    /// them: it must be entered after joining the cgroup, because its root is the process's cgroup at that moment.
     pub(super) fn namespace_flags(&self) -> libc::c_int {
         let names = &self.spec.namespaces;
         [
@@ -203,12 +203,12 @@ impl Plan {
         .fold(0, |flags, (_, flag)| flags | flag)
     }
 
-    /// What the instance's cgroups are called.
+    /// Returns the name of the instance's cgroups.
     pub(super) fn cgroup_name(&self) -> String {
         format!("tare-{}-{}", self.spec.run, self.spec.name)
     }
 
-    /// What the instance's addresses and device are chosen by.
+    /// Returns the label from which the instance's addresses and device name are derived.
     pub(super) fn label(&self) -> String {
         label(self.spec.run.as_str(), &self.spec.name)
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_user_gets_a_user_namespace_and_is_told_that_there_is_no_pair() {
+    fn unprivileged_plan_has_user_namespace_and_no_veth() {
         let mut missing = Vec::new();
         let plan = plan_for(spec(), true, &mut missing).unwrap();
         assert!(plan.has_user_namespace && !plan.has_pair);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn without_root_or_a_network_of_ones_own_there_is_no_network_of_siblings() {
+    fn sibling_network_requires_root_and_net_namespace() {
         let mut spec = spec();
         spec.siblings = Some(tare_model::launch::SiblingLink {
             hub: 1,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_that_mean_nothing_are_refused() {
+    fn contradictory_launch_spec_is_an_error_with_a_hint() {
         let changes: [fn(&mut LaunchSpec); 7] = [
             |spec| spec.namespaces.mount = false,
             |spec| spec.network = Network::Host,

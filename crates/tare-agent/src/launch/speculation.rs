@@ -1,19 +1,19 @@
-//! Speculative store bypass, switched off for everything inside: what kernels before Linux 5.16 do together with
-//! every filter on system calls, and what newer ones do only for who asks.
+//! Disables speculative store bypass for everything inside: kernels before Linux 5.16 do that with every seccomp
+//! filter, newer ones only on request.
 //!
-//! With it a program can be tried as such a kernel would run it. The state passes on to children and through
-//! `execve` (prctl(2), `PR_SET_SPECULATION_CTRL`). Not every processor, and not every hypervisor, offers the
-//! switch; then the kernel refuses with ENXIO, and this says so with the kernel's own word for its state.
-//! What it cannot see: whether the processor obeys; only a measurement shows that.
+//! Shows how such a kernel would run a program. The state is inherited by children and through `execve` (prctl(2),
+//! `PR_SET_SPECULATION_CTRL`). Not every CPU and hypervisor offers the switch; then the kernel refuses with ENXIO,
+//! and the error quotes the kernel's description of its state.
+//! Limits: does not check whether the CPU obeys; only a measurement shows that.
 
 use tare_model::launch::LaunchError;
 
 use super::{refused, sys};
 
-/// The kernel's word for how it treats this weakness.
+/// The kernel's description of how it treats this vulnerability.
 const STATE: &str = "/sys/devices/system/cpu/vulnerabilities/spec_store_bypass";
 
-/// Forbids this process, and all that it will start, to let loads pass older stores.
+/// Forbids this process and its future children speculative store bypass.
 pub(super) fn forbid_store_bypass() -> Result<(), LaunchError> {
     sys::forbid_store_bypass().map_err(|error| {
         let mut refusal = refused("forbid loads to pass stores")(error);
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_without_the_switch_is_told_from_a_kernel_without_it() {
+    fn ssbd_hint_distinguishes_cpu_from_kernel_support() {
         assert!(hint(Some(libc::ENXIO)).unwrap().contains("processor"));
         assert!(hint(Some(libc::EINVAL)).unwrap().contains("kernel"));
         assert_eq!(hint(Some(libc::EPERM)), None);

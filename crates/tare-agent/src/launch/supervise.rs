@@ -1,10 +1,10 @@
-//! What the launcher does while the container lives: waits for its end, or for the end of whoever started it.
+//! Supervises the running container: waits for its end or for that of the launcher's parent, and relays the streams.
 //!
-//! The launcher asks the kernel for SIGUSR1 when its parent dies. That signal also comes when only the thread
-//! that started it ends, so it is heeded only if the parent is really another one now. SIGTERM always ends the
-//! container. Ctrl-C is left to the host, which shares the terminal and says goodbye properly.
-//! The relay copies with blocking writes: a reader that stops reading stops the copying in that direction and
-//! with it the other; enough for requests and replies that take turns.
+//! The launcher asks the kernel for SIGUSR1 when its parent dies. That signal also comes when only the parent's
+//! thread that started it ends, so it counts only if the parent process has really changed. SIGTERM and SIGHUP always
+//! end the container. Ctrl-C is left to the host process, which shares the terminal and shuts down in order.
+//! The relay copies with blocking writes: a reader that stops reading stalls that direction and with it the other;
+//! enough for alternating requests and replies.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -33,7 +33,7 @@ fn standard(descriptor: RawFd) -> io::Result<File> {
 }
 
 impl Relay {
-    /// The relay, and the three ends that become the container's standard streams.
+    /// Makes the relay and the three ends that become the container's standard streams.
     pub(super) fn new() -> io::Result<(Self, [OwnedFd; 3])> {
         let (input_read, input_write) = sys::pipe()?;
         let (output_read, output_write) = sys::pipe()?;
@@ -47,10 +47,10 @@ impl Relay {
         Ok((Self { lanes }, [input_read, output_write, error_write]))
     }
 
-    /// Copies what is there on every lane that is ready; whether anything was.
+    /// Copies the available bytes of every ready lane; returns whether there were any.
     fn copy_ready(&mut self, ready: impl Fn(RawFd) -> bool) -> bool {
         let mut has_copied = false;
-        // Half of what a pipe holds by default.
+        // Half of a pipe's default capacity.
         let mut buffer = vec![0u8; 32 << 10];
         for lane in &mut self.lanes {
             if lane.to.is_none() || !ready(lane.from.as_raw_fd()) {
@@ -67,7 +67,7 @@ impl Relay {
             if copied {
                 has_copied = true;
             } else {
-                // The end of one side is passed on by closing the other.
+                // EOF or an error on one side is passed on by closing the other.
                 lane.to = None;
             }
         }
@@ -91,7 +91,7 @@ fn watch(fd: RawFd) -> libc::pollfd {
     }
 }
 
-/// Waits for the end of `process` and returns its status; `parent` is the launcher's own parent at its start.
+/// Waits for `process` to exit and returns its status; `parent` is the launcher's parent at its start.
 pub(super) fn supervise(
     process: libc::pid_t,
     parent: libc::pid_t,
@@ -100,7 +100,7 @@ pub(super) fn supervise(
 ) -> io::Result<i32> {
     loop {
         if let Some(status) = sys::reap(process, false)? {
-            // What it wrote last still lies in the pipes.
+            // Its last output is still in the pipes.
             loop {
                 let mut descriptors = relay.descriptors();
                 descriptors.retain(|one| one.fd != 0);
@@ -122,7 +122,7 @@ pub(super) fn supervise(
         while let Some(signal) = sys::next_signal(signals) {
             let is_orphaned = signal == libc::SIGUSR1 && sys::parent() != parent;
             if is_orphaned || signal == libc::SIGTERM || signal == libc::SIGHUP {
-                // It may have ended a moment ago; then it is reaped next.
+                // It may have exited a moment ago; then it is reaped next.
                 let _ = sys::kill(process, libc::SIGKILL);
             }
         }

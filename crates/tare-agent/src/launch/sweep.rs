@@ -1,11 +1,11 @@
-//! Removing what a launcher that was killed left behind: `tare-agent sweep --run RUN [--name NAME] [--scratch DIR]`.
+//! `sweep --run RUN [--name NAME] [--scratch DIR]`: removes the leftovers of a killed launcher.
 //!
-//! With a name only that instance's; with a scratch folder its work layers are made removable for their owner.
-//! Looks for cgroups called `tare-<run>-*` in every mounted hierarchy and for devices labelled with the run.
-//! Only processes that carry the run are killed inside the groups, because the names of two runs may begin
-//! alike. Mounts need no removal: they lived in a namespace that went with its last process.
-//! Prints one JSON value a line for each thing removed or not removable.
-//! Which runs are dead is for the caller to know.
+//! With a name only those of that instance; with a scratch folder its work layers are made removable for their owner.
+//! Looks for cgroups named `tare-<run>-*` in every mounted hierarchy and for network devices labelled with the run.
+//! In those cgroups only processes that carry the run's label are killed, because one run's name may be a prefix of
+//! another's. Mounts need no removal: they were in a namespace that ended with its last process.
+//! Prints one JSON value per line for each thing that was removed or could not be.
+//! The caller must know which runs are dead.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::{control, network, rootfs};
 use crate::{cgroup, proc};
 
-/// What became of one thing.
+/// The result for one leftover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Line {
     kind: &'static str,
@@ -27,7 +27,7 @@ struct Line {
     failed: Option<String>,
 }
 
-/// Cgroup trees are shallow; deeper folders are somebody's mistake.
+/// Cgroup trees are shallow; deeper folders are a mistake.
 const DEEPEST: usize = 16;
 
 fn groups_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
@@ -49,15 +49,15 @@ fn is_of(name: &str, run: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// What to remove.
+/// The leftovers to remove.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wanted {
+struct SweepTargets {
     runs: Vec<String>,
     instance: Option<String>,
     scratch: Option<String>,
 }
 
-impl Wanted {
+impl SweepTargets {
     fn parse(arguments: &[String]) -> Option<Self> {
         let mut wanted = Self::default();
         for pair in arguments.chunks(2) {
@@ -95,14 +95,14 @@ impl Wanted {
     }
 }
 
-/// Every group of Tare's in a hierarchy.
+/// Returns every cgroup of Tare's in a hierarchy.
 pub(super) fn groups_in(mount_point: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     groups_below(mount_point, 0, &mut found);
     found
 }
 
-fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
+fn sweep_groups(wanted: &SweepTargets, lines: &mut Vec<Line>) {
     for hierarchy in cgroup::mounted() {
         for folder in groups_in(&hierarchy.mount_point) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -123,7 +123,7 @@ fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
     }
 }
 
-fn sweep_devices(wanted: &Wanted, lines: &mut Vec<Line>) {
+fn sweep_devices(wanted: &SweepTargets, lines: &mut Vec<Line>) {
     let device = |name: String, failed: Option<String>| Line {
         kind: "device",
         name,
@@ -139,15 +139,15 @@ fn sweep_devices(wanted: &Wanted, lines: &mut Vec<Line>) {
             continue;
         }
         match network::remove(&name) {
-            // It went with its namespace in between.
+            // It vanished with its namespace in between.
             Ok(false) => {}
             removed => lines.push(device(name, removed.err().map(|error| error.to_string()))),
         }
     }
 }
 
-/// Runs `sweep`; `arguments` are those after `sweep`. The status is 0 if nothing is left, 1 if
-/// something could not be removed, 2 for wrong arguments.
+/// Runs `sweep` with the arguments after it. Returns 0 if nothing is left, 1 if something could not be removed, 2 for
+/// wrong arguments.
 #[allow(
     clippy::print_stdout,
     reason = "the lines are what this command was asked for"
@@ -157,7 +157,7 @@ fn sweep_devices(wanted: &Wanted, lines: &mut Vec<Line>) {
     reason = "standard error is the place for a misuse"
 )]
 pub fn main(arguments: &[String]) -> ExitCode {
-    let Some(wanted) = Wanted::parse(arguments) else {
+    let Some(wanted) = SweepTargets::parse(arguments) else {
         eprintln!("tare-agent: sweep --run RUN [--name NAME] [--scratch DIR] is expected");
         return ExitCode::from(2);
     };
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_not_mistaken_for_one_whose_name_begins_alike() {
+    fn sweep_does_not_match_runs_by_name_prefix() {
         assert!(is_of("tare-run1-arm", "run1"));
         assert!(!is_of("tare-run10-arm", "run1"));
         assert!(!is_of("tare-run1", "run1"));
@@ -192,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_named_one_by_one_and_an_instance_belongs_to_one() {
+    fn sweep_name_option_requires_exactly_one_run() {
         let wanted = |text: &str| {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            Wanted::parse(&words)
+            SweepTargets::parse(&words)
         };
         let both = wanted("--run a --run b").unwrap();
         assert!(both.has_group("tare-b-arm") && !both.has_group("tare-c-arm"));

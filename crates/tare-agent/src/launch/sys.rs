@@ -1,7 +1,7 @@
-//! The launcher's system calls, each behind a function that turns the return value into a `Result`.
+//! Wraps the launcher's syscalls in functions that return a `Result`.
 //!
-//! Own wrappers rather than a library: the launcher forks by hand and must know exactly which calls are made
-//! between the fork and the execution, above all once the filter is loaded.
+//! No library, because the launcher forks by hand and must know exactly which syscalls are made between `fork` and
+//! `execve`, above all once the seccomp filter is loaded.
 //! Everything here assumes a single-threaded caller.
 
 use std::ffi::{CStr, CString, OsStr};
@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A text for the kernel; an error if it holds a NUL byte.
+/// Converts a text for the kernel; fails if it contains a NUL byte.
 pub(crate) fn c_text(text: impl AsRef<OsStr>) -> io::Result<CString> {
     CString::new(text.as_ref().as_bytes()).map_err(|error| {
         io::Error::new(
@@ -38,8 +38,8 @@ fn check_long(result: libc::c_long) -> io::Result<libc::c_long> {
     }
 }
 
-/// Forks with namespace flags; 0 in the child. The caller must have one thread only, because the child
-/// goes on with a copy of this thread alone.
+/// Forks with namespace flags; returns 0 in the child. The caller must have only one thread, because the child
+/// continues with a copy of this thread alone.
 pub(crate) fn clone_process(namespaces: libc::c_int) -> io::Result<libc::pid_t> {
     let flags = libc::c_long::from(namespaces | libc::SIGCHLD);
     // SAFETY: a null stack makes clone behave as fork: the child runs on a copy of this stack. No CLONE_VM,
@@ -55,7 +55,7 @@ pub(crate) fn clone_process(namespaces: libc::c_int) -> io::Result<libc::pid_t> 
 
 /// Leaves the given namespaces for new ones.
 pub(crate) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
-    // SAFETY: unshare takes flags only and touches no memory of ours.
+    // SAFETY: unshare takes flags only and touches none of this process's memory.
     check(unsafe { libc::unshare(namespaces) }).map(drop)
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn enter_network(namespace: &impl AsRawFd) -> io::Result<()> {
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
-/// `prctl` with one number as argument.
+/// Calls `prctl` with one number as argument.
 pub(crate) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
     // SAFETY: used only with options whose arguments are numbers; unused ones must be 0 and are.
     check(unsafe {
@@ -79,7 +79,7 @@ pub(crate) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<
     })
 }
 
-/// Forbids this thread, and all that it will start, to let loads pass older stores. The numbers are those of
+/// Forbids this thread and its future children speculative store bypass. The numbers are those of
 /// include/uapi/linux/prctl.h, which not every C library's bindings have.
 pub(crate) fn forbid_store_bypass() -> io::Result<()> {
     const PR_SET_SPECULATION_CTRL: libc::c_int = 53;
@@ -143,12 +143,12 @@ pub(crate) fn unmount(target: &Path) -> io::Result<()> {
 /// Makes the working directory the root and stacks the old root on it.
 pub(crate) fn pivot_root_here() -> io::Result<()> {
     let here = c".";
-    // SAFETY: two NUL-terminated paths of static life.
+    // SAFETY: two NUL-terminated paths with static lifetime.
     check_long(unsafe { libc::syscall(libc::SYS_pivot_root, here.as_ptr(), here.as_ptr()) })
         .map(drop)
 }
 
-/// Opens a file or folder by its place alone: to be bound or asked about, not to be read.
+/// Opens a file or folder as a location only (`O_PATH`): to bind-mount or stat it, not to read it.
 pub(crate) fn open_path(path: &Path) -> io::Result<File> {
     File::options()
         .read(true)
@@ -156,7 +156,7 @@ pub(crate) fn open_path(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Starts a session keyring of its own, so that the one of whoever started this is out of reach.
+/// Starts a new session keyring, so that the caller's is out of reach.
 pub(crate) fn new_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
     let nameless: *const libc::c_char = std::ptr::null();
@@ -164,7 +164,7 @@ pub(crate) fn new_keyring() -> io::Result<()> {
     check_long(unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, nameless) }).map(drop)
 }
 
-/// Adds attributes (`MOUNT_ATTR_…`) to a mount and to all mounts below it; what it has already stays.
+/// Adds attributes (`MOUNT_ATTR_…`) to a mount and all mounts below it; existing ones stay.
 pub(crate) fn restrict_mounts(target: &Path, attributes: u64) -> io::Result<()> {
     // struct mount_attr of include/uapi/linux/mount.h: attr_set, attr_clr, propagation, userns_fd.
     let wanted: [u64; 4] = [attributes, 0, 0, 0];
@@ -183,9 +183,9 @@ pub(crate) fn restrict_mounts(target: &Path, attributes: u64) -> io::Result<()> 
     .map(drop)
 }
 
-/// `bpf(2)` with the first bytes of its attributes; the kernel takes the rest for zeros.
+/// Calls `bpf(2)` with the first bytes of its attributes; the kernel takes the rest as zeros.
 pub(crate) fn bpf(command: libc::c_int, attributes: &[u64]) -> io::Result<libc::c_long> {
-    // SAFETY: pointer and size describe `attributes`; callers keep alive what addresses in them point to.
+    // SAFETY: pointer and size describe `attributes`; callers keep the targets of addresses in them alive.
     check_long(unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -196,13 +196,13 @@ pub(crate) fn bpf(command: libc::c_int, attributes: &[u64]) -> io::Result<libc::
     })
 }
 
-/// Sets the host name of this uts namespace.
+/// Sets the host name of this UTS namespace.
 pub(crate) fn set_host_name(name: &str) -> io::Result<()> {
     // SAFETY: pointer and length describe the bytes of `name`.
     check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
 }
 
-/// Starts a session of its own: no terminal, and no signals from the terminal's group.
+/// Starts a new session: no terminal, and no signals from the terminal's group.
 pub(crate) fn new_session() -> io::Result<()> {
     // SAFETY: setsid takes no arguments.
     check(unsafe { libc::setsid() }).map(drop)
@@ -224,29 +224,29 @@ pub(crate) fn execute(argv: &[String]) -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Ends this process at once, running no destructors.
+/// Exits this process at once, without running destructors.
 pub(crate) fn leave(status: i32) -> ! {
     // SAFETY: _exit takes a number and does not return; nothing of this process is used afterwards.
     unsafe { libc::_exit(status) }
 }
 
-/// A pipe whose ends are closed on execution: read end, write end.
+/// Makes a close-on-exec pipe: read end, write end.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends: [RawFd; 2] = [0; 2];
     // SAFETY: `ends` has room for the two descriptors that pipe2 writes.
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: pipe2 succeeded, so both are open descriptors that nobody else owns.
+    // SAFETY: pipe2 succeeded, so both are open descriptors that nothing else owns.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Makes `to` a copy of `from` that stays open on execution.
+/// Makes `to` a copy of `from` that stays open on `execve`.
 pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: RawFd) -> io::Result<()> {
-    // SAFETY: `from` is open for the time of the call; `to` is one of the standard streams, which no owning
-    // type of this program refers to.
+    // SAFETY: `from` is open during the call; `to` is one of the standard streams, which no owning type of this
+    // program refers to.
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
 }
 
-/// Marks every descriptor above the standard streams to be closed on execution.
+/// Marks every descriptor above the standard streams close-on-exec.
 pub(crate) fn close_others_on_execution() -> io::Result<()> {
     const CLOEXEC: libc::c_ulong = 4;
     // SAFETY: with the CLOEXEC flag nothing is closed, so no owned descriptor becomes invalid.
@@ -261,14 +261,14 @@ pub(crate) fn close_others_on_execution() -> io::Result<()> {
     check_long(result).map(drop)
 }
 
-/// Parent process.
+/// Returns the parent's pid.
 pub(crate) fn parent() -> libc::pid_t {
     // SAFETY: getppid takes no arguments and cannot fail.
     unsafe { libc::getppid() }
 }
 
-/// Has the kernel send this process a signal when its parent ends; the parent. `expected` is what the parent knows
-/// itself by: where it is another process by now, it has ended, and that is an error.
+/// Makes the kernel send this process a signal when its parent dies; returns the parent's pid. `expected` is the pid
+/// that the parent has passed; if the current parent differs, the expected one has died already, which is an error.
 pub(crate) fn end_with_parent(
     signal: libc::c_int,
     expected: Option<libc::pid_t>,
@@ -284,7 +284,7 @@ pub(crate) fn end_with_parent(
     Ok(found)
 }
 
-/// Becomes another user, for good: with this group and one more, and none of root's capabilities.
+/// Permanently becomes another user, with this group and optionally one more, without root's capabilities.
 pub(crate) fn become_user(
     user: libc::uid_t,
     group: libc::gid_t,
@@ -299,13 +299,13 @@ pub(crate) fn become_user(
     check(unsafe { libc::setresuid(user, user, user) }).map(drop)
 }
 
-/// Effective user id.
+/// Returns the effective user id.
 pub(crate) fn effective_user() -> libc::uid_t {
     // SAFETY: geteuid takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// Effective group id.
+/// Returns the effective group id.
 pub(crate) fn effective_group() -> libc::gid_t {
     // SAFETY: getegid takes no arguments and cannot fail.
     unsafe { libc::getegid() }
@@ -314,19 +314,19 @@ pub(crate) fn effective_group() -> libc::gid_t {
 /// Sends a signal.
 pub(crate) fn kill(process: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
     if process <= 1 {
-        // 0, -1 and 1 would reach the own group, everything, or the machine's init.
+        // 0, -1 and 1 would reach this process's group, all processes, or the machine's init.
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     // SAFETY: kill takes two numbers.
     check(unsafe { libc::kill(process, signal) }).map(drop)
 }
 
-/// How a child ended: its status, or 128 plus the signal's number; `None` while it runs.
+/// Returns a child's exit status, or 128 plus the signal's number; `None` while it runs.
 pub(crate) fn reap(process: libc::pid_t, is_blocking: bool) -> io::Result<Option<i32>> {
     let mut status = 0;
     let options = if is_blocking { 0 } else { libc::WNOHANG };
     loop {
-        // SAFETY: `status` is a valid place for the result.
+        // SAFETY: `status` is live and exclusively borrowed.
         match check(unsafe { libc::waitpid(process, &raw mut status, options) }) {
             Ok(0) => return Ok(None),
             Ok(_) if libc::WIFSIGNALED(status) => return Ok(Some(128 + libc::WTERMSIG(status))),
@@ -337,11 +337,11 @@ pub(crate) fn reap(process: libc::pid_t, is_blocking: bool) -> io::Result<Option
     }
 }
 
-/// Waits until any child has ended: which one, and how, as [`reap`] tells it.
+/// Waits until any child has exited; returns its pid and its status as [`reap`] does.
 pub(super) fn reap_any() -> io::Result<(libc::pid_t, i32)> {
     let mut status = 0;
     loop {
-        // SAFETY: `status` is a valid place for the result.
+        // SAFETY: `status` is live and exclusively borrowed.
         match check(unsafe { libc::waitpid(-1, &raw mut status, 0) }) {
             Ok(process) if libc::WIFSIGNALED(status) => {
                 return Ok((process, 128 + libc::WTERMSIG(status)));
@@ -356,7 +356,7 @@ pub(super) fn reap_any() -> io::Result<(libc::pid_t, i32)> {
 fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     // SAFETY: sigset_t is plain data for which zero is a valid bit pattern; sigemptyset initialises it.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is a valid place.
+    // SAFETY: `set` is live and exclusively borrowed.
     unsafe { libc::sigemptyset(&raw mut set) };
     for signal in signals {
         // SAFETY: `set` was initialised by sigemptyset.
@@ -374,7 +374,7 @@ pub(crate) fn signals_as_descriptor(signals: &[libc::c_int]) -> io::Result<Owned
     let descriptor = check(unsafe {
         libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
     })?;
-    // SAFETY: signalfd succeeded, so this is an open descriptor that nobody else owns.
+    // SAFETY: signalfd succeeded, so this is an open descriptor that nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -388,10 +388,10 @@ pub(crate) fn next_signal(descriptor: &OwnedFd) -> Option<libc::c_int> {
     (got == size.cast_signed()).then_some(info.ssi_signo.cast_signed())
 }
 
-/// Unblocks every signal and gives it its default action again, as a program expects to be started.
+/// Unblocks every signal and restores its default action, as programs expect at their start.
 pub(crate) fn reset_signals() -> io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
-        // SAFETY: SIG_DFL is no function of ours; the signals are valid.
+        // SAFETY: SIG_DFL is not a function of this program; the signals are valid.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     let none = set_of(&[]);
@@ -401,11 +401,11 @@ pub(crate) fn reset_signals() -> io::Result<()> {
 }
 
 pub(crate) fn ignore_signal(signal: libc::c_int) {
-    // SAFETY: SIG_IGN is no function of ours; callers pass valid signals.
+    // SAFETY: SIG_IGN is not a function of this program; callers pass valid signals.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
-/// Waits until a descriptor is ready, at most `limit_ms` milliseconds; negative waits for ever.
+/// Waits until a descriptor is ready, at most `limit_ms` milliseconds; negative waits forever.
 pub(crate) fn poll(descriptors: &mut [libc::pollfd], limit_ms: i32) -> io::Result<()> {
     // SAFETY: pointer and length describe `descriptors`.
     let result = unsafe {
@@ -441,13 +441,13 @@ pub(crate) fn set_capabilities(effective: u64, permitted: u64, inheritable: u64)
             (inheritable >> 32) as u32,
         ],
     ];
-    // SAFETY: `header` and `words` have the layout of __user_cap_header_struct and of two
-    // __user_cap_data_struct, which version 3 demands; both outlive the call.
+    // SAFETY: `header` and `words` have the layout of __user_cap_header_struct and of two __user_cap_data_struct, as
+    // version 3 requires; both outlive the call.
     check_long(unsafe { libc::syscall(libc::SYS_capset, &raw const header, words.as_ptr()) })
         .map(drop)
 }
 
-/// Loads a system-call filter for this thread and all that it will start.
+/// Loads a seccomp filter for this thread and its future children.
 pub(crate) fn load_filter(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<()> {
     const SET_MODE_FILTER: libc::c_ulong = 1;
     let length =
@@ -456,7 +456,7 @@ pub(crate) fn load_filter(program: &[libc::sock_filter], flags: libc::c_ulong) -
         len: length,
         filter: program.as_ptr().cast_mut(),
     };
-    // SAFETY: `program` names `length` instructions that outlive the call; the kernel only reads them.
+    // SAFETY: `program` points to `length` instructions that outlive the call; the kernel only reads them.
     check_long(unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -468,7 +468,7 @@ pub(crate) fn load_filter(program: &[libc::sock_filter], flags: libc::c_ulong) -
     .map(drop)
 }
 
-/// A netlink socket for routes and links of this network namespace.
+/// Opens a netlink socket for routes and links of this network namespace.
 pub(crate) fn route_socket() -> io::Result<OwnedFd> {
     // SAFETY: socket takes numbers only.
     let socket = check(unsafe {
@@ -478,7 +478,7 @@ pub(crate) fn route_socket() -> io::Result<OwnedFd> {
             libc::NETLINK_ROUTE,
         )
     })?;
-    // SAFETY: socket succeeded, so this is an open descriptor that nobody else owns.
+    // SAFETY: socket succeeded, so this is an open descriptor that nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
@@ -507,7 +507,7 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> 
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// The kernel's release, as `uname -r` prints it.
+/// Returns the kernel release, as `uname -r` prints it.
 pub(crate) fn kernel_release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease")
         .map(|text| text.trim().to_owned())

@@ -1,7 +1,8 @@
-//! How many operations fill a batch or a slice, and whether twice as many take twice as long.
+//! Finds how many operations fill a batch or a slice, and checks whether twice as many take twice as long.
 //!
-//! A single timing may be disturbed, and would give one arm another batch than the others have: what is timed here is
-//! repeated, and the least counts. By reference, for one copy of this in the agent and not one for each probe.
+//! A single disturbed timing would give one arm another batch than the others, so timings are repeated and the
+//! fastest counts. Closures are passed by reference, so that the agent has one copy of this code and not one per
+//! probe.
 
 use tare_model::whole_part;
 
@@ -10,8 +11,8 @@ use super::ProbeError;
 /// How often a batch of the wrong length is corrected.
 const CORRECTIONS: u32 = 3;
 
-/// How many operations are not counted before a batch of so many: a tenth of all, and one at least wherever that is no
-/// more than a third of the batch.
+/// Returns how many operations run uncounted before a batch: a tenth of all, and at least one if that is no more than
+/// a third of the batch.
 pub(super) fn uncounted_of(batch: u64) -> u64 {
     (batch / 9).max(u64::from(batch >= 3))
 }
@@ -26,8 +27,8 @@ pub(super) fn least_of_three(
     Ok(least_ns)
 }
 
-/// Doubles the batch until it takes a quarter of `batch_ns` and scales it, which is also the warm-up. Then it is
-/// repeated at its result, and scaled again unless the least of three is within 0.8 and 1.25 of the aim.
+/// Doubles the batch until it takes a quarter of `batch_ns`, then scales it; that is also the warm-up. Then repeats
+/// it, and scales it again unless the fastest of three is within 0.8 and 1.25 of the target.
 pub(super) fn calibrate(
     batch_ns: f64,
     time_ns: &mut dyn FnMut(u64) -> Result<f64, ProbeError>,
@@ -55,9 +56,9 @@ pub(super) fn calibrate(
     Ok(batch)
 }
 
-/// `T(2k)/T(k)` of the fastest of three each: 2 where the loop is what it says. `T(k)` is the mean of two batches
-/// one after the other, so that both sides last equally long and are disturbed equally often: of single ones the
-/// fastest would be undisturbed more often, and the ratio too large.
+/// Returns `T(2k)/T(k)`, each from the fastest of three: 2 if the time is linear. `T(k)` is the mean of two
+/// consecutive batches, so that both sides last equally long and are disturbed equally often: the fastest of single
+/// batches would more often be undisturbed, and the ratio too large.
 pub(super) fn linearity(
     mut time_ns: impl FnMut(u64) -> Result<f64, ProbeError>,
     batch: u64,
@@ -75,8 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_stops_now_and_then_makes_no_loop_crooked() {
-        // It stops for 300 ns whenever 1 900 ns of work were done; a batch of 1 000 is often spared, 2 000 never.
+    fn linearity_ignores_occasional_machine_stalls() {
+        // It stops for 300 ns after every 1 900 ns of work; a batch of 1 000 is often spared, 2 000 never.
         let mut done_ns = 0;
         let on_such = |times: u64| {
             let stops = (done_ns + times) / 1_900 - done_ns / 1_900;
@@ -85,7 +86,7 @@ mod tests {
         };
         let ratio = linearity(on_such, 1_000).unwrap();
         assert!((1.95..=2.05).contains(&ratio), "{ratio}");
-        // A loop that does less than it says.
+        // A loop that does less work than requested.
         let flat = |times: u64| Ok(if times > 1_000 { 1_400.0 } else { 1_000.0 });
         assert!((linearity(flat, 1_000).unwrap() - 1.4).abs() < 1e-9);
     }
@@ -96,7 +97,8 @@ mod tests {
         assert_eq!(found, [0, 0, 1, 1, 1, 2, 10]);
     }
 
-    /// The batch of operations of 10 µs for slices of 2 ms, each call of which number is `disturbed` taking 5 ms more.
+    /// Returns the batch for operations of 10 µs and slices of 2 ms if each call whose number is `disturbed` takes 5
+    /// ms more.
     fn batch_of(disturbed: impl Fn(u32) -> bool) -> u64 {
         let mut calls = 0;
         calibrate(2_000_000.0, &mut |times| {
@@ -110,7 +112,7 @@ mod tests {
     #[test]
     fn disturbed_timing_does_not_decide_the_batch() {
         assert_eq!(batch_of(|_| false), 200);
-        // Whichever single call is disturbed, and where every second is.
+        // Any single disturbed call, and every second one.
         for disturbed in 1..20 {
             let batch = batch_of(|call| call == disturbed);
             assert!((160..=250).contains(&batch), "call {disturbed}: {batch}");

@@ -1,6 +1,4 @@
-//! The meter where turns are taken with the workers of other arms: rounds, and the turns of programs.
-//!
-//! What it cannot see: how the turn passes; that is `turns`.
+//! Interleaves the meter's work with the workers of other arms: rounds for probes, turns for programs.
 
 use std::time::Instant;
 
@@ -10,40 +8,39 @@ use super::{COUNTED, FEWEST, FEWEST_SLICES, Meter, ProbeError};
 use crate::binding::Binding;
 use crate::turns::TurnTaker;
 
-/// Taking turns with the workers of other arms.
+/// The state of an interleaved trial.
 pub(super) struct Alternation {
     pub(super) turns: TurnTaker,
     slice_ns: u64,
-    /// Whether a stretch of work was begun of which nothing is recorded yet.
+    /// Whether a stretch of work has begun for which nothing is recorded yet.
     pub(super) is_open: bool,
-    /// To one processor for all workers.
+    /// The CPU shared by all workers, if pinned.
     bound: Option<Binding>,
 }
 
-/// How many slices there are where the time is for so many: every order of the arms as often as any other, unless that
-/// took more than twice the time.
+/// Rounds the number of slices up so that every order of the arms occurs equally often, unless that takes more than
+/// twice the time.
 fn whole_rounds(slices: usize, rows: usize) -> usize {
     let slices = slices.max(FEWEST_SLICES);
     let whole = slices.next_multiple_of(rows.max(1));
     if whole <= 2 * slices { whole } else { slices }
 }
 
-/// The rounds of one stretch of timed work: in a trial of its own until its share of the time is used, in slices
-/// one to a turn.
+/// The rounds of one stretch of timed work: until its share of the time is used, or, in an interleaved trial, one
+/// slice per turn.
 #[derive(Debug)]
 pub struct Rounds {
     pub(super) share_ns: f64,
     done: usize,
-    /// How many there are, where that is fixed: the same in every arm.
+    /// The number of rounds in an interleaved trial: the same in every arm.
     fixed: Option<usize>,
     pub(super) begin: Instant,
-    /// When the round that is under way began.
+    /// Start of the current round.
     under_way: Option<Instant>,
 }
 
 impl Rounds {
-    /// Whether another round follows, of which the values are to be kept; where turns are taken, waits for the
-    /// next one.
+    /// Returns whether another round follows whose values count; in an interleaved trial, waits for its turn.
     ///
     /// # Errors
     /// The other arms are gone.
@@ -67,8 +64,8 @@ impl Rounds {
 }
 
 impl Meter {
-    /// Takes turns with the workers of other arms, slices of `slice_ns`, `bound` to one processor
-    /// with them. To be set before the probe is run.
+    /// Interleaves this trial with the workers of other arms, in slices of `slice_ns`, with all of them `bound` to
+    /// one CPU. To be called before the probe runs.
     pub fn set_turns(&mut self, turns: TurnTaker, slice_ns: u64, bound: Option<Binding>) {
         self.alternation = Some(Alternation {
             turns,
@@ -78,12 +75,12 @@ impl Meter {
         });
     }
 
-    /// What a slice aims at, nanoseconds, where turns are taken.
+    /// Returns the target length of a slice, nanoseconds, in an interleaved trial.
     pub fn slice_ns(&self) -> Option<u64> {
         self.alternation.as_ref().map(|turns| turns.slice_ns)
     }
 
-    /// How the slices were taken, for the report; to be asked before [`Meter::finish`].
+    /// Describes the interleaving for the report; to be called before [`Meter::finish`].
     pub fn sliced(&self) -> Option<Sliced> {
         self.alternation.as_ref().map(|alternation| Sliced {
             slice_ns: alternation.slice_ns,
@@ -99,11 +96,11 @@ impl Meter {
         }
     }
 
-    /// Prepares something large before the first stretch of timed work: on any processor, beside the workers of other
-    /// arms. Nothing that it starts may live on.
+    /// Prepares something large before the first stretch of timed work, on any CPU, while the workers of other arms
+    /// run. Nothing that it starts may live on.
     ///
     /// # Errors
-    /// The processor on which turns are taken has gone meanwhile.
+    /// The shared CPU has gone meanwhile.
     pub fn prepare<T>(&self, work: impl FnOnce() -> T) -> Result<T, ProbeError> {
         let bound = self.alternation.as_ref().and_then(|it| it.bound.as_ref());
         match bound {
@@ -114,8 +111,8 @@ impl Meter {
         }
     }
 
-    /// Begins a stretch of timed work, which has `share` of the trial's time, 0 to 1. Where turns are taken, waits
-    /// for the first one, which is for preparing: calibration belongs after this.
+    /// Begins a stretch of timed work with `share` of the trial's time, 0 to 1. In an interleaved trial, waits for
+    /// the first turn, which is for preparation: calibration belongs after this.
     ///
     /// # Errors
     /// The other arms are gone.
@@ -139,8 +136,8 @@ impl Meter {
         })
     }
 
-    /// Waits for the first turn of work that goes by its own clock, in slices that aim at `slice_ns`; whether turns
-    /// are taken at all.
+    /// Waits for the first turn of work that times itself, in slices that aim at `slice_ns`; returns whether the
+    /// trial is interleaved.
     ///
     /// # Errors
     /// The other arms are gone.
@@ -153,7 +150,7 @@ impl Meter {
         Ok(true)
     }
 
-    /// Passes the turn on and waits for the next one; whether turns are taken at all.
+    /// Passes the turn on and waits for the next one; returns whether the trial is interleaved.
     ///
     /// # Errors
     /// The other arms are gone.
@@ -165,7 +162,7 @@ impl Meter {
         Ok(true)
     }
 
-    /// How many operations of `operation_ns` fill what is counted of a slice; 1 where no turns are taken.
+    /// Returns how many operations of `operation_ns` fill the counted part of a slice; 1 without interleaving.
     pub(super) fn per_slice(&self, operation_ns: f64) -> u64 {
         self.slice_ns().map_or(1, |slice_ns| {
             whole_part(slice_ns as f64 * COUNTED / operation_ns.max(1.0)).max(1)

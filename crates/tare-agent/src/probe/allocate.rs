@@ -1,12 +1,14 @@
-//! `allocate`: takes memory and gives it back, in small pieces and in large ones.
+//! `allocate`: allocates and frees memory, in small and in large blocks.
 //!
-//! Inside the timed regions: `mem.allocate.time`, taking one block of 16 to 512 bytes, writing its first word, and giving
-//! it back, 1 000 of them alive at once and freed in another order; `mem.allocate-large.time`, taking one block of
-//! 1 MiB, writing one byte of each of its pages, and giving it back, so that it comes from the kernel every time.
+//! Inside the timed regions: `mem.allocate.time`, allocating one block of 16 to 512 bytes, writing its first word,
+//! and freeing it, with 1 000 of them alive at once and freed in another order; `mem.allocate-large.time`, allocating
+//! one block of 1 MiB, writing one byte of each of its pages, and freeing it, so that it comes from the kernel every
+//! time.
 //! Outside: the order of blocks, one round as warm-up.
-//! Known bias: the allocator is the agent's own (musl), the same everywhere; it has no caches per thread and gives
-//! large blocks back at once. Garbage collectors are another matter.
-//! Correspondence: "Memory Allocation - Medium load" and "- Heavy load" of a published comparison of containers (2019).
+//! Known bias: the allocator is the agent's (musl), the same everywhere; it has no per-thread caches and returns
+//! large blocks at once. Garbage collectors behave differently.
+//! Correspondence: "Memory Allocation - Medium load" and "- Heavy load" of a published comparison of containers
+//! (2019).
 //! Source: ours.
 
 use std::hint::black_box;
@@ -21,9 +23,9 @@ super::probe! {
     revision 1, cut KERNEL
 }
 
-/// Small blocks that are alive at once.
+/// Small blocks alive at once.
 const BLOCKS: usize = 1_000;
-/// Words of 8 bytes in the smallest and the largest of them.
+/// Sizes of the small blocks, in words of 8 bytes.
 const WORDS: std::ops::RangeInclusive<u64> = 2..=64;
 /// Bytes of a large block, and of a page.
 const LARGE_BYTES: usize = 1 << 20;
@@ -44,7 +46,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     }
     let mut blocks: Vec<Vec<u64>> = Vec::with_capacity(BLOCKS);
     blocks.resize_with(BLOCKS, Vec::new);
-    // One operation is one block, so a batch is a number of whole rounds.
+    // One operation is one block, so the last round of a batch may be partial.
     let mut round = |n_blocks: usize| {
         for (block, words) in blocks.iter_mut().zip(&words[..n_blocks]) {
             let mut fresh = Vec::with_capacity(*words);

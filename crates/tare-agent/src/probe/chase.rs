@@ -1,11 +1,11 @@
-//! `chase`: a chain of dependent loads, each behind a store whose address is known late.
+//! `chase`: a chain of dependent loads, each after a store whose address is known late.
 //!
-//! Inside the timed region: `k` steps; a step hashes the current index (two multiplications), stores to the
-//! slot that the hash selects, and loads the next index from a ring. Ring and slots never overlap, so a
-//! processor that lets loads pass older stores of unknown address pays one load per step, and one that must not
-//! (Speculative Store Bypass Disable, as seccomp used to switch on before Linux 5.16) also pays the hash.
-//! Outside: filling the ring. All of it stays in the first-level cache. No system call, no libc.
-//! Known bias: a processor without memory speculation shows the slow figure everywhere.
+//! Inside the timed region: `k` steps; a step hashes the current index (two multiplications), stores to the slot that
+//! the hash selects, and loads the next index from a ring. Ring and slots never overlap, so a CPU that lets loads
+//! pass older stores of unknown address pays one load per step, and one that must not (Speculative Store Bypass
+//! Disable, as seccomp used to switch on before Linux 5.16) also pays the hash.
+//! Outside: filling the ring. All of it stays in the L1 cache. No syscalls, no libc.
+//! Known bias: a CPU without memory speculation shows the slow figure everywhere.
 //! Source: AMD, "Speculative Store Bypass Disable" (2018); Linux, Documentation/userspace-api/spec_ctrl.rst.
 
 use std::hint::black_box;
@@ -52,14 +52,14 @@ impl Lanes {
         let ring = self.ring.as_ptr();
         let slots = self.slots.as_mut_ptr();
         for _ in 0..steps {
-            // About nine cycles: late enough to outlast the load on every current core. The exclusive or stands
-            // between because two multiplications by constants would be merged into one.
+            // About nine cycles: late enough to outlast the load on every current core. The XOR in between keeps the
+            // two multiplications by constants from being merged into one.
             let mut late = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             late ^= late >> 32;
             late = late.wrapping_mul(0xd134_2543_de82_ef95);
-            // SAFETY: the top six bits of `late` and the ring's entries are below `ENTRIES`, the length of
-            // both arrays; `index` starts below it (asserted) or comes from the ring. Volatile, so that every
-            // store and load is really made.
+            // SAFETY: the top six bits of `late` and the ring's entries are below `ENTRIES`, the length of both
+            // arrays; `index` starts below it (asserted) or comes from the ring. Volatile, so that every store and
+            // load is really made.
             unsafe {
                 slots.add((late >> 58) as usize).write_volatile(index);
                 index = ring.add(index as usize).read_volatile();

@@ -1,10 +1,10 @@
-//! `clock`: reads the monotonic clock, once through the vDSO and once through a real system call.
+//! `clock`: reads the monotonic clock, once through the vDSO and once through a real syscall.
 //!
-//! Inside the timed region: `k` times `clock_gettime(CLOCK_MONOTONIC)`; for `clock.vdso.time` through the C
-//! library, which takes the vDSO where the kernel offers one, for `clock.syscall.time` through
-//! `syscall(SYS_clock_gettime)`. Outside: everything else.
-//! Known bias: `clock.vdso.time` holds one indirect call of the C library. Where both figures are alike, the
-//! clock source cannot be read in user space (a note says so).
+//! Inside the timed region: `k` times `clock_gettime(CLOCK_MONOTONIC)`; for `clock.vdso.time` through the C library,
+//! which uses the vDSO if the kernel offers one, for `clock.syscall.time` through `syscall(SYS_clock_gettime)`.
+//! Outside: everything else.
+//! Known bias: `clock.vdso.time` includes one indirect call of the C library. If both figures are alike, the clock
+//! source cannot be read in user space (a note says so).
 //! Source: Linux, Documentation/ABI/stable/vdso; METHODOLOGY.md on timers.
 
 use tare_model::Params;
@@ -24,7 +24,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
             tv_nsec: 0,
         };
         for _ in 0..readings {
-            // SAFETY: `now` is a valid place for a timespec.
+            // SAFETY: `now` is a live, exclusively borrowed timespec.
             if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) } != 0 {
                 return Err(ProbeError::last("clock_gettime"));
             }
@@ -41,7 +41,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
             tv_nsec: 0,
         };
         for _ in 0..readings {
-            // SAFETY: the call takes a clock and a valid place for a timespec.
+            // SAFETY: the call takes a clock and a pointer to a live timespec.
             let done = unsafe {
                 libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut now)
             };
@@ -63,7 +63,7 @@ mod tests {
             tv_sec: 0,
             tv_nsec: 0,
         });
-        // SAFETY: each call gets a valid place for a timespec.
+        // SAFETY: each call gets a pointer to a live timespec.
         let failed = unsafe {
             i64::from(libc::clock_gettime(
                 libc::CLOCK_MONOTONIC,

@@ -1,15 +1,15 @@
-//! `command`: runs a program of the user's or of the field and keeps what it leaves.
+//! `command`: runs a program, the user's or a standard benchmark, and keeps its results.
 //!
-//! Inside the timed region: the request to start the program, everything that it and its children do, and
-//! waiting for its end. Outside: writing its files into a fresh folder, looking it up on the search path,
-//! dropping files from the page cache where that is asked for, reading back the files that were asked for. Nothing passes through a shell.
-//! A program that serves is started on a port of the agent's choice, and has started when that port listens.
-//! Known bias: standard output and standard error are read through pipes by two threads of the worker while
-//! the program runs, which use a little of a processor when it prints much.
-//! A program that is to run in slices is stopped between them, and that time is not counted (`in_slices`).
-//! What the program leaves running in the background is ended with it, after the time was taken.
-//! What it cannot see: whether the program did what it says. An exit status other than 0 is reported, not
-//! judged; its workload judges, so that the output is stored whatever came of it.
+//! Inside the timed region: the request to start the program, everything that it and its children do, and waiting for
+//! its end. Outside: writing its files into a fresh folder, looking it up in `PATH`, dropping files from the page
+//! cache on request, reading back the requested files. No shell is involved.
+//! A program that serves is started on a port chosen by the agent, and counts as started when that port listens.
+//! Known bias: stdout and stderr are read through pipes by two threads of the worker while the program runs, which
+//! use some CPU time if it prints much.
+//! A program that runs in slices is stopped between them, and that time is not counted (`in_slices`).
+//! Processes that the program leaves running are killed when it ends, after its time was taken.
+//! Limits: does not check whether the program did its work. An exit status other than 0 is reported, not judged; its
+//! workload judges, so the output is always stored.
 
 use super::{Cut, Probe};
 

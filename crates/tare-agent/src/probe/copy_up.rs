@@ -1,20 +1,20 @@
 //! `copy-up`: the first write to a file that came with the environment.
 //!
-//! Inside the timed region, once in a trial: `open(O_WRONLY)` of a large file that nobody has written to, and
-//! `pwrite` of one byte over its first. Where the file lies in a lower layer of an overlay, that copies the
-//! whole file first; anywhere else it writes one byte. Outside: reading the file once to its end, so that the
-//! copy comes from memory in every trial and not from the disk in some; making the file where nothing is
-//! layered and the environment brought none; closing.
-//! Known bias: an overlay that does not wait for its copy to reach the disk (`volatile`) is quicker than one
-//! that does; the writer's own first page is made dirty, so a file system near its limits may wait.
-//! One file can be copied up once: the probe refuses a file on an overlay that has been written to, so a study
-//! with it has `lifecycle = "cold"` and every trial an instance of its own.
-//! What it cannot see: whether the lower and the upper layer share a device that can clone (reflink), where
-//! the copy costs next to nothing.
+//! Inside the timed region, once per trial: `open(O_WRONLY)` of a large file that has never been written to, and
+//! `pwrite` of one byte over its first. If the file is in a lower layer of an overlay, this copies the whole file
+//! first; anywhere else it writes one byte.
+//! Outside: reading the file once to its end, so that every trial copies from memory and never from the disk;
+//! creating the file if there are no layers and the environment has none; closing.
+//! Known bias: an overlay that does not wait for the copy to reach the disk (`volatile`) is faster than one that
+//! does; the write dirties its own first page, so a file system near its limits may wait.
+//! A file can be copied up only once: the probe refuses a file on an overlay that has been written to, so a study
+//! with this probe needs `lifecycle = "cold"` and a new instance for each trial.
+//! Limits: does not detect whether the lower and the upper layer share a device that can clone (reflink), where the
+//! copy costs almost nothing.
 //! Source: `ovl_copy_up_file` of Linux (`fs/overlayfs/copy_up.c`), which copies at the first open for writing.
 
 #[cfg(not(target_os = "linux"))]
-use crate::elsewhere::run;
+use crate::other_systems::run;
 #[cfg(target_os = "linux")]
 use linux::run;
 
@@ -23,7 +23,7 @@ super::probe! {
     revision 1, cut Whole("each file can be copied up once")
 }
 
-/// The metric.
+/// The metric: the time of the first write.
 pub const TIME: &str = "disk.copy-up.time";
 
 #[cfg(target_os = "linux")]
@@ -71,7 +71,7 @@ mod linux {
         Ok(())
     }
 
-    /// Makes the file on the disk, whole and without a hole.
+    /// Creates the file on the disk, complete and without holes.
     fn make_where_missing(path: &Path, bytes: u64) -> Result<(), ProbeError> {
         let failed = |error: &std::io::Error| ProbeError::system("make the file", error);
         let opened = OpenOptions::new().write(true).create_new(true).open(path);
@@ -83,13 +83,13 @@ mod linux {
             .try_for_each(|block| file.write_all(&block))
             .and_then(|()| file.sync_all())
             .map_err(|error| {
-                // Half a file would be taken for a whole one by the next trial.
+                // The next trial would take half a file for a complete one.
                 let _ = std::fs::remove_file(path);
                 failed(&error)
             })
     }
 
-    /// Brings the file into memory; gives its first byte.
+    /// Reads the file into memory and returns its first byte.
     fn read_through(path: &Path, bytes: u64, is_layered: bool) -> Result<u8, ProbeError> {
         let failed = |error: &std::io::Error| ProbeError::system("read the file", error);
         let mut file = match File::open(path) {
@@ -124,7 +124,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn a_file_that_nobody_brought_is_made_where_nothing_is_layered() {
+        fn copy_up_creates_missing_file_unless_on_overlay() {
             let folder = std::env::temp_dir().join(crate::direct_file::unique("tare-copy-up"));
             std::fs::create_dir(&folder).unwrap();
             let is_layered = file_system(&folder) == "overlay";
@@ -139,7 +139,7 @@ mod linux {
                 outcome.unwrap();
                 let bytes = std::fs::read(folder.join(LOWER_FILE)).unwrap();
                 assert_eq!((bytes.len(), bytes[0]), (1 << 20, TOUCHED));
-                // Another size is another cell, and no file stands for both.
+                // Another size is another cell: one file must not serve both.
                 let error = run(&mut meter, &Params::new().with("mib", 2i64)).unwrap_err();
                 assert!(format!("{error:?}").contains("1048576"), "{error:?}");
             }

@@ -1,11 +1,11 @@
 //! `date`: the date and time of day, in universal and in local time.
 //!
-//! Inside the timed regions: reading the real-time clock (through the vDSO where there is one) and breaking it down into
-//! year to second, by `gmtime_r` for `clock.utc-date.time` and by `localtime_r` for `clock.local-date.time`.
-//! Outside: reading the rules of the time zone, which the C library does once. On Windows
-//! `GetSystemTimePreciseAsFileTime`, `FileTimeToSystemTime` and `SystemTimeToTzSpecificLocalTime` with the present zone.
-//! Known bias: the rules depend on the arm's files: without a zone file local time is universal time and costs less,
-//! so a difference may be one of files and not of the system.
+//! Inside the timed regions: reading the real-time clock (through the vDSO if there is one) and converting it to year
+//! … second, with `gmtime_r` for `clock.utc-date.time` and with `localtime_r` for `clock.local-date.time`.
+//! Outside: reading the time zone rules, which the C library does once. On Windows: `GetSystemTimePreciseAsFileTime`,
+//! `FileTimeToSystemTime` and `SystemTimeToTzSpecificLocalTime` with the current time zone.
+//! Known bias: the rules depend on the arm's files: without a zone file local time is universal time and cheaper, so
+//! a difference may come from the files and not from the system.
 //! Correspondence: "Get Current Date" and "Get Current Date UTC" of a published comparison of containers (2019).
 //! Source: POSIX, localtime_r(3).
 
@@ -40,9 +40,9 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
 
     let universal = |parts: &mut Parts| {
         let mut now = [0; 2];
-        // SAFETY: `now` is live and has the room of a FILETIME.
+        // SAFETY: `now` is live and has the size of a FILETIME.
         unsafe { GetSystemTimePreciseAsFileTime(&raw mut now) };
-        // SAFETY: both are live and of their types.
+        // SAFETY: both are live and have the right types.
         match unsafe { FileTimeToSystemTime(&raw const now, parts) } {
             0 => Err(ProbeError::last("FileTimeToSystemTime")),
             _ => Ok(()),
@@ -59,7 +59,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     meter.loops("clock.local-date.time", 0.5, |times| {
         for _ in 0..times {
             universal(&mut parts)?;
-            // SAFETY: a null pointer asks for the present zone; both others are live and of their type.
+            // SAFETY: a null pointer selects the current time zone; both others are live and have the right type.
             let answer = unsafe {
                 SystemTimeToTzSpecificLocalTime(std::ptr::null(), &raw const parts, &raw mut local)
             };
@@ -81,7 +81,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: `now` is a valid place for a timespec.
+        // SAFETY: `now` is a valid timespec.
         match unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) } {
             0 => Ok(now.tv_sec),
             _ => Err(ProbeError::last("clock_gettime")),
@@ -92,7 +92,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     meter.loops("clock.utc-date.time", 0.5, |times| {
         for _ in 0..times {
             let seconds = now()?;
-            // SAFETY: both pointers are to live variables of their types.
+            // SAFETY: both pointers point to live variables of the right types.
             if unsafe { libc::gmtime_r(&raw const seconds, &raw mut parts) }.is_null() {
                 return Err(ProbeError::last("gmtime_r"));
             }
@@ -103,7 +103,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     meter.loops("clock.local-date.time", 0.5, |times| {
         for _ in 0..times {
             let seconds = now()?;
-            // SAFETY: both pointers are to live variables of their types.
+            // SAFETY: both pointers point to live variables of the right types.
             if unsafe { libc::localtime_r(&raw const seconds, &raw mut parts) }.is_null() {
                 return Err(ProbeError::last("localtime_r"));
             }

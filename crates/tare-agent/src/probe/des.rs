@@ -1,11 +1,11 @@
 //! `des`: encrypts 80 000 characters with DES.
 //!
-//! Inside the timed region: 10 000 blocks in electronic codebook mode with a fixed key schedule, read from one
-//! buffer and written to another; both stay in the second-level cache, the tables (2 KiB) in the first.
+//! Inside the timed region: 10 000 blocks in electronic codebook mode with a fixed key schedule, read from one buffer
+//! and written to another; both fit in the L2 cache, the tables (2 KiB) in the L1 cache.
 //! Outside: the key schedule, filling the text. No system call, no libc, no allocation.
 //! Known bias: table look-ups and dependent shifts, scalar; says nothing about hardware cryptography.
-//! Source: FIPS 46-3 (1999); the amount of text is that of Danilova and Sergeev (2024), who encrypt a string
-//! of 80 000 characters. Not for protecting anything: DES is broken.
+//! Source: FIPS 46-3 (1999); the amount of text is that of Danilova and Sergeev (2024), who encrypt a string of 80
+//! 000 characters. Not for protecting anything: DES is broken.
 
 use std::hint::black_box;
 
@@ -22,7 +22,7 @@ super::probe! {
     revision 1, cut LOOP
 }
 
-/// Blocks of eight characters in a text.
+/// Blocks of eight characters per text.
 const BLOCKS: usize = 10_000;
 /// The key of the worked example in many textbooks; any other would take the same time.
 const KEY: u64 = 0x1334_5779_9bbc_dff1;
@@ -35,7 +35,7 @@ fn encrypt(schedule: &Schedule, text: &[u64], cipher: &mut [u64]) {
     }
 }
 
-/// Printable characters, eight to a block.
+/// Returns printable characters, eight per block.
 fn text() -> Vec<u64> {
     (0..BLOCKS)
         .map(|block| {
@@ -80,7 +80,7 @@ mod tests {
         let mut cipher = vec![0; BLOCKS];
         encrypt(&Schedule::new(KEY), &text, &mut cipher);
         let sum = cipher.into_iter().fold(0, u64::wrapping_add);
-        // What `des.py 80000 1` prints.
+        // The output of `des.py 80000 1`.
         assert_eq!(sum, 0xa17d_d574_55e5_5ca8);
     }
 }

@@ -1,15 +1,17 @@
-//! `directory`: asks where it is, makes, removes and lists directories.
+//! `directory`: reads the working directory, and creates, removes and lists directories.
 //!
-//! Inside the timed regions: `fs.getcwd.time`, one `getcwd` system call; `fs.mkdir.time` and `fs.rmdir.time`, making
-//! and removing 16 directories in one directory; `fs.readdir.time`, opening a directory of 64 entries, reading
-//! all of them and closing it. Names are relative to an open directory. Outside: finding that directory, which is a
-//! quiet one (`quiet.rs`), the names, one round in each directory as warm-up, removing everything. On Windows: `GetCurrentDirectory`, which reads what the process itself
-//! holds, without a system call; `CreateDirectory` and `RemoveDirectory` with names relative to the current directory,
-//! which the process holds open; `FindFirstFile` to its end.
-//! Known bias: `getcwd` grows with the depth of the working directory, which is the arm's choice; nothing is
+//! Inside the timed regions: `fs.getcwd.time`, one `getcwd` system call; `fs.mkdir.time` and `fs.rmdir.time`,
+//! creating and removing 16 directories in one directory; `fs.readdir.time`, opening a directory of 64 entries,
+//! reading all of them and closing it. Names are relative to an open directory.
+//! Outside: choosing that directory, a quiet one (`quiet.rs`), the names, one round in each directory as warm-up,
+//! removing everything.
+//! On Windows: `GetCurrentDirectory`, which reads the process's memory without a system call; `CreateDirectory` and
+//! `RemoveDirectory` with names relative to the current directory, which the process holds open; `FindFirstFile` to
+//! its end.
+//! Known bias: `getcwd` gets slower with the depth of the working directory, which the arm chooses; nothing is
 //! synchronised.
-//! Correspondence: "Get Current Directory" and "Create Directory" of a published comparison of containers (2019), where a
-//! runtime adds its own work to the call.
+//! Correspondence: "Get Current Directory" and "Create Directory" of a published comparison of containers (2019),
+//! where a runtime adds its own work to the call.
 //! Source: lmbench's `lat_fs` and `lat_syscall`.
 
 use tare_model::Params;
@@ -23,14 +25,14 @@ super::probe! {
 
 super::by_system!("mkdirat and getdents64");
 
-/// Directories to a batch.
+/// Directories per batch.
 #[cfg(any(target_os = "linux", windows))]
 const BATCH: usize = 16;
-/// Directories in the one that is listed.
+/// Directories in the listed directory.
 #[cfg(any(target_os = "linux", windows))]
 const DIRECTORIES: usize = 64;
 
-/// How many entries a listing holds: itself and its parent are two of them.
+/// Checks the number of entries of a listing, which includes `.` and `..`.
 #[cfg(any(target_os = "linux", windows))]
 fn all_there(found: usize) -> Result<(), ProbeError> {
     if found == DIRECTORIES + 2 {
@@ -47,7 +49,7 @@ fn per_directory(start: std::time::Instant, directories: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / directories as f64
 }
 
-/// Records what making and removing them took, by turns; both are said for one directory.
+/// Records the times for creating and removing, interleaved; each per directory.
 #[cfg(any(target_os = "linux", windows))]
 fn by_turns(
     meter: &mut Meter,
@@ -76,7 +78,7 @@ mod windows {
 
     /// `WIN32_FIND_DATAW`.
     #[repr(C)]
-    struct Found {
+    struct FindData {
         about: [u32; 11],
         name: [u16; 260],
         short_name: [u16; 14],
@@ -90,18 +92,18 @@ mod windows {
         fn GetCurrentDirectoryW(length: u32, path: *mut u16) -> u32;
         fn CreateDirectoryW(name: *const u16, attributes: *const c_void) -> i32;
         fn RemoveDirectoryW(name: *const u16) -> i32;
-        fn FindFirstFileW(pattern: *const u16, found: *mut Found) -> RawHandle;
-        fn FindNextFileW(listing: RawHandle, found: *mut Found) -> i32;
+        fn FindFirstFileW(pattern: *const u16, found: *mut FindData) -> RawHandle;
+        fn FindNextFileW(listing: RawHandle, found: *mut FindData) -> i32;
         fn FindClose(listing: RawHandle) -> i32;
     }
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        /// The longest path that the system knows.
+        /// The longest path that the system supports.
         const LONGEST: u32 = 32_768;
         let mut path = vec![0u16; LONGEST as usize];
         meter.loops("fs.getcwd.time", 0.2, |times| {
             for _ in 0..times {
-                // SAFETY: the buffer has the length that is given.
+                // SAFETY: the buffer has the given length.
                 if unsafe { GetCurrentDirectoryW(LONGEST, path.as_mut_ptr()) } == 0 {
                     return Err(ProbeError::last("GetCurrentDirectory"));
                 }
@@ -116,7 +118,7 @@ mod windows {
         let make = |names: &[Vec<u16>]| -> Result<f64, ProbeError> {
             let start = Instant::now();
             for name in names {
-                // SAFETY: the name ends with a zero, and a null pointer asks for the attributes of the parent.
+                // SAFETY: the name ends with a zero; a null pointer selects the parent's attributes.
                 if unsafe { CreateDirectoryW(name.as_ptr(), std::ptr::null()) } == 0 {
                     return Err(ProbeError::last("CreateDirectory"));
                 }
@@ -145,9 +147,9 @@ mod windows {
         })
     }
 
-    /// How many entries the current directory has.
+    /// Counts the entries of the current directory.
     fn entries(pattern: &[u16]) -> Result<usize, ProbeError> {
-        let mut found = Found {
+        let mut found = FindData {
             about: [0; 11],
             name: [0; 260],
             short_name: [0; 14],
@@ -158,7 +160,7 @@ mod windows {
             return Err(ProbeError::last("FindFirstFile"));
         }
         let mut count = 1;
-        // SAFETY: the listing is open until it is closed here, once; `found` is live.
+        // SAFETY: the listing stays open until it is closed here, once; `found` is live.
         unsafe {
             while FindNextFileW(listing, &raw mut found) != 0 {
                 count += 1;
@@ -181,7 +183,7 @@ mod linux {
     use crate::meter::{Meter, ProbeError};
     use crate::quiet::Quiet;
 
-    /// Directories by which places are compared.
+    /// Directories created to compare locations.
     const TRIED: usize = 4;
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
@@ -195,7 +197,7 @@ mod linux {
         let mut path = vec![0u8; libc::PATH_MAX as usize];
         meter.loops("fs.getcwd.time", 0.2, |times| {
             for _ in 0..times {
-                // SAFETY: the buffer has the length that is given.
+                // SAFETY: the buffer has the given length.
                 let length =
                     unsafe { libc::syscall(libc::SYS_getcwd, path.as_mut_ptr(), path.len()) };
                 if length <= 0 {
@@ -220,12 +222,12 @@ mod linux {
         })
     }
 
-    /// Makes these directories in the folder and removes them.
+    /// Creates these directories in the folder and removes them; returns the nanoseconds per directory of both steps.
     fn round(folder: &Folder, names: &[CString]) -> Result<[f64; 2], ProbeError> {
         Ok([make(folder, names)?, remove(folder, names)?])
     }
 
-    /// Makes every directory; nanoseconds for one.
+    /// Creates every directory and returns the nanoseconds per directory.
     fn make(folder: &Folder, names: &[CString]) -> Result<f64, ProbeError> {
         let at = folder.handle().as_raw_fd();
         let start = Instant::now();
@@ -238,7 +240,7 @@ mod linux {
         Ok(per_directory(start, names.len()))
     }
 
-    /// Removes every directory; nanoseconds for one.
+    /// Removes every directory and returns the nanoseconds per directory.
     fn remove(folder: &Folder, names: &[CString]) -> Result<f64, ProbeError> {
         let at = folder.handle().as_raw_fd();
         let start = Instant::now();

@@ -1,18 +1,18 @@
-//! `disk-random`: 4 KiB reads at random places of a prepared file, past the page cache.
+//! `disk-random`: 4 KiB reads at random offsets of a prepared file, bypassing the page cache.
 //!
-//! Inside the timed region, per operation: choosing the place, and one direct read of 4 096 bytes into
-//! aligned memory: `pread` for `-sync`; for `-qd1` and `-qd32` an io_uring with 1 and 32 reads in flight,
-//! registered buffers and file, where one system call submits all that is due and waits until a quarter of the queue
-//! has been read, so that between 24 and 32 reads are in flight. Outside: making and opening the file, setting up the ring, the warm-up of each series, the
-//! check of contents. Each series gets a third of the trial's time.
-//! Known bias: places are drawn anew in every trial, from a seed of clock and process, since a device or a
-//! hypervisor would remember the places of the last trial; caches below the block device stay in play, and
-//! a file of 64 MiB fits into most of them. The notes say whether a device was read at all and whether the
-//! queue was really deep.
+//! Inside the timed region, per operation: choosing the offset, and one direct read of 4 096 bytes into aligned
+//! memory: `pread` for `-sync`; for `-qd1` and `-qd32` an io_uring with 1 and 32 reads in flight and registered
+//! buffers and file. One system call submits all pending reads and waits until a quarter of the queue has completed,
+//! so that between 24 and 32 reads are in flight.
+//! Outside: creating and opening the file, setting up the ring, the warm-up of each series, the check of contents.
+//! Each series gets a third of the trial's time.
+//! Known bias: offsets are drawn anew in every trial, from a seed of clock and process id, since a device or a
+//! hypervisor would remember those of the last trial; caches below the block device stay active, and a file of 64 MiB
+//! fits into most of them. The notes say whether a device was read at all and whether the queue was really deep.
 //! Source: the parameters are those of fio's `randread`, `direct=1`, `bs=4k`, `iodepth=32`.
 
 #[cfg(not(target_os = "linux"))]
-use crate::elsewhere::run;
+use crate::other_systems::run;
 #[cfg(target_os = "linux")]
 use linux::run;
 
@@ -21,11 +21,11 @@ super::probe! {
     revision 2, cut DEVICE
 }
 
-/// The series by `pread`.
+/// The series with `pread`.
 pub const SYNC: &str = "disk.random-read-sync.time";
-/// The series by io_uring, one read in flight.
+/// The series with io_uring, one read in flight.
 pub const QD1: &str = "disk.random-read-qd1.time";
-/// The series by io_uring, 32 reads in flight.
+/// The series with io_uring, 32 reads in flight.
 pub const QD32: &str = "disk.random-read-qd32.rate";
 
 #[cfg(target_os = "linux")]
@@ -44,10 +44,10 @@ mod linux {
     use crate::slices::{batch, rates, times_ns, total};
 
     const DEPTH: usize = 32;
-    /// Each metric's part of the trial's time.
+    /// Each metric's share of the trial's time.
     const SHARE: f64 = 1.0 / 3.0;
 
-    /// Places of blocks in a file, uniformly at random: xorshift64* as in the probe `integer`.
+    /// Block offsets in a file, uniformly at random: xorshift64* as in the probe `integer`.
     struct Places {
         state: u64,
         n_blocks: u64,
@@ -65,7 +65,7 @@ mod linux {
             }
         }
 
-        /// The next byte offset. The upper half of the product of two 64-bit numbers is below the second.
+        /// Returns the next byte offset. The upper half of the product of two 64-bit numbers is less than the second.
         fn next(&mut self) -> u64 {
             self.state ^= self.state >> 12;
             self.state ^= self.state << 25;
@@ -184,7 +184,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn places_are_whole_blocks_inside_the_file_and_reach_both_ends() {
+        fn random_offsets_are_block_aligned_and_cover_file() {
             let mut places = Places::new(16);
             let mut seen = [false; 16];
             for _ in 0..2_000 {

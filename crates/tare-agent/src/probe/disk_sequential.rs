@@ -1,17 +1,16 @@
-//! `disk-sequential`: large reads of a prepared file in order, past the page cache.
+//! `disk-sequential`: large reads of a prepared file in order, bypassing the page cache.
 //!
-//! Inside the timed region, per block: one direct read into aligned memory, in order of offsets, from the
-//! beginning again after the end: by an io_uring with `depth` reads in flight for `.rate`, by `pread` for
-//! `-sync.rate`. Outside: making and opening the file, setting up the ring, the warm-up of each series, the
-//! check of contents. Each series gets half of the trial's time.
-//! Known bias: each series begins at the block after which the other one ended, so that on a quick
-//! device the second half of a short file is read as often as the first; caches below the block device
-//! (a drive's own, a hypervisor host's) may serve a file of this size, and no read-ahead of this kernel
-//! takes part, since reads are direct.
+//! Inside the timed region, per block: one direct read into aligned memory, in order of offsets, wrapping around at
+//! the end: through an io_uring with `depth` reads in flight for `.rate`, with `pread` for `-sync.rate`.
+//! Outside: creating and opening the file, setting up the ring, the warm-up of each series, the check of contents.
+//! Each series gets half of the trial's time.
+//! Known bias: each series begins at the block after the other series' last one, so that on a fast device the second
+//! half of a short file is read as often as the first; caches below the block device (a drive's, a hypervisor host's)
+//! may serve a file of this size, and this kernel does no read-ahead, since reads are direct.
 //! Source: the parameters are those of fio's `read`, `direct=1`, `bs=1m`.
 
 #[cfg(not(target_os = "linux"))]
-use crate::elsewhere::run;
+use crate::other_systems::run;
 #[cfg(target_os = "linux")]
 use linux::run;
 
@@ -20,9 +19,9 @@ super::probe! {
     revision 1, cut DEVICE
 }
 
-/// The series by io_uring.
+/// The series with io_uring.
 pub const QUEUED: &str = "disk.sequential-read.rate";
-/// The series by `pread`.
+/// The series with `pread`.
 pub const SYNC: &str = "disk.sequential-read-sync.rate";
 
 #[cfg(target_os = "linux")]
@@ -39,7 +38,7 @@ mod linux {
     use crate::ring::Ring;
     use crate::slices::{batch, rates, total};
 
-    /// Offsets of a file's blocks in order, again from the beginning after the end.
+    /// Offsets of a file's blocks in order, wrapping around at the end.
     struct InOrder {
         next: u64,
         block_bytes: u64,

@@ -1,17 +1,18 @@
-//! `environment`: reads and writes environment variables, and asks for the locale.
+//! `environment`: reads and writes environment variables, and queries the locale.
 //!
-//! Inside the timed regions: `environment.get.time`, one `getenv` of a variable that stands last among 32 that
-//! the probe has set; `environment.all.time`, copying all variables; `environment.set.time`, one `setenv` of a
-//! variable that exists; `environment.locale.time`, one `setlocale` that only asks. All of it is the C library's
-//! work, without a system call. Outside: setting the 32 variables, and removing them. On Windows they are the system's
-//! own: `GetEnvironmentVariable`, a copy of all, `SetEnvironmentVariable`, and `GetUserDefaultLocaleName`.
-//! The variables of the arm are cleared first and set again afterwards: otherwise an engine that sets more of them
-//! would look slower. For the same reason the heap is brought into one state first: how many variables an arm began
-//! with decides how full the allocator's groups are, and where copying all variables fills one more and empties it
-//! again, the group is fetched from the kernel and given back each time.
-//! Known bias: the library is the agent's own (musl), the same everywhere; a program with glibc has another.
-//! Correspondence: "Get one Environment Variable", "Get all Environment Variable" and "Get current Cultureinfo" of a published
-//! comparison of containers (2019).
+//! Inside the timed regions: `environment.get.time`, one `getenv` of the last of 32 variables that the probe has set;
+//! `environment.all.time`, copying all variables; `environment.set.time`, one `setenv` of an existing variable;
+//! `environment.locale.time`, one `setlocale` that only queries. All of this runs in the C library, without a system
+//! call.
+//! Outside: setting the 32 variables, and removing them. On Windows they are the system's: `GetEnvironmentVariable`,
+//! a copy of all, `SetEnvironmentVariable`, and `GetUserDefaultLocaleName`.
+//! The arm's variables are cleared first and restored afterwards: otherwise an engine that sets more of them would
+//! look slower. For the same reason the heap is brought into a fixed state first: the number of variables at the
+//! start decides how full the allocator's groups are. If copying all variables fills one more group and empties it
+//! again, each copy fetches the group from the kernel and returns it.
+//! Known bias: the library is the agent's (musl), the same everywhere; a program with glibc has another.
+//! Correspondence: "Get one Environment Variable", "Get all Environment Variable" and "Get current Cultureinfo" of a
+//! published comparison of containers (2019).
 //! Source: POSIX, getenv(3), setlocale(3).
 
 use tare_model::Params;
@@ -25,7 +26,7 @@ super::probe! {
 
 super::by_system!("getenv of the C library");
 
-/// How many variables there are while it is measured.
+/// Variables set during the measurement.
 #[cfg(any(target_os = "linux", windows))]
 const VARIABLES: usize = 32;
 
@@ -59,17 +60,17 @@ mod windows {
         let value = value
             .as_ref()
             .map_or(std::ptr::null(), |value| value.as_ptr());
-        // SAFETY: both texts end with a zero, and a null pointer asks to remove the variable. The system's own hidden
-        // ones, whose names begin with `=`, it may keep.
+        // SAFETY: both texts end with a zero, and a null pointer removes the variable. The system may keep its hidden
+        // variables, whose names begin with `=`.
         let _ = unsafe { SetEnvironmentVariableW(name.as_ptr(), value) };
     }
 
-    /// The variables that are measured; the arm's own come back when it is dropped.
-    struct Ours {
+    /// The measured variables; dropping it restores the arm's.
+    struct MeasuredVariables {
         before: Vec<(OsString, OsString)>,
     }
 
-    impl Ours {
+    impl MeasuredVariables {
         fn set() -> Self {
             let before: Vec<_> = std::env::vars_os().collect();
             for (name, _) in &before {
@@ -83,7 +84,7 @@ mod windows {
         }
     }
 
-    impl Drop for Ours {
+    impl Drop for MeasuredVariables {
         fn drop(&mut self) {
             for (name, _) in std::env::vars_os() {
                 set(&name, None);
@@ -96,14 +97,14 @@ mod windows {
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
         const ROOM: u16 = 256;
-        let _ours = Ours::set();
-        // With those that the system keeps.
+        let _ours = MeasuredVariables::set();
+        // Includes those that the system keeps.
         let all = std::env::vars_os().count();
         let last = wide("TARE_VARIABLE_31");
         let mut text = [0u16; ROOM as usize];
         meter.loops("environment.get.time", 0.25, |times| {
             for _ in 0..times {
-                // SAFETY: the name ends with a zero, and the buffer has the length that is given.
+                // SAFETY: the name ends with a zero, and the buffer has the given length.
                 let length = unsafe {
                     GetEnvironmentVariableW(
                         black_box(last.as_ptr()),
@@ -141,7 +142,7 @@ mod windows {
         })?;
         meter.loops("environment.locale.time", 0.25, |times| {
             for _ in 0..times {
-                // SAFETY: the buffer has the length that is given.
+                // SAFETY: the buffer has the given length.
                 let length = unsafe { GetUserDefaultLocaleName(text.as_mut_ptr(), ROOM.into()) };
                 if black_box(length) == 0 {
                     return Err(ProbeError::last("GetUserDefaultLocaleName"));
@@ -160,12 +161,12 @@ mod linux {
     use super::{VARIABLES, lost};
     use crate::meter::{Meter, ProbeError};
 
-    /// The variables that are measured; the arm's own come back when it is dropped.
-    struct Ours {
+    /// The measured variables; dropping it restores the arm's.
+    struct MeasuredVariables {
         before: Vec<(OsString, OsString)>,
     }
 
-    impl Ours {
+    impl MeasuredVariables {
         fn set() -> Self {
             let before: Vec<_> = std::env::vars_os().collect();
             for (name, _) in &before {
@@ -181,18 +182,18 @@ mod linux {
         }
     }
 
-    /// A variable as it is copied.
+    /// A copied variable: name and value.
     type Copied = (OsString, OsString);
 
-    /// Places in the heap for several copies of all variables, of which every second is free: a copy finds room
-    /// between what stays, so that no group of the allocator's is ever fetched or given back for it.
+    /// Heap slots for several copies of all variables, every second one free: a copy fits between the slots that
+    /// stay, so that the allocator never fetches or returns a group for it.
     struct Room {
         _variables: Vec<Option<Copied>>,
         _lists: Vec<Option<Vec<Copied>>>,
     }
 
     impl Room {
-        /// How many copies there is room for; also one that a list's growth leaves behind.
+        /// Number of copies to leave room for, including those that a growing list leaves behind.
         const COPIES: usize = 8;
 
         fn make() -> Self {
@@ -200,7 +201,7 @@ mod linux {
                 .flat_map(|_| std::env::vars_os())
                 .map(Some)
                 .collect();
-            // The lengths that a list of all variables grows through.
+            // The capacities that a list of all variables grows through.
             let lengths = (0..=6).map(|power| 1usize << power);
             let mut lists: Vec<Option<Vec<Copied>>> = lengths
                 .flat_map(|length| (0..Self::COPIES).map(move |_| length))
@@ -219,7 +220,7 @@ mod linux {
         }
     }
 
-    impl Drop for Ours {
+    impl Drop for MeasuredVariables {
         fn drop(&mut self) {
             for (name, _) in std::env::vars_os() {
                 // SAFETY: a worker runs its probe on its only thread.
@@ -233,12 +234,12 @@ mod linux {
     }
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        let _ours = Ours::set();
+        let _ours = MeasuredVariables::set();
         let _room = Room::make();
         let last = c"TARE_VARIABLE_31";
         meter.loops("environment.get.time", 0.25, |times| {
             for _ in 0..times {
-                // SAFETY: the name ends with a zero byte, and nothing changes the variables meanwhile.
+                // SAFETY: the name ends with a zero byte, and no other thread changes the variables.
                 if unsafe { libc::getenv(black_box(last.as_ptr())) }.is_null() {
                     return Err(lost());
                 }
@@ -265,7 +266,7 @@ mod linux {
         })?;
         meter.loops("environment.locale.time", 0.25, |times| {
             for _ in 0..times {
-                // SAFETY: a null pointer asks for the present locale and changes nothing.
+                // SAFETY: a null pointer queries the current locale and changes nothing.
                 let name = unsafe { libc::setlocale(libc::LC_ALL, std::ptr::null()) };
                 if black_box(name).is_null() {
                     return Err(lost());

@@ -1,13 +1,13 @@
 //! `files`: creates, writes and removes small files.
 //!
 //! Inside the timed regions, for 16 files at a time: `fs.create.time`, opening each with `O_CREAT|O_EXCL`;
-//! `fs.write.time`, writing 4 KiB to each and closing it (on a shared or network file system the data moves
+//! `fs.write.time`, writing 4 KiB to each and closing it (on a shared or network file system the data is transferred
 //! at the close); `fs.unlink.time`, removing each by name. Names are relative to an open directory.
-//! Outside: finding that directory, which is a quiet one (`quiet.rs`), the names, one round in each directory as
-//! warm-up, removing it. On Windows `CreateFile` with `CREATE_NEW`, `WriteFile` and `CloseHandle`, and `DeleteFile`, in
-//! the current directory.
-//! Known bias: a quiet place is measured, in every arm. Nothing is synchronised, so this is the file system's
-//! bookkeeping in memory and not the device; a journal that fills up or a writeback by others enters as rare slow
+//! Outside: choosing that directory, a quiet one (`quiet.rs`), the names, one round in each directory as warm-up,
+//! removing it. On Windows: `CreateFile` with `CREATE_NEW`, `WriteFile` and `CloseHandle`, and `DeleteFile`, in the
+//! current directory.
+//! Known bias: every arm measures a quiet location. Nothing is synchronised, so this measures the file system's
+//! bookkeeping in memory and not the device; a full journal or writeback by other processes shows up as rare slow
 //! batches.
 //! Source: the small-file phases of LFS (Rosenblum and Ousterhout, 1992) and lmbench's `lat_fs`.
 
@@ -22,10 +22,10 @@ super::probe! {
 
 super::by_system!("openat and unlinkat");
 
-/// Files to a batch.
+/// Files per batch.
 #[cfg(any(target_os = "linux", windows))]
 const FILES: usize = 16;
-/// What is written to each.
+/// The content of each file.
 #[cfg(any(target_os = "linux", windows))]
 const CONTENT: [u8; CONTENT_BYTES as usize] = [b'.'; CONTENT_BYTES as usize];
 #[cfg(any(target_os = "linux", windows))]
@@ -36,7 +36,7 @@ fn per_file(start: std::time::Instant, files: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / files as f64
 }
 
-/// Measures rounds of the three parts, after one as warm-up.
+/// Measures rounds of the three steps, after one warm-up round.
 #[cfg(any(target_os = "linux", windows))]
 fn rounds(
     meter: &mut Meter,
@@ -108,7 +108,7 @@ mod windows {
         })
     }
 
-    /// Creates every file and keeps it open; nanoseconds per file.
+    /// Creates every file, keeps it open, and returns the nanoseconds per file.
     fn create(names: &[Vec<u16>], open: &mut Vec<OwnedHandle>) -> Result<f64, ProbeError> {
         let start = Instant::now();
         for name in names {
@@ -127,18 +127,18 @@ mod windows {
             if file == NONE {
                 return Err(ProbeError::last("CreateFile"));
             }
-            // SAFETY: just opened, and owned by nobody else. The vector has room: nothing is allocated.
+            // SAFETY: just opened, and owned nowhere else. The vector has enough capacity: nothing is allocated.
             open.push(unsafe { OwnedHandle::from_raw_handle(file) });
         }
         Ok(per_file(start, FILES))
     }
 
-    /// Writes to every open file and closes it; nanoseconds per file.
+    /// Writes to every open file, closes it, and returns the nanoseconds per file.
     fn write(open: &mut Vec<OwnedHandle>) -> Result<f64, ProbeError> {
         let start = Instant::now();
         for file in open.drain(..) {
             let mut written = 0;
-            // SAFETY: the file is open, `CONTENT` has the length that is given, and `written` is live.
+            // SAFETY: the file is open, `CONTENT` has the given length, and `written` is live.
             let answer = unsafe {
                 WriteFile(
                     file.as_raw_handle(),
@@ -159,7 +159,7 @@ mod windows {
         Ok(per_file(start, FILES))
     }
 
-    /// Removes every file; nanoseconds per file.
+    /// Removes every file and returns the nanoseconds per file.
     fn remove(names: &[Vec<u16>]) -> Result<f64, ProbeError> {
         let start = Instant::now();
         for name in names {
@@ -183,7 +183,7 @@ mod linux {
     use crate::meter::{Meter, ProbeError};
     use crate::quiet::Quiet;
 
-    /// Files by which places are compared.
+    /// Files created to compare locations.
     const TRIED: usize = 4;
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
@@ -213,7 +213,7 @@ mod linux {
         Ok([created, write(&mut open)?, unlink(folder, names)?])
     }
 
-    /// Creates every file and keeps it open; nanoseconds per file.
+    /// Creates every file, keeps it open, and returns the nanoseconds per file.
     fn create(
         folder: &Folder,
         names: &[CString],
@@ -234,18 +234,18 @@ mod linux {
             if descriptor < 0 {
                 return Err(ProbeError::last("openat"));
             }
-            // SAFETY: just opened, and owned by nobody else. The vector has room: nothing is allocated.
+            // SAFETY: just opened, and owned nowhere else. The vector has enough capacity: nothing is allocated.
             open.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
         }
         Ok(per_file(start, names.len()))
     }
 
-    /// Writes to every open file and closes it; nanoseconds per file.
+    /// Writes to every open file, closes it, and returns the nanoseconds per file.
     fn write(open: &mut Vec<OwnedFd>) -> Result<f64, ProbeError> {
         let files = open.len();
         let start = Instant::now();
         for file in open.drain(..) {
-            // SAFETY: the descriptor is open and `CONTENT` has the length that is given.
+            // SAFETY: the descriptor is open and `CONTENT` has the given length.
             let written =
                 unsafe { libc::write(file.as_raw_fd(), CONTENT.as_ptr().cast(), CONTENT.len()) };
             if written < 0 {
@@ -261,7 +261,7 @@ mod linux {
         Ok(per_file(start, files))
     }
 
-    /// Removes every file; nanoseconds per file.
+    /// Removes every file and returns the nanoseconds per file.
     fn unlink(folder: &Folder, names: &[CString]) -> Result<f64, ProbeError> {
         let directory = folder.handle().as_raw_fd();
         let start = Instant::now();
@@ -279,7 +279,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn a_round_makes_whole_files_and_leaves_none() {
+        fn files_round_writes_whole_files_and_removes_them() {
             let folder = Folder::new(&std::env::temp_dir(), "tare-files").unwrap();
             let names = names(2);
             let mut open = Vec::new();
@@ -295,7 +295,7 @@ mod linux {
 
         #[test]
         fn a_full_device_is_a_failure_and_not_a_fast_write() {
-            // Every write to this device fails with "no space left".
+            // Every write to this device fails with ENOSPC.
             let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
             let error = write(&mut vec![full.unwrap().into()]).unwrap_err();
             assert!(format!("{error:?}").contains("write"), "{error:?}");

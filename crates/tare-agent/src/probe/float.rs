@@ -1,9 +1,9 @@
 //! `float`: a chain of dependent floating-point multiplications and additions.
 //!
-//! Inside the timed region: `k` steps of `x ← x·a + b` in double precision, one multiplication and one addition
-//! each, every step needing the one before. Outside: everything else. No memory, no system call, no libc.
-//! Known bias: latency, not throughput; the two operations are never fused, so that the result has the same
-//! bits on every processor. `x` converges to `b/(1 − a)` and never becomes subnormal.
+//! Inside the timed region: `k` steps of `x ← x·a + b` in double precision, one multiplication and one addition each;
+//! every step depends on the previous one. Outside: everything else. No memory access, no system call, no libc.
+//! Known bias: latency, not throughput; the two operations are never fused, so that the result has the same bits on
+//! every processor. `x` converges to `b/(1 − a)` and never becomes subnormal.
 //! Source: the usual latency chain, as in Agner Fog, "Instruction tables" (2022), introduction.
 
 use std::hint::black_box;
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn the_chain_converges_to_its_fixed_point() {
         let fixed = 0.000_000_13 / (1.0 - 0.999_999_7);
-        // The distance shrinks by the factor in every step: by e^-0.3 in a million.
+        // Every step shrinks the distance by the factor: by e^-0.3 in a million steps.
         let distance = chain(fixed + 1.0, 1_000_000) - fixed;
         assert!((distance - (-0.3f64).exp()).abs() < 1e-5, "{distance}");
     }

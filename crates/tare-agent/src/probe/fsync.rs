@@ -1,16 +1,16 @@
-//! `fsync`: how long until four kilobytes are safe.
+//! `fsync`: the time until four kilobytes are on stable storage.
 //!
-//! Inside the timed region, per operation: `pwrite` of 4 096 bytes over the first block of a file whose
-//! blocks are all allocated, and `fsync`. The size never changes, but the time of modification does, so a
-//! journal commits the inode along with the data; `fdatasync` could leave that out. Outside: making the
-//! file, its first synchronisation, removing it.
-//! Known bias: other writers on the same file system share its journal and its flushes. On memory, or where
-//! a flush is acknowledged without being done, the value is quick and means nothing for durability; the
-//! notes give the file system and say when it is too quick for a flush.
+//! Inside the timed region, per operation: `pwrite` of 4 096 bytes over the first block of a file whose blocks are
+//! all allocated, and `fsync`. The size never changes, but the modification time does, so a journal commits the inode
+//! along with the data; `fdatasync` could skip that.
+//! Outside: creating the file, its first synchronisation, removing it.
+//! Known bias: other writers on the same file system share its journal and its flushes. On a memory file system, or
+//! where a flush is acknowledged without being done, the value is low and means nothing for durability; the notes
+//! name the file system and say if it is too fast for a flush.
 //! Source: fio's `fsync=1`, `rw=write`, `bs=4k`; the write of a small database transaction.
 
 #[cfg(not(target_os = "linux"))]
-use crate::elsewhere::run;
+use crate::other_systems::run;
 #[cfg(target_os = "linux")]
 use linux::run;
 
@@ -19,7 +19,7 @@ super::probe! {
     revision 1, cut DEVICE
 }
 
-/// The metric.
+/// The metric: the time of a write with `fsync`.
 pub const TIME: &str = "disk.fsync.time";
 
 #[cfg(target_os = "linux")]
@@ -32,9 +32,9 @@ mod linux {
     use crate::direct_file::{self, BLOCK_BYTES, Removed};
     use crate::meter::{Meter, ProbeError};
 
-    /// A device's flush takes longer than this.
+    /// A device's flush takes longer than this, nanoseconds.
     const QUICKEST_FLUSH_NS: f64 = 30_000.0;
-    /// Blocks of the file, so that it looks like one that is in use.
+    /// Blocks of the file, so that it resembles a file in use.
     const BLOCKS: usize = 16;
 
     pub(super) fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

@@ -1,9 +1,9 @@
-//! `getppid`: the cheapest system call that every kernel really makes.
+//! `getppid`: the cheapest system call that always enters the kernel.
 //!
-//! Inside the timed region: `k` times `syscall(SYS_getppid)`, made directly, so that no libc can cache the
-//! answer. Outside: everything else.
-//! Known bias: none; under a seccomp filter it grows by what the filter costs for a call that is always
-//! allowed, which a filter that looks at arguments exceeds.
+//! Inside the timed region: `k` times `syscall(SYS_getppid)`, made directly, so that no libc can cache the answer.
+//! Outside: everything else.
+//! Known bias: none; a seccomp filter adds its cost for a call that is always allowed, which is less than for a
+//! filter that checks arguments.
 //! Source: the "null system call" of lmbench (McVoy and Staelin, USENIX 1996).
 
 use tare_model::Params;
@@ -21,7 +21,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
         for _ in 0..calls {
             // SAFETY: getppid takes no argument, touches no memory of ours and cannot fail.
             let parent = unsafe { libc::syscall(libc::SYS_getppid) };
-            // It is 0 where the parent is outside of the process namespace; an answer below that is a filter's.
+            // 0 means that the parent is outside of the PID namespace; a negative answer comes from a filter.
             if parent < 0 {
                 return Err(ProbeError::last("getppid"));
             }

@@ -1,7 +1,7 @@
 //! `integer`: a chain of dependent 64-bit integer operations.
 //!
-//! Inside the timed region: `k` steps of xorshift64* (three shifts, three exclusive ors, one multiplication),
-//! each step needing the one before. Outside: everything else. No memory, no system call, no libc.
+//! Inside the timed region: `k` steps of xorshift64* (three shifts, three exclusive ors, one multiplication); each
+//! step depends on the previous one. Outside: everything else. No memory access, no system call, no libc.
 //! Known bias: none from the environment; follows the core's clock, so it is also a frequency canary.
 //! Source: Marsaglia, "Xorshift RNGs", J. Stat. Soft. 8 (2003); multiplier by Vigna (2016).
 

@@ -1,14 +1,15 @@
 //! `lines`: writes a text line by line, and reads it back.
 //!
-//! Inside the timed regions: `fs.line-write.time`, writing one line of `line_bytes` characters to a file through a buffer of
-//! 8 KiB, as the text files of script languages do, with closing the file; `fs.line-write-direct.time`, one `write` for each
-//! line; `fs.line-read.time`, reading the file to its end through such a buffer and finding the ends of lines. Each is the
-//! time of `files` files of `lines` lines together, divided by all lines; several files are written and read by as
-//! many threads at once. Outside: making and removing the files.
-//! Known bias: nothing is synchronised and what is read was just written, so this is the page cache, as it is in the
-//! source, which took it for its disk. The line-wise direct part writes only a hundredth of the lines.
-//! Correspondence: writing a large file (31 characters by 8 000 000 lines) and ten small ones (800 000 lines each), and
-//! reading them, of Danilova and Sergeev (2024): `lines`, `line_bytes` and `files` are theirs.
+//! Inside the timed regions: `fs.line-write.time`, writing one line of `line_bytes` characters to a file through a
+//! buffer of 8 KiB, as the text files of scripting languages do, and closing the file; `fs.line-write-direct.time`,
+//! one `write` per line; `fs.line-read.time`, reading the file to its end through such a buffer and finding the line
+//! ends. Each is the total time for `files` files of `lines` lines, divided by all lines; several files are written
+//! and read by one thread each, in parallel.
+//! Outside: creating and removing the files.
+//! Known bias: nothing is synchronised and the text was just written, so this measures the page cache, as in the
+//! source, which took it for its disk. The unbuffered part writes only a hundredth of the lines.
+//! Correspondence: writing a large file (31 characters by 8 000 000 lines) and ten small ones (800 000 lines each),
+//! and reading them, of Danilova and Sergeev (2024): `lines`, `line_bytes` and `files` are theirs.
 //! Source: see above.
 
 use std::fs::File;
@@ -27,9 +28,9 @@ super::probe! {
     revision 1, cut Whole("a file is written and read as a whole")
 }
 
-/// The buffer of a text file in most script languages.
+/// The buffer size of a text file in most scripting languages.
 const BUFFER_BYTES: usize = 8 << 10;
-/// What part of the lines is written one by one.
+/// One in this many lines is written without a buffer.
 const DIRECT_PART: u64 = 100;
 const FEWEST: usize = 5;
 
@@ -69,7 +70,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
             ))));
         }
         let start = Instant::now();
-        // Without room in the buffer, every line is written by itself.
+        // With an empty buffer, every line is a separate write.
         write(path, few, 0)?;
         direct.push(start.elapsed().as_nanos() as f64 / (few.lines * few.files) as f64);
     }
@@ -85,7 +86,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Does `work` for each file, at once if there are several; the sum of the answers.
+/// Does `work` for each file, in parallel if there are several, and returns the sum of the results.
 fn for_each_file(
     folder: &Path,
     size: Size,
@@ -114,7 +115,7 @@ fn for_each_file(
     })
 }
 
-/// Writes every file anew.
+/// Writes every file from scratch.
 fn write(folder: &Path, size: Size, buffer_bytes: usize) -> Result<(), ProbeError> {
     let mut line = vec![b'a'; whole_size(size.line_bytes)];
     if let Some(last) = line.last_mut() {
@@ -132,7 +133,7 @@ fn write(folder: &Path, size: Size, buffer_bytes: usize) -> Result<(), ProbeErro
     Ok(())
 }
 
-/// Reads every file; how many lines there are.
+/// Reads every file and returns the number of lines.
 fn read_back(folder: &Path, size: Size) -> Result<u64, ProbeError> {
     for_each_file(folder, size, |path| {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);

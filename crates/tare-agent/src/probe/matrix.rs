@@ -1,16 +1,17 @@
 //! `matrix`: transposes, inverts, adds and multiplies dense matrices element by element.
 //!
-//! Inside the timed regions, each on its own: the transpose of one matrix, its inverse (LU-like elimination
-//! with partial pivoting, copying the matrix included), the sum and the element-wise product of two.
-//! Results go to memory that already exists. Outside: making the matrices, all allocation, one inverse as
-//! warm-up. `size` is `small` (64 × 64, within the first two caches), `large` (512 × 512, 2 MiB each), or one of the
-//! source's own: `source-small` (500 × 500) and `source-large` (8000 × 8000, 512 MB each, minutes for an inverse).
-//! The matrix to invert is a Hadamard matrix with rows and columns shuffled: dense, perfectly conditioned, and
-//! its inverse is known (the transpose divided by n). So the result can be rounded to exact whole
-//! numbers, and the checksum is the same on processors with and without fused operations.
-//! Known bias: uses AVX2 and FMA where the processor shows them, so it feels a guest that hides them.
-//! Source: the operations are those of Danilova and Sergeev (2024), whose matrices have 500² and 8000²
-//! elements; the kernels are ours, see `inverse`.
+//! Inside the timed regions, each separate: the transpose of one matrix, its inverse (LU-like elimination with
+//! partial pivoting, including the copy of the matrix), the sum and the element-wise product of two. Results go to
+//! preallocated memory.
+//! Outside: making the matrices, all allocation, one inverse as warm-up.
+//! `size` is `small` (64 × 64, fits in the L1 and L2 caches), `large` (512 × 512, 2 MiB each), or one of the
+//! source's: `source-small` (500 × 500) and `source-large` (8000 × 8000, 512 MB each, minutes for an inverse).
+//! The matrix to invert is a Hadamard matrix with rows and columns shuffled: dense, perfectly conditioned, and its
+//! inverse is known (the transpose divided by n). So the result can be rounded to exact whole numbers, and the
+//! checksum is the same on processors with and without fused operations.
+//! Known bias: uses AVX2 and FMA if the processor reports them, so a guest that hides them is slower.
+//! Source: the operations are those of Danilova and Sergeev (2024), whose matrices have 500² and 8000² elements; the
+//! kernels are ours, see `inverse`.
 
 use std::hint::black_box;
 
@@ -31,7 +32,7 @@ super::probe! {
     revision 2, cut LOOP
 }
 
-/// A permutation of `0..length`, always the same for the same seed.
+/// Returns a permutation of `0..length`, always the same for the same seed.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "the upper half of a product is below either factor"
@@ -49,8 +50,8 @@ fn shuffled(length: usize, seed: u64) -> Vec<usize> {
     order
 }
 
-/// A Hadamard matrix, rows and columns shuffled: Sylvester's construction, upon one of Paley's where `n` is no power
-/// of two.
+/// Returns a Hadamard matrix with rows and columns shuffled: Sylvester's construction, applied to one of Paley's if
+/// `n` is not a power of two.
 fn hadamard(n: usize) -> Vec<f64> {
     let rows = shuffled(n, 0x9e37_79b9_7f4a_7c15);
     let columns = shuffled(n, 0xd134_2543_de82_ef95);
@@ -73,7 +74,7 @@ fn hadamard(n: usize) -> Vec<f64> {
     matrix
 }
 
-/// A Hadamard matrix of Paley's first construction: of order q + 1 for a prime q that leaves 3 when divided by 4.
+/// A Hadamard matrix of Paley's first construction: of order q + 1 for a prime q ≡ 3 (mod 4).
 /// Source: Paley, "On orthogonal matrices", J. Math. Phys. 12 (1933).
 struct Paley {
     order: usize,
@@ -82,7 +83,8 @@ struct Paley {
 }
 
 impl Paley {
-    /// The one of the largest order that is `n` divided by a power of two; none for a power of two.
+    /// Returns the matrix of the largest order that is `n` divided by a power of two; `None` if `n` is a power of
+    /// two.
     fn below(n: usize) -> Option<Self> {
         if n.is_power_of_two() {
             return None;
@@ -99,8 +101,8 @@ impl Paley {
         Some(Self { order, squares })
     }
 
-    /// The first row is positive, the rest of the first column negative, the diagonal positive; elsewhere it is
-    /// whether the difference of the places is a square.
+    /// Whether an element is positive. The first row is positive, the rest of the first column negative, the diagonal
+    /// positive; any other element is positive if the difference of its indices is a square.
     fn is_positive(&self, row: usize, column: usize) -> bool {
         match (row, column) {
             (0, _) => true,
@@ -114,7 +116,7 @@ impl Paley {
     }
 }
 
-/// Numbers between 0 and 1 that have no pattern.
+/// Returns numbers between 0 and 1 without a pattern.
 fn noise(n: usize) -> Vec<f64> {
     let mut state = 0x2545_f491_4f6c_dd1d;
     (0..n * n)
@@ -128,7 +130,7 @@ fn noise(n: usize) -> Vec<f64> {
 
 /// Mixes the bits of some elements into the meter's checksum.
 fn mix(meter: &mut Meter, matrix: &[f64], reading: impl Fn(f64) -> u64) {
-    // An odd step visits other columns in each row.
+    // An odd step visits different columns in each row.
     for value in matrix.iter().step_by(61) {
         meter.checksum(reading(*value));
     }
@@ -180,7 +182,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
             Ok(())
         })?;
     } else {
-        // One takes milliseconds: long against the clock, and too long for a calibration.
+        // One takes milliseconds: much longer than reading the clock, and too long to calibrate.
         meter.each("cpu.matrix.inverse.time", 0.7, || {
             inverter.invert(black_box(&first), &mut result);
             black_box(&mut result);
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_inverse_of_the_probes_matrix_is_its_transpose_divided_by_n() {
+    fn hadamard_inverse_is_transpose_divided_by_n() {
         for n in [64, 256, 500] {
             let matrix = hadamard(n);
             let mut inverse = vec![0.0; n * n];
@@ -234,7 +236,7 @@ mod tests {
                 assert_eq!(sum, expected, "{n}: {first} {second}");
             }
         }
-        // 8000 is four times 2000, and 1999 is a prime that leaves 3.
+        // 8000 is four times 2000, and 1999 is a prime ≡ 3 (mod 4).
         assert_eq!(Paley::below(8000).unwrap().order, 2000);
     }
 

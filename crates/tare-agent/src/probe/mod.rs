@@ -1,7 +1,7 @@
 //! The probes: frozen kernels, one file each, with a revision.
 //!
-//! A change of what a kernel does changes its revision, and with it the identity of its metrics.
-//! Adding one is a file here and a word in [`PROBES`]; a test fails if a file is not registered.
+//! A change of a kernel's work changes its revision, and with it the identity of its metrics. To add a probe, add a
+//! file here and an entry in [`PROBES`]; a test fails if a file is not registered.
 
 use tare_model::{Failure, Params};
 
@@ -51,28 +51,28 @@ pub mod triad;
 pub mod udp_echo;
 pub mod udp_round_trip;
 
-/// Whether the timed work of a probe can be cut into slices that take turns with those of other arms.
+/// Whether a probe's timed work can be cut into slices that are interleaved with those of other arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// Into slices that aim at so many nanoseconds. The first tenth of each is done and not counted, where it
-    /// holds ten operations or more: the caches belong to the arm before.
+    /// Into slices of about so many nanoseconds. The first tenth of each runs but is not counted, if it has ten
+    /// operations or more: the caches still hold the previous arm's data.
     Slices {
-        /// What a slice aims at, nanoseconds.
+        /// Target length of a slice, nanoseconds.
         ns: u64,
     },
-    /// It cannot, for this reason.
+    /// Cannot be cut, for this reason.
     Whole(&'static str),
 }
 
 impl Cut {
-    /// For loops over registers and for system calls. Nothing is left behind by a slice.
+    /// For loops over registers and for system calls. A slice leaves nothing behind.
     pub const LOOP: Self = Self::Slices { ns: 1_000_000 };
-    /// For memory, files, pipes, processes, threads and sockets. What is open or connected stays so.
+    /// For memory, files, pipes, processes, threads and sockets. Open files and connections stay open.
     pub const KERNEL: Self = Self::Slices { ns: 3_000_000 };
     /// For devices. Nothing is in flight between slices; the file stays open.
     pub const DEVICE: Self = Self::Slices { ns: 10_000_000 };
 
-    /// What a slice aims at, nanoseconds, if there are slices.
+    /// Returns the target length of a slice, nanoseconds, if there are slices.
     pub fn slice_ns(self) -> Option<u64> {
         match self {
             Self::Slices { ns } => Some(ns),
@@ -84,15 +84,15 @@ impl Cut {
 /// One frozen kernel.
 #[derive(Debug)]
 pub struct Probe {
-    /// Its name: that of its file, with `_` as `-`.
+    /// The file's name, with `_` as `-`.
     pub name: &'static str,
-    /// Raised whenever the timed work changes.
+    /// Incremented whenever the timed work changes.
     pub revision: u32,
-    /// One sentence that says what is inside the timed region.
+    /// One sentence that describes the timed region.
     pub about: &'static str,
     /// Whether and how its work can be cut.
     pub cut: Cut,
-    /// Runs it once, within the meter's time.
+    /// Runs the probe once, within the meter's time.
     pub run: fn(&mut Meter, &Params) -> Result<(), ProbeError>,
 }
 
@@ -143,18 +143,18 @@ pub static PROBES: &[&Probe] = &[
     &udp_round_trip::PROBE,
 ];
 
-/// Whether this probe prepares something of its own before it calls [`Meter::ready`]. For all others the worker
-/// does that before it runs them.
+/// Whether this probe has its own preparation before it calls [`Meter::ready`]. For all others the worker calls it
+/// before it runs them.
 pub(crate) fn has_preparations(name: &str) -> bool {
     name == tare_model::command::COMMAND_PROBE
 }
 
-/// The probe of this name.
+/// Returns the probe with this name.
 pub fn find(name: &str) -> Option<&'static Probe> {
     PROBES.iter().copied().find(|probe| probe.name == name)
 }
 
-/// What a probe answers to an argument that it does not know; `known` lists the ones it does.
+/// Returns the error for an argument with an unknown value; `known` lists the valid ones.
 pub(crate) fn bad_argument(name: &str, value: &str, known: &str) -> ProbeError {
     ProbeError::Failed(Failure::Probe(format!(
         "`{name}` cannot be `{}`; known: {known}",
@@ -162,7 +162,7 @@ pub(crate) fn bad_argument(name: &str, value: &str, known: &str) -> ProbeError {
     )))
 }
 
-/// The argument `mib`, from 1 to 4 096 MiB.
+/// Returns the argument `mib`, from 1 to 4 096 MiB.
 pub(crate) fn mebibytes(params: &Params, default: i64) -> Result<usize, ProbeError> {
     let mib = params.int("mib").unwrap_or(default);
     usize::try_from(mib)
@@ -171,7 +171,7 @@ pub(crate) fn mebibytes(params: &Params, default: i64) -> Result<usize, ProbeErr
         .ok_or_else(|| bad_argument("mib", &mib.to_string(), "1 to 4096"))
 }
 
-/// What a probe answers that needs `what`, which only Linux has.
+/// Returns the error of a probe that needs `what`, which only Linux has.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn linux_only(what: &str) -> ProbeError {
     ProbeError::Unavailable(tare_model::Reason::Unsupported(format!(
@@ -179,7 +179,7 @@ pub(crate) fn linux_only(what: &str) -> ProbeError {
     )))
 }
 
-/// Declares the probe of a file, whose function `run` carries it out: its name and one sentence that says what is inside
+/// Declares the probe of a file, which the file's function `run` performs: its name and one sentence that describes
 /// the timed region; its revision, and how its work can be cut.
 macro_rules! probe {
     ($name:literal: $about:literal; revision $revision:literal, cut $($cut:tt)+) => {
@@ -195,7 +195,7 @@ macro_rules! probe {
 }
 use probe;
 
-/// `run` of a probe where there is no Linux, or neither Linux nor Windows: it needs this.
+/// Defines a `run` that reports `what` as missing, for systems other than Linux, or other than Linux and Windows.
 macro_rules! needs {
     (linux, $what:literal) => {
         $crate::probe::needs!(@ not(target_os = "linux"), $what);
@@ -212,7 +212,8 @@ macro_rules! needs {
 }
 use needs;
 
-/// `run` of a probe whose modules `linux` and `windows` do the same; elsewhere it needs this.
+/// Defines a `run` that calls the module `linux` or `windows`, which do the same; on other systems it reports `what`
+/// as missing.
 macro_rules! by_system {
     ($what:literal) => {
         super::needs!(linux or windows, $what);
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_in_this_folder_is_a_registered_probe_of_the_same_name() {
+    fn probe_files_match_registered_probe_names() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/probe");
         let names = PROBES.iter().map(|probe| probe.name);
         crate::registered::assert_registered(folder, ".rs", |name| name == "mod", names);

@@ -1,11 +1,12 @@
 //! `mounts`: reads the list of mounts.
 //!
-//! Inside the timed region: opening `/proc/self/mountinfo`, reading it to its end and closing it; the kernel writes the
-//! text anew each time. Outside: everything else. On Windows `GetLogicalDrives`: a word of bits, one for each letter.
-//! Known bias: grows with the number of mounts, which is the arm's own affair and part of what is measured; a note
-//! says how many lines there were.
-//! Correspondence: "Get Logical Drives" of a published comparison of containers (2019), where a runtime reads this list on
-//! Linux and one word from the kernel on the other system; so its ratio says nothing about file systems.
+//! Inside the timed region: opening `/proc/self/mountinfo`, reading it to its end and closing it; the kernel
+//! generates the text each time. Outside: everything else. On Windows `GetLogicalDrives`: one word with a bit for
+//! each drive letter.
+//! Known bias: grows with the number of mounts, which the arm decides and which is part of the measurement; a note
+//! gives the number of lines.
+//! Correspondence: "Get Logical Drives" of a published comparison of containers (2019), where a runtime reads this
+//! list on Linux and one word from the kernel on the other system; so its ratio says nothing about file systems.
 //! Source: proc_pid_mountinfo(5).
 
 use tare_model::Params;

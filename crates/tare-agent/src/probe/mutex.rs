@@ -1,14 +1,14 @@
-//! `mutex`: takes and gives back a lock, alone and against another thread.
+//! `mutex`: acquires and releases a lock, alone and contended by another thread.
 //!
-//! Inside the timed region: for `lock.mutex.time` and `lock.read.time`, `k` times taking and giving back a mutex, or
-//! the shared side of a reader-writer lock, that nobody else wants (no system call); for
-//! `lock.contended.time`, two threads that take one mutex `k` times each and count within, the time divided by
-//! all `2k`, with the futex calls that this costs. Outside: starting the threads.
-//! Known bias: a batch of the contended part holds one meeting of the threads at either end. The count is checked
-//! after each batch, so that every operation has been done. On one processor the threads seldom meet, which is
-//! what such an arm is like.
-//! Correspondence: "Lock with Mutex" and "MultiTasking with lock" of a published comparison of containers (2019), whose
-//! first test skips its work when it has waited for 50 ms; here nothing is skipped.
+//! Inside the timed region: for `lock.mutex.time` and `lock.read.time`, `k` times acquiring and releasing an
+//! uncontended mutex, or the shared side of an uncontended reader-writer lock (no system call); for
+//! `lock.contended.time`, two threads that acquire one mutex `k` times each and increment a counter under it, the
+//! time divided by all `2k`, including the futex calls. Outside: starting the threads.
+//! Known bias: a batch of the contended part includes one synchronisation of the threads at each end. The count is
+//! checked after each batch, so that every operation has been done. On one processor the threads rarely collide,
+//! which is typical of such an arm.
+//! Correspondence: "Lock with Mutex" and "MultiTasking with lock" of a published comparison of containers (2019),
+//! whose first test skips its work after waiting for 50 ms; here nothing is skipped.
 //! Source: Drepper, "Futexes Are Tricky" (2011).
 
 use std::hint::black_box;

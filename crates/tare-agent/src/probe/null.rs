@@ -1,11 +1,11 @@
-//! `null`: no work at all, to see what a trial costs by itself.
+//! `null`: no work at all, to measure the fixed cost of a trial.
 //!
-//! Inside the timed region: nothing, so a value is one difference of two adjacent readings of the clock.
-//! Outside: everything. Called with `canary = false` the worker also leaves out the long canary and the
-//! counters, so that the time between request and reply is that of the dispatch and of reaping the worker.
-//! With `announce = true` it first says that it has begun, as a server says its port: the time until then is
-//! the dispatch and one way back.
-//! Known bias: none; the values show the clock's resolution where that is coarser than its cost.
+//! Inside the timed region: nothing, so a value is the difference of two adjacent readings of the clock. Outside:
+//! everything.
+//! With `canary = false` the worker also skips the long canary and the counters, so that the time between request and
+//! reply is that of the dispatch and of reaping the worker. With `announce = true` it first reports that it has
+//! begun, as a server reports its port: the time until then is the dispatch and one way back.
+//! Known bias: none; the values show the clock's resolution if that is coarser than its cost.
 //! Source: fio's `null` engine, for the idea of an engine that tests the engine's surroundings.
 
 use tare_model::Params;

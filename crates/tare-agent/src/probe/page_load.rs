@@ -1,13 +1,14 @@
-//! `page-load`: what an interpreter does to a tree of sources before it answers: looks, opens, reads, closes.
+//! `page-load`: what an interpreter does to a source tree before it answers: `stat`, open, read, close.
 //!
-//! Inside the timed regions, for a tree of `files` files of `bytes` bytes in folders of 50: `fs.page-load.time`, one pass over all of
-//! it: listing each folder, and for each file `stat`, opening, `fstat`, reading to the end and closing; `fs.source-file.time`, the same for
-//! one file without the listing; `fs.missing-file.time`, one `stat` of a file that is not there, as a search along a path does.
-//! Outside: making the tree, one pass as warm-up, removing it.
-//! Known bias: everything is in the kernel's caches after the first pass; a mount that asks its server each time has no
-//! such caches and shows it. Names are relative to an open directory.
-//! Correspondence: the page load of a web application that a published comparison of storage (2025) set out to explain, for
-//! which it measured random reads of one large file instead.
+//! Inside the timed regions, for a tree of `files` files of `bytes` bytes in folders of 50: `fs.page-load.time`, one
+//! pass over the whole tree: listing each folder, and for each file `stat`, opening, `fstat`, reading to the end and
+//! closing; `fs.source-file.time`, the same for one file without the listing; `fs.missing-file.time`, one `stat` of a
+//! file that does not exist, as in a search along a path.
+//! Outside: creating the tree, one pass as warm-up, removing it.
+//! Known bias: everything is in the kernel's caches after the first pass; a mount that asks its server each time has
+//! no such caches and is slower. Names are relative to an open directory.
+//! Correspondence: the page load of a web application that a published comparison of storage (2025) set out to
+//! explain; it measured random reads of one large file instead.
 //! Source: ours.
 
 use tare_model::Params;
@@ -38,7 +39,7 @@ mod linux {
     use crate::listing::entries;
     use crate::meter::{Meter, ProbeError};
 
-    /// Files to a folder.
+    /// Files per folder.
     const FILES_PER_FOLDER: u64 = 50;
 
     struct Tree {
@@ -98,12 +99,12 @@ mod linux {
             })
         }
 
-        /// Everything once.
+        /// Lists every folder and reads every file once.
         fn pass(&self, buffer: &mut [u8]) -> Result<(), ProbeError> {
             let at = self.folder.handle().as_raw_fd();
             let mut found = 0;
             for folder in &self.folders {
-                // Itself and its parent are entries too.
+                // `.` and `..` are entries too.
                 found += entries(at, folder)?.saturating_sub(2);
             }
             if found != self.files.len() {
@@ -124,10 +125,10 @@ mod linux {
         ProbeError::Failed(Failure::Void(problem.to_owned()))
     }
 
-    /// Whether a file is there.
+    /// Whether a file exists.
     fn stat(at: RawFd, name: &CStr) -> Result<bool, ProbeError> {
         let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: `at` is an open directory, the name ends with a zero byte, and `found` has room for the answer.
+        // SAFETY: `at` is an open directory, the name ends with a zero byte, and `found` has the size of the answer.
         if unsafe { libc::fstatat(at, name.as_ptr(), found.as_mut_ptr(), 0) } == 0 {
             return Ok(true);
         }
@@ -138,7 +139,7 @@ mod linux {
         }
     }
 
-    /// Looks at a file, opens it, reads all of it and closes it.
+    /// Calls `stat` for a file, opens it, reads all of it and closes it.
     fn read(at: RawFd, name: &CStr, bytes: usize, buffer: &mut [u8]) -> Result<(), ProbeError> {
         if !stat(at, name)? {
             return Err(void("a file has gone"));
@@ -149,17 +150,17 @@ mod linux {
         if descriptor < 0 {
             return Err(ProbeError::last("openat"));
         }
-        // SAFETY: just opened, and owned by nobody else.
+        // SAFETY: just opened, and owned nowhere else.
         let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the descriptor is open and `found` has room for the answer.
+        // SAFETY: the descriptor is open and `found` has the size of the answer.
         if unsafe { libc::fstat(file.as_raw_fd(), found.as_mut_ptr()) } != 0 {
             return Err(ProbeError::last("fstat"));
         }
         let mut length = 0;
         loop {
             let rest = &mut buffer[length..];
-            // SAFETY: the descriptor is open and the rest of the buffer has the length that is given.
+            // SAFETY: the descriptor is open and the rest of the buffer has the given length.
             match unsafe { libc::read(file.as_raw_fd(), rest.as_mut_ptr().cast(), rest.len()) } {
                 0 => break,
                 more if more > 0 => length += more.cast_unsigned(),
@@ -180,7 +181,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn a_pass_sees_every_file_and_notices_one_that_is_gone_or_changed() {
+        fn page_load_pass_detects_missing_or_changed_file() {
             let meter = Meter::new(1, &std::env::temp_dir());
             let tree = Tree::make(&meter, 120, 10).unwrap();
             assert_eq!(tree.folders.len(), 3);

@@ -1,11 +1,11 @@
-//! `pipe`: a byte goes to another process and back, over two pipes.
+//! `pipe`: sends a byte to another process and back, over two pipes.
 //!
-//! Inside the timed region: `k` round trips; in each the worker writes one byte and sleeps until its echo
-//! arrives, so four system calls and two switches between two processes. Both are bound to one processor,
-//! the one on which the worker happens to run: left free, the figure also holds where the scheduler wakes the
-//! partner, which changes from trial to trial and is not the environment's. With `placement = "free"` nothing is
-//! bound. Outside: making the pipes and the partner (a fork that executes nothing else), ending it.
-//! Known bias: one processor means no wake-up across cores, which is what a guest pays most for.
+//! Inside the timed region: `k` round trips; in each the worker writes one byte and sleeps until its echo arrives:
+//! four system calls and two context switches between two processes. Both are bound to the processor on which the
+//! worker happens to run: otherwise the value also includes where the scheduler wakes the partner, which changes from
+//! trial to trial and does not come from the environment. With `placement = "free"` nothing is bound.
+//! Outside: creating the pipes and the partner (a fork without exec), ending it.
+//! Known bias: one processor means no wake-up across cores, the part that is slowest in a guest.
 //! Source: lmbench's `lat_pipe`.
 
 use tare_model::Params;
@@ -56,7 +56,7 @@ mod linux {
         measured
     }
 
-    /// The process that sends every byte back.
+    /// The process that echoes every byte.
     struct Partner {
         process: libc::pid_t,
         to: OwnedFd,
@@ -67,8 +67,8 @@ mod linux {
         fn start() -> Result<Self, ProbeError> {
             let (there_read, there_write) = pipe()?;
             let (back_read, back_write) = pipe()?;
-            // SAFETY: the child calls only functions that are safe after a fork (prctl, close, read, write,
-            // _exit) and allocates nothing, so locks held by other threads at the fork do not matter.
+            // SAFETY: the child calls only functions that are safe after a fork (prctl, close, read, write, _exit)
+            // and allocates nothing, so locks held by other threads at the fork are harmless.
             let process = unsafe { libc::fork() };
             match process {
                 -1 => Err(ProbeError::last("fork")),
@@ -87,7 +87,7 @@ mod linux {
 
         fn round_trip(&self) -> Result<(), ProbeError> {
             let mut byte = 1u8;
-            // SAFETY: both descriptors are open and the byte is one byte long.
+            // SAFETY: both descriptors are open and the buffer is one byte long.
             unsafe {
                 if libc::write(self.to.as_raw_fd(), (&raw const byte).cast(), 1) != 1 {
                     return Err(ProbeError::last("write"));
@@ -105,9 +105,9 @@ mod linux {
 
     impl Drop for Partner {
         fn drop(&mut self) {
-            // SAFETY: `process` is our child and not yet reaped, so that the number is still its own. It
-            // is killed rather than left to the end of the file, because another fork of this process
-            // may hold a copy of the pipe.
+            // SAFETY: `process` is our child and not yet reaped, so the pid is still valid. It is killed instead of
+            // waiting for it to see the end of the pipe, because another fork of this process may hold a copy of the
+            // pipe.
             unsafe {
                 libc::kill(self.process, libc::SIGKILL);
                 while libc::waitpid(self.process, std::ptr::null_mut(), 0) == -1
@@ -118,11 +118,11 @@ mod linux {
         }
     }
 
-    /// What the partner does until its pipe ends.
+    /// Echoes every byte until the pipe ends; runs in the partner.
     fn echo(from: RawFd, to: RawFd, foreign: [RawFd; 2]) -> ! {
         let mut byte = 0u8;
-        // SAFETY: only calls that are safe after a fork, on descriptors that the fork has copied; the byte
-        // is one byte long. The signal at the parent's death is a second net below the end of the pipe.
+        // SAFETY: only calls that are safe after a fork, on descriptors that the fork has copied; the buffer is one
+        // byte long. The signal at the parent's death is a fallback if the pipe does not end.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             for descriptor in foreign {
@@ -135,14 +135,14 @@ mod linux {
         }
     }
 
-    /// The reading and the writing end.
+    /// Creates a pipe and returns its read and its write end.
     fn pipe() -> Result<(OwnedFd, OwnedFd), ProbeError> {
         let mut ends = [0; 2];
         // SAFETY: the array has room for two descriptors.
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
             return Err(ProbeError::last("pipe2"));
         }
-        // SAFETY: both were just opened and are owned by nobody else.
+        // SAFETY: both were just opened and are owned nowhere else.
         Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
     }
 
@@ -156,7 +156,7 @@ mod linux {
             let process = partner.process;
             partner.round_trip().unwrap();
             drop(partner);
-            // SAFETY: signal 0 only asks whether such a process exists.
+            // SAFETY: signal 0 only checks whether the process exists.
             let asked = unsafe { libc::kill(process, 0) };
             assert_eq!(asked, -1, "process {process} is still there");
         }
@@ -166,7 +166,7 @@ mod linux {
             let partner = Partner::start().unwrap();
             // SAFETY: the process is our child and not yet reaped.
             unsafe { libc::kill(partner.process, libc::SIGKILL) };
-            // The signal may arrive after the first byte; in the end there is nobody.
+            // The signal may arrive after the first byte; eventually the partner is gone.
             let error = (0..1_000).find_map(|_| partner.round_trip().err());
             assert!(matches!(error, Some(ProbeError::Failed(_))), "{error:?}");
         }

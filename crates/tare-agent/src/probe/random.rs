@@ -1,11 +1,12 @@
-//! `random`: random numbers of a program's own generator, and of the kernel's.
+//! `random`: random numbers from a generator in the program, and from the kernel's.
 //!
-//! Inside the timed regions: `random.integer.time`, one whole number below a limit; `random.bytes.time`, filling 1 000
-//! bytes, both from a xorshift* generator in registers (no system call); `random.kernel.time`, one `getrandom` of 32
-//! bytes. Outside: everything else. Windows has no call that enters the kernel for random bytes each time: its generator
-//! works in the process, so that metric is not available there.
-//! Known bias: the vDSO of new kernels could answer `getrandom` without entering the kernel; the system call is
-//! made all the same, so that arms are alike.
+//! Inside the timed regions: `random.integer.time`, one whole number below a limit; `random.bytes.time`, filling 1
+//! 000 bytes, both from a xorshift* generator in registers (no system call); `random.kernel.time`, one `getrandom` of
+//! 32 bytes. Outside: everything else.
+//! Windows has no call that enters the kernel for random bytes each time: its generator runs in the process, so that
+//! metric is not available there.
+//! Known bias: the vDSO of new kernels could answer `getrandom` without entering the kernel; the probe always makes
+//! the system call, so that arms are comparable.
 //! Correspondence: "Random Int" and "Random Bytes" of a published comparison of containers (2019).
 //! Source: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled" (2016); getrandom(2).
 
@@ -28,7 +29,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     meter.loops("random.integer.time", 0.3, |times| {
         for _ in 0..times {
             state = chain(state, 1);
-            // The upper half of the product is evenly spread below the limit.
+            // The upper half of the product is uniform below the limit.
             black_box((u128::from(state) * u128::from(black_box(1_000_000u64))) >> 64);
         }
         Ok(())
@@ -64,7 +65,7 @@ fn kernel(meter: &mut Meter) -> Result<(), ProbeError> {
     let mut bytes = [0u8; 32];
     let measured = meter.loops("random.kernel.time", 0.4, |times| {
         for _ in 0..times {
-            // SAFETY: the buffer has the length that is given.
+            // SAFETY: the buffer has the given length.
             let length =
                 unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0) };
             if length != 32 {

@@ -1,12 +1,12 @@
 //! `random-access`: follows a random cycle of pointers through memory.
 //!
-//! Inside the timed region: `k` loads, each giving the address of the next; every load is to another cache
-//! line, and the cycle passes through all of them, so no prefetcher can run ahead. Outside: making the cycle.
-//! `mib` is the extent; `pages` is `small` (4 KiB pages, so most loads also miss the translation buffer, which
-//! is what nested paging makes dearer) or `huge` (2 MiB where the system grants them).
+//! Inside the timed region: `k` loads, each returning the address of the next; every load is from another cache line,
+//! and the cycle passes through all of them, so no prefetcher can run ahead. Outside: building the cycle.
+//! `mib` is the size; `pages` is `small` (4 KiB pages, so most loads also miss the TLB, which nested paging makes
+//! more expensive) or `huge` (2 MiB if the system grants them).
 //! Known bias: latency of one load at a time, not throughput.
-//! Source: Sattolo, "An algorithm to generate a random cyclic permutation", Inf. Process. Lett. 22 (1986);
-//! lmbench's `lat_mem_rd` with a random pattern.
+//! Source: Sattolo, "An algorithm to generate a random cyclic permutation", Inf. Process. Lett. 22 (1986); lmbench's
+//! `lat_mem_rd` with a random pattern.
 
 use std::hint::black_box;
 
@@ -21,10 +21,10 @@ super::probe! {
     revision 1, cut KERNEL
 }
 
-/// Words to a cache line of 64 bytes.
+/// Words per cache line of 64 bytes.
 const LINE: usize = 8;
 
-/// A random cyclic permutation: `next[place]` leads from each place to another, through all of them.
+/// Returns a random cyclic permutation: following `next[place]` visits every place.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "the upper half of a product is below either factor"
@@ -57,8 +57,8 @@ fn lay_out(words: &mut [u64], next: &[u32]) {
 fn follow(words: &[u64], mut offset: u64, loads: u64) -> u64 {
     assert!((offset as usize) < words.len());
     for _ in 0..loads {
-        // SAFETY: the first offset is inside, as asserted, and every other one was written by `lay_out`,
-        // which writes only numbers of lines that exist.
+        // SAFETY: the first offset is in range, as asserted, and `lay_out`, which wrote all others, writes only
+        // offsets of existing lines.
         offset = unsafe { *words.get_unchecked(offset as usize) };
     }
     offset
@@ -82,7 +82,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     meter.checksum(follow(words, 0, 1_000));
     let mut offset = black_box(0);
     meter.loops("mem.random.time", 1.0, |loads| {
-        // Goes on where the last batch ended: the lines behind are the ones still in the caches.
+        // Continues where the last batch ended: the lines before that are the ones still in the caches.
         offset = follow(words, offset, loads);
         black_box(offset);
         Ok(())

@@ -1,12 +1,12 @@
-//! `read-files`: reads whole files of text into memory, all at once.
+//! `read-files`: reads whole text files into memory, all in parallel.
 //!
-//! Inside the timed region: `fs.read-files.time`, opening `files` files of `kib` KiB, reading each from its beginning to
-//! its end into one variable of its own, and closing them: at a stretch (`how = "whole"`) or line by line
-//! (`how = "lines"`); several files by as many threads at once. Outside: writing them, and giving the memory back.
-//! Known bias: the files were just written, so they come from the page cache, as they do in the source after its first
-//! repeat. The variable is new each time, so the kernel hands out its pages within the timed region, as there.
-//! Correspondence: reading a large file (12 464 KB, whole) and ten small ones (1 247 KB each, line by line, by parallel
-//! streams) of Danilova and Sergeev (2024).
+//! Inside the timed region: `fs.read-files.time`, opening `files` files of `kib` KiB, reading each completely into a
+//! separate variable, and closing them: uninterrupted (`how = "whole"`) or line by line (`how = "lines"`); several
+//! files by one thread each, in parallel. Outside: writing them, and freeing the memory.
+//! Known bias: the files were just written, so they come from the page cache, as they do in the source after its
+//! first repeat. The variable is new each time, so the kernel allocates its pages within the timed region, as there.
+//! Correspondence: reading a large file (12 464 KB, whole) and ten small ones (1 247 KB each, line by line, by
+//! parallel streams) of Danilova and Sergeev (2024).
 //! Source: see above.
 
 use std::fs::File;
@@ -25,9 +25,9 @@ super::probe! {
     revision 1, cut Whole("files are read as wholes")
 }
 
-/// Characters of a line, its end included; those of the source.
+/// Characters per line including its end, as in the source.
 const LINE_BYTES: usize = 31;
-/// The buffer of a text file in most script languages.
+/// The buffer size of a text file in most scripting languages.
 const BUFFER_BYTES: usize = 8 << 10;
 const FEWEST: usize = 5;
 
@@ -70,7 +70,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Writes a text of so many bytes.
+/// Writes a text of this many bytes.
 fn write(path: &Path, bytes: u64) -> std::io::Result<()> {
     let mut block = Vec::with_capacity(LINE_BYTES << 10);
     for _ in 0..1 << 10 {
@@ -102,7 +102,7 @@ fn read(path: &Path, how: How) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The texts of all files, read at once if there are several.
+/// Returns the texts of all files, read in parallel if there are several.
 fn read_all<P: AsRef<Path> + Sync>(
     paths: &[P],
     bytes: u64,
@@ -158,7 +158,7 @@ mod tests {
                 assert!(texts.iter().all(|text| text.starts_with(b"aaaa")));
             }
         }
-        // A file that is cut meanwhile is no measurement.
+        // A file that was truncated meanwhile must not count as a measurement.
         File::options()
             .write(true)
             .open(&paths[0])

@@ -1,13 +1,13 @@
-//! `socket`: one byte from one end of a connection to the other, both ends in one thread.
+//! `socket`: sends one byte from one end of a connection to the other, both ends in one thread.
 //!
-//! Inside the timed regions: `net.tcp.send-receive.time`, writing a byte at one end and reading it at the other, where it
-//! already is, so nobody sleeps; `net.tcp.receive-send.time`, asking for a byte that is not there yet, writing it at the
-//! other end, waiting with `epoll` (on Windows `WSAPoll`) until it is readable, and reading it. Outside: connecting over
-//! the loopback.
-//! Known bias: no thread is woken, so this is the way through the protocols and not the scheduler; that is
-//! `tcp-round-trip`. On the loopback the packet is delivered within the `write`.
-//! Correspondence: "Send Async Then Receive" and "Receive and Send Async" of a published comparison of containers (2019), each of
-//! which it has twice for two interfaces of one runtime, that end in the same system calls.
+//! Inside the timed regions: `net.tcp.send-receive.time`, writing a byte at one end and reading it at the other,
+//! where it has already arrived, so no thread sleeps; `net.tcp.receive-send.time`, a read before the byte is there,
+//! writing it at the other end, waiting with `epoll` (on Windows `WSAPoll`) until it is readable, and reading it.
+//! Outside: connecting over the loopback.
+//! Known bias: no thread is woken, so this measures the protocol stack and not the scheduler, which `tcp-round-trip`
+//! measures. On the loopback the packet is delivered within the `write`.
+//! Correspondence: "Send Async Then Receive" and "Receive and Send Async" of a published comparison of containers
+//! (2019). It has each twice, for two interfaces of one runtime that end in the same system calls.
 //! Source: ours, after those.
 
 use tare_model::Params;
@@ -21,7 +21,7 @@ super::probe! {
 
 super::needs!(linux or windows, "epoll");
 
-/// How long to wait for a byte that was sent, milliseconds.
+/// Timeout for a sent byte, milliseconds.
 #[cfg(any(target_os = "linux", windows))]
 const PATIENCE_MS: i32 = 5_000;
 
@@ -70,7 +70,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     })
 }
 
-/// Where a thread sleeps until there is something to read.
+/// Waits until a stream is readable.
 #[cfg(target_os = "linux")]
 struct Waiting(std::os::fd::OwnedFd);
 
@@ -84,13 +84,13 @@ impl Waiting {
         if epoll < 0 {
             return Err(ProbeError::last("epoll_create1"));
         }
-        // SAFETY: just opened, and owned by nobody else.
+        // SAFETY: just opened, and owned nowhere else.
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         let mut event = libc::epoll_event {
             events: libc::EPOLLIN as u32,
             u64: 0,
         };
-        // SAFETY: both descriptors are open and `event` lives.
+        // SAFETY: both descriptors are open and `event` is live.
         let added = unsafe {
             libc::epoll_ctl(
                 epoll.as_raw_fd(),
@@ -105,13 +105,13 @@ impl Waiting {
         Ok(Self(epoll))
     }
 
-    /// Waits; whether it came in time.
+    /// Waits for a byte; returns whether it arrived before the timeout.
     #[inline]
     fn is_readable(&self, _stream: &std::net::TcpStream) -> Result<bool, ProbeError> {
         use std::os::fd::AsRawFd;
 
         let mut event = libc::epoll_event { events: 0, u64: 0 };
-        // SAFETY: the descriptor is open, and there is room for the one event that is asked for.
+        // SAFETY: the descriptor is open, and the buffer holds the one event that is requested.
         let ready = unsafe { libc::epoll_wait(self.0.as_raw_fd(), &raw mut event, 1, PATIENCE_MS) };
         match ready {
             1 => Ok(true),
@@ -121,7 +121,7 @@ impl Waiting {
     }
 }
 
-/// Where a thread sleeps until there is something to read: nothing is made for it.
+/// Waits until a stream is readable; needs no handle.
 #[cfg(windows)]
 struct Waiting;
 
@@ -132,14 +132,14 @@ impl Waiting {
         Ok(Self)
     }
 
-    /// Waits; whether it came in time.
+    /// Waits for a byte; returns whether it arrived before the timeout.
     #[allow(clippy::unused_self, reason = "the same signature everywhere")]
     fn is_readable(&self, stream: &std::net::TcpStream) -> Result<bool, ProbeError> {
         use std::os::windows::io::{AsRawSocket, RawSocket};
 
         /// `WSAPOLLFD`.
         #[repr(C)]
-        struct Asked {
+        struct PollEntry {
             socket: RawSocket,
             wanted: i16,
             found: i16,
@@ -148,14 +148,14 @@ impl Waiting {
         const READABLE: i16 = 0x0100;
         #[link(name = "ws2_32")]
         unsafe extern "system" {
-            fn WSAPoll(asked: *mut Asked, count: u32, limit_ms: i32) -> i32;
+            fn WSAPoll(asked: *mut PollEntry, count: u32, limit_ms: i32) -> i32;
         }
-        let mut asked = Asked {
+        let mut asked = PollEntry {
             socket: stream.as_raw_socket(),
             wanted: READABLE,
             found: 0,
         };
-        // SAFETY: the socket is open, and one live structure is given with its count.
+        // SAFETY: the socket is open, and one live structure is passed with its count.
         match unsafe { WSAPoll(&raw mut asked, 1, PATIENCE_MS) } {
             1 => Ok(true),
             0 => Ok(false),

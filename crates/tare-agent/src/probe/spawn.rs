@@ -1,10 +1,9 @@
-//! `spawn`: starts a process and waits for its end.
+//! `spawn`: starts a process and waits for it to exit.
 //!
-//! Inside the timed region: fork, execution of the agent's own file with the argument `true` (which returns at
-//! once), and waiting for it. The same static file everywhere, so no dynamic linker and no shell. Outside:
-//! preparing the arguments, one process as warm-up. On Windows `CreateProcess`, with
-//! standard streams that lead nowhere.
-//! Known bias: the fork copies the page table of a small worker; a larger parent pays more.
+//! Inside the timed region: fork, exec of the agent's binary with the argument `true` (which returns immediately),
+//! and waiting for it. The same static file everywhere, so no dynamic linker and no shell. Outside: preparing the
+//! arguments, one process as warm-up. On Windows `CreateProcess`, with null standard streams.
+//! Known bias: the fork copies the page table of a small worker; it is slower in a larger parent.
 //! Source: lmbench's `lat_proc exec`.
 
 use tare_model::Params;
@@ -86,9 +85,9 @@ mod linux {
     }
 
     fn start_and_wait(program: &CStr, arguments: &[*const c_char; 3]) -> Result<(), ProbeError> {
-        // SAFETY: the child calls only execve and _exit, which are safe after a fork; the path and all
-        // arguments end with a zero byte and the list with a null pointer. Nobody changes the environment
-        // variables while a probe runs.
+        // SAFETY: the child calls only execve and _exit, which are safe after a fork; the path and all arguments end
+        // with a zero byte and the list with a null pointer. Nothing changes the environment variables while a probe
+        // runs.
         let process = unsafe {
             let process = libc::fork();
             if process == 0 {
@@ -101,7 +100,7 @@ mod linux {
             return Err(ProbeError::last("fork"));
         }
         let mut status = 0;
-        // SAFETY: `process` is our child, not yet reaped, and `status` has room for the answer.
+        // SAFETY: `process` is our child, not yet reaped, and `status` is live.
         while unsafe { libc::waitpid(process, &raw mut status, 0) } == -1 {
             if std::io::Error::last_os_error().kind() != ErrorKind::Interrupted {
                 return Err(ProbeError::last("waitpid"));

@@ -1,12 +1,12 @@
-//! `stat`: asks for the attributes of a file that exists.
+//! `stat`: reads the attributes of an existing file.
 //!
-//! Inside the timed region: `k` times `stat("/")` for `fs.stat.time`; `k` times `fstatat` of a file four
-//! components below an open directory for `fs.stat-path.time`. Outside: making and removing that path. On Windows
+//! Inside the timed region: `k` times `stat("/")` for `fs.stat.time`; `k` times `fstatat` of a file four components
+//! below an open directory for `fs.stat-path.time`. Outside: creating and removing that path. On Windows
 //! `GetFileAttributesEx` of the root of the drive, and of such a path below the current directory.
-//! Everything is in the kernel's caches. Both are needed: `/` lies on the environment's own root (overlay in
-//! most containers), the path on whatever is mounted under the working directory; and its depth is counted
-//! from an open directory, so that a working directory that lies deeper in one arm costs nothing.
-//! Known bias: does not feel a cold cache; on a network file system it may hold a round trip.
+//! Everything is in the kernel's caches. Both are needed: `/` is on the environment's root file system (overlay in
+//! most containers), the path on the file system of the working directory. Its depth is counted from an open
+//! directory, so that a deeper working directory in one arm costs nothing.
+//! Known bias: does not cover a cold cache; on a network file system it may include a round trip.
 //! Source: the `stat` of lmbench's `lat_syscall`.
 
 use tare_model::Params;
@@ -34,7 +34,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     let place = found.as_mut_ptr();
     meter.loops("fs.stat.time", 0.5, |calls| {
         for _ in 0..calls {
-            // SAFETY: the path ends with a zero byte and `place` has room for the answer.
+            // SAFETY: the path ends with a zero byte and `place` has the size of the answer.
             if unsafe { libc::stat(c"/".as_ptr(), place) } != 0 {
                 return Err(ProbeError::last("stat"));
             }
@@ -43,8 +43,8 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     })?;
     meter.loops("fs.stat-path.time", 0.5, |calls| {
         for _ in 0..calls {
-            // SAFETY: the descriptor stays open as long as `folder`, the path ends with a zero byte, and
-            // `place` has room for the answer.
+            // SAFETY: the descriptor stays open as long as `folder`, the path ends with a zero byte, and `place` has
+            // the size of the answer.
             let done =
                 unsafe { libc::fstatat(descriptor, c"one/two/three/file".as_ptr(), place, 0) };
             if done != 0 {
@@ -81,8 +81,8 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
         let path = wide(path);
         meter.loops(metric, 0.5, |calls| {
             for _ in 0..calls {
-                // SAFETY: the path ends with a zero, and `found` has the room of WIN32_FILE_ATTRIBUTE_DATA, which
-                // is what level 0 gives.
+                // SAFETY: the path ends with a zero, and `found` has the size of WIN32_FILE_ATTRIBUTE_DATA, the
+                // answer for level 0.
                 if unsafe { GetFileAttributesExW(path.as_ptr(), 0, &raw mut found) } == 0 {
                     return Err(ProbeError::last("GetFileAttributesEx"));
                 }

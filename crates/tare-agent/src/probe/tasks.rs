@@ -1,11 +1,12 @@
-//! `tasks`: what a program that works in tasks does most: calls one, hands one to another thread, shares a table.
+//! `tasks`: the most frequent operations of a task-based program: calling a task, handing one to another thread,
+//! sharing a table.
 //!
-//! Inside the timed regions: `task.call.time`, making an asynchronous function's state and asking it once, which
-//! is ready at once (no system call); `task.run.time`, handing a task to a thread that waits for one, and
-//! waiting for its answer (two wake-ups); `task.insert.time`, inserting a number into a table of 16 parts, each
-//! under a lock of its own, from two threads, 10 000 to a batch. Outside: starting threads, making tables.
-//! Known bias: the channel between the threads is the standard library's, which spins a little before it sleeps.
-//! The table is filled from empty, so it grows within the timed region, as it does in a program.
+//! Inside the timed regions: `task.call.time`, creating an asynchronous function's state and polling it once, which
+//! is ready immediately (no system call); `task.run.time`, handing a task to a waiting thread and waiting for its
+//! answer (two wake-ups); `task.insert.time`, inserting a number into a table of 16 parts, each with a separate lock,
+//! from two threads, 10 000 per batch. Outside: starting threads, making tables.
+//! Known bias: the channel between the threads is the standard library's, which spins briefly before it sleeps. The
+//! table starts empty, so it grows within the timed region, as it does in a program.
 //! Correspondence: "Empty Async Method Invocation", "Running Multiple Tasks Synchronously" and "Concurrent Insertions
 //! To Dictionary" of a published comparison of containers (2019).
 //! Source: ours.
@@ -31,10 +32,10 @@ super::probe! {
 const THREADS: usize = 2;
 /// Parts of the table.
 const PARTS: usize = 16;
-/// Insertions of both threads in a batch.
+/// Insertions of both threads per batch.
 const INSERTIONS: u64 = 10_000;
 
-/// A hasher without a random key, so that the same numbers fall into the same places everywhere.
+/// A table without a random hash key, so that the same numbers go to the same buckets everywhere.
 type Table = HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>;
 
 #[expect(
@@ -65,7 +66,7 @@ fn void(problem: &str) -> ProbeError {
     ProbeError::Failed(Failure::Void(problem.to_owned()))
 }
 
-/// Tasks one by one to a thread that waits for them.
+/// Hands tasks one by one to a waiting thread.
 fn hand_over(meter: &mut Meter) -> Result<(), ProbeError> {
     type Task = Box<dyn FnOnce() -> u64 + Send>;
     let (send, tasks) = mpsc::channel::<Task>();
@@ -93,7 +94,7 @@ fn hand_over(meter: &mut Meter) -> Result<(), ProbeError> {
     measured
 }
 
-/// Both threads insert different numbers into one table.
+/// Inserts different numbers into one table from both threads.
 fn insert(meter: &mut Meter) -> Result<(), ProbeError> {
     let empty = || -> Vec<Mutex<Table>> { (0..PARTS).map(|_| Mutex::default()).collect() };
     let table = Arc::new(Mutex::new(Arc::new(empty())));

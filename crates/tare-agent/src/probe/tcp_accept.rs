@@ -1,8 +1,8 @@
-//! `tcp-accept`: the far end of `tcp-connect`: takes every connection and greets it with one byte.
+//! `tcp-accept`: the far end of `tcp-connect`: accepts every connection and greets it with one byte.
 //!
-//! Nothing is timed here. It listens on a port that the system chooses, on every address (or on `bind`), announces the
-//! port, and ends with the connection on which a byte comes.
-//! What it cannot see: who connects. It gives nothing away but that byte.
+//! Nothing is timed here. It listens on a port that the system chooses, on every address (or on `bind`), announces
+//! the port, and ends with the connection on which a byte arrives.
+//! Limits: does not check who connects; it reveals nothing but that byte.
 
 use tare_model::Params;
 

@@ -1,11 +1,12 @@
-//! `tcp-connect`: opens a connection, is greeted, and closes it.
+//! `tcp-connect`: opens a connection, reads a greeting, and closes it.
 //!
-//! Inside the timed region, per operation: making a socket, connecting, the peer's accepting and sending one byte, reading
-//! it, and closing with a reset. Outside: everything else. The reset instead of the usual farewell leaves no connection
-//! waiting for a minute at either end: some ten thousand of these would use up all ports and make later trials fail.
-//! Without `address` the peer is a thread of this process and the way is the loopback; with `address` and `port` it is the
-//! probe `tcp-accept` on the other side.
-//! Known bias: one connection at a time, so the rate is the inverse of a latency and not what a server could take.
+//! Inside the timed region, per operation: creating a socket, connecting, the peer's accepting and sending one byte,
+//! reading it, and closing with a reset. Outside: everything else. The reset instead of a normal close leaves no
+//! connection in TIME_WAIT at either end: some ten thousand of these would use up all ports and make later trials
+//! fail.
+//! Without `address` the peer is a thread of this process on the loopback; with `address` and `port` it is the probe
+//! `tcp-accept` on the other side.
+//! Known bias: one connection at a time, so the rate is the inverse of a latency and not the capacity of a server.
 //! Source: netperf's TCP_CC.
 
 use std::io::{Read, Write};
@@ -71,7 +72,7 @@ fn connect_often(meter: &mut Meter, address: SocketAddr) -> Result<Vec<Slice>, P
     Ok(slices)
 }
 
-/// Has the connection end with a reset when it is closed.
+/// Makes the connection end with a reset when it is closed.
 #[cfg(unix)]
 fn reset_at_close(stream: &std::net::TcpStream) -> Result<(), ProbeError> {
     let linger = libc::linger {
@@ -86,16 +87,16 @@ fn reset_at_close(_stream: &std::net::TcpStream) -> Result<(), ProbeError> {
     Err(super::linux_only("SO_LINGER"))
 }
 
-/// Takes connections and greets them, until a byte comes on one.
+/// Accepts connections and greets them, until a byte arrives on one.
 pub(super) fn greet(listener: &TcpListener) -> Result<(), ProbeError> {
     let failed = |error: &std::io::Error| ProbeError::system("accept", error);
-    // The first has a limit; it also gives the socket's options.
+    // `tcp::accept` has a timeout and sets the socket's options.
     let mut stream = tcp::accept(listener)?;
     listener
         .set_nonblocking(false)
         .map_err(|error| failed(&error))?;
     loop {
-        // A client that has already gone is none of the server's business.
+        // A client that has already disconnected is not an error.
         let is_greeted = stream.write_all(&[0x5a]).is_ok();
         if is_greeted && matches!(stream.read(&mut [0u8]), Ok(1)) {
             return Ok(());

@@ -1,8 +1,8 @@
-//! `tcp-echo`: the far end of `tcp-round-trip`: sends back what it is sent, until the peer closes.
+//! `tcp-echo`: the far end of `tcp-round-trip`: echoes every byte, until the peer closes.
 //!
-//! Nothing is timed here. It listens on a port that the system chooses, on every address (or on `bind`),
-//! announces the port, takes one connection and serves it to its end.
-//! What it cannot see: who connects. It keeps nothing and gives back only what it was given.
+//! Nothing is timed here. It listens on a port that the system chooses, on every address (or on `bind`), announces
+//! the port, and serves one connection to its end.
+//! Limits: does not check who connects; it stores nothing and returns only what it received.
 
 use tare_model::Params;
 

@@ -1,12 +1,12 @@
-//! `tcp-round-trip`: one small message there and back over an open TCP connection.
+//! `tcp-round-trip`: sends one small message there and back over an open TCP connection.
 //!
-//! Inside the timed region, per operation: `write` of `bytes` bytes (1 where nothing else is asked for),
-//! the way to the peer, its `read` and `write`, the way back, and `read` until all bytes are there; both
-//! ends block and have TCP_NODELAY set. Outside: connecting, and the warm-up.
-//! Without `address` the peer is a thread of this process and the way is the loopback; with `address` and
-//! `port` it is the probe `tcp-echo` on the other side.
-//! Known bias: includes waking a sleeping thread twice, which on a machine without load depends on its idle
-//! states; ends that are threads of one process switch without changing the address space.
+//! Inside the timed region, per operation: `write` of `bytes` bytes (default: 1), the way to the peer, its `read` and
+//! `write`, the way back, and `read` until all bytes have arrived; both ends block and have TCP_NODELAY set. Outside:
+//! connecting, and the warm-up.
+//! Without `address` the peer is a thread of this process on the loopback; with `address` and `port` it is the probe
+//! `tcp-echo` on the other side.
+//! Known bias: includes waking a sleeping thread twice, which on an idle machine depends on its idle states; ends
+//! that are threads of one process switch without changing the address space.
 //! Source: netperf's TCP_RR.
 
 use std::io::{Read, Write};
@@ -24,10 +24,10 @@ super::probe! {
     revision 1, cut KERNEL
 }
 
-/// The metric.
+/// The metric: the time of a round trip.
 pub const TIME: &str = "net.tcp.round-trip.time";
 
-/// The longest message: well below what the smallest socket buffer takes at once.
+/// The longest message: well below the capacity of the smallest socket buffer.
 pub const LONGEST_BYTES: i64 = 1024;
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {

@@ -1,8 +1,8 @@
-//! `tcp-sink`: the far end of `tcp-stream`: counts the bytes that arrive, and tells the sender.
+//! `tcp-sink`: the far end of `tcp-stream`: counts the bytes that arrive, and reports the count to the sender.
 //!
-//! Its clock is the one that times the stream; what is timed stands in `tcp-stream`. It listens on a port
-//! that the system chooses, on every address (or on `bind`), announces the port and serves one connection.
-//! What it cannot see: who connects. It keeps nothing but a count.
+//! Its clock times the stream; `tcp-stream` documents the timed region. It listens on a port that the system chooses,
+//! on every address (or on `bind`), announces the port and serves one connection.
+//! Limits: does not check who connects; it stores nothing but a count.
 
 use tare_model::Params;
 

@@ -1,14 +1,14 @@
-//! `tcp-stream`: bytes through one TCP connection, as many as go.
+//! `tcp-stream`: bulk throughput of one TCP connection.
 //!
-//! Inside the timed region: the receiver's `read`s, into a buffer of 128 KiB, of what the sender `write`s,
-//! 128 KiB at a time; it is woken when so many have come. Values are bytes per second as the receiver counted
-//! them, slice by slice, with the receiver's clock; the sender fetches them at the end over the same connection,
-//! together with the sum, and the trial is void unless that sum is what was sent. So bytes that merely entered
-//! the sender's buffer never count. Outside: connecting, the first slice (the window opens), the end of the stream.
-//! Without `address` the receiver is a thread of this process and the way is the loopback; with `address`
-//! and `port` it is the probe `tcp-sink` on the other side, and the bytes flow from this side to it.
-//! Known bias: on one machine both ends compete for processors with everything else, and copying memory
-//! is most of the work. Buffer sizes are the system's own.
+//! Inside the timed region: the receiver's `read`s, into a buffer of 128 KiB, of what the sender `write`s, 128 KiB at
+//! a time; it is woken when that many bytes have arrived. Values are bytes per second, counted by the receiver slice
+//! by slice with its clock; the sender fetches them at the end over the same connection, together with the sum, and
+//! the trial is void unless the sum equals the bytes sent. So bytes that only reached the sender's buffer never
+//! count. Outside: connecting, the first slice (the window opens), the end of the stream.
+//! Without `address` the receiver is a thread of this process on the loopback; with `address` and `port` it is the
+//! probe `tcp-sink` on the other side, and the bytes flow from this side to it.
+//! Known bias: on one machine both ends compete for processors with everything else, and copying memory is most of
+//! the work. Buffer sizes are the system's defaults.
 //! Source: iperf3's default test with one stream.
 
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ super::probe! {
     revision 2, cut KERNEL
 }
 
-/// The metric.
+/// The metric: bytes received per second.
 pub const RATE: &str = "net.tcp.throughput.rate";
 
 fn send(meter: &mut Meter, address: SocketAddr) -> Result<Vec<Slice>, ProbeError> {

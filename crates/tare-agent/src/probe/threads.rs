@@ -1,16 +1,16 @@
-//! `threads`: starts threads, hands control from one to another, and gives way.
+//! `threads`: starts threads, hands control from one to another, and yields.
 //!
-//! Inside the timed regions: `thread.create.time`, starting a thread that returns at once and waiting for it;
+//! Inside the timed regions: `thread.create.time`, starting a thread that returns immediately and waiting for it;
 //! `thread.switch.time`, half of a round trip between two threads bound to one processor, each of which wakes the
-//! other and sleeps, so a futex call and a context switch; `thread.yield.time`, `sched_yield` with nobody
-//! waiting. Outside: making the partner, binding. On Windows the standard library's parking, which is `WaitOnAddress`
-//! and its wake-up, and `SwitchToThread`.
-//! Known bias: the stack of a thread is mapped and unmapped by the C library each time; one processor means no
-//! wake-up across cores. Where binding is refused, the switch is measured unbound, and a note says so.
-//! `sched_yield` gives way to what waits in the same control group only: on a busy machine the host's arm has others
-//! there, and an arm with a group of its own has none and looks cheaper.
+//! other and sleeps, so a futex call and a context switch; `thread.yield.time`, `sched_yield` with no other thread
+//! waiting. Outside: starting the partner, binding. On Windows the standard library's parking, which is
+//! `WaitOnAddress` and its wake-up, and `SwitchToThread`.
+//! Known bias: the C library maps and unmaps the stack of a thread each time; one processor means no wake-up across
+//! cores. If binding is refused, the switch is measured unbound, and a note says so.
+//! `sched_yield` yields only to threads that wait in the same cgroup: on a busy machine the host's arm has others
+//! there, and an arm with a separate group has none and looks faster.
 //! Correspondence: "Single Yield Method Invocation" of a published comparison of containers (2019) is a task that
-//! gives way to a pool; below a runtime that is giving way to the scheduler.
+//! yields to a pool; below a runtime that is yielding to the scheduler.
 //! Source: lmbench's `lat_ctx`, with threads and futexes in place of processes and pipes.
 
 use tare_model::Params;
@@ -29,7 +29,7 @@ use linux::{Partner, give_way};
 #[cfg(windows)]
 use windows::{Partner, give_way};
 
-/// Whose turn it is.
+/// States of `turn`: which thread runs, or that the partner must end.
 #[cfg(any(target_os = "linux", windows))]
 const OURS: u32 = 0;
 #[cfg(any(target_os = "linux", windows))]
@@ -42,7 +42,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     create(meter)?;
     let partner = Partner::start()?;
     meter.loops("thread.switch.time", 0.4, |times| {
-        // Two switches to a round trip.
+        // Two switches per round trip.
         for _ in 0..times.div_ceil(2) {
             partner.round_trip();
         }
@@ -55,7 +55,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     give_way(meter)
 }
 
-/// Starting threads that return at once, one after the other.
+/// Measures starting threads that return immediately, one after the other.
 #[cfg(any(target_os = "linux", windows))]
 fn create(meter: &mut Meter) -> Result<(), ProbeError> {
     meter.loops("thread.create.time", 0.4, |times| {
@@ -91,24 +91,24 @@ mod windows {
     pub(super) fn give_way(meter: &mut Meter) -> Result<(), ProbeError> {
         meter.loops("thread.yield.time", 0.2, |times| {
             for _ in 0..times {
-                // It says whether somebody else ran.
+                // Returns whether another thread ran.
                 std::hint::black_box(SwitchToThread());
             }
             Ok(())
         })
     }
 
-    /// Another thread that gives control back as soon as it has it.
+    /// Another thread that hands control back as soon as it gets it.
     pub(super) struct Partner {
         turn: Arc<AtomicU32>,
         thread: Option<JoinHandle<()>>,
-        /// The processors that the calling thread had before, if it was bound.
+        /// The previous processors of the calling thread, if it was bound.
         before: Option<usize>,
     }
 
-    /// Gives the calling thread these processors; those that it had, if that was granted.
+    /// Binds the calling thread to these processors; returns the previous ones if that was granted.
     fn bind(set: usize) -> Option<usize> {
-        // SAFETY: the pseudo handle of the calling thread is always valid; a set that it may not have is refused.
+        // SAFETY: the pseudo handle of the calling thread is always valid; a set that is not allowed is refused.
         let before = unsafe { SetThreadAffinityMask(GetCurrentThread(), set) };
         (before != 0).then_some(before)
     }
@@ -159,18 +159,18 @@ mod windows {
             if let Some(thread) = self.thread.take() {
                 let _ = thread.join();
             }
-            // A failure would leave the worker bound, and it ends soon.
+            // Failure would leave the worker bound, but it ends soon.
             self.before.map(bind);
         }
     }
 
-    /// Gives the turn away and wakes who sleeps for it.
+    /// Passes the turn and wakes the thread that waits for it.
     fn pass(turn: &AtomicU32, to: u32, whom: &Thread) {
         turn.store(to, Ordering::SeqCst);
         whom.unpark();
     }
 
-    /// Sleeps while the turn is `value`; gives what it is then. A wake-up that came before is not lost.
+    /// Sleeps while the turn is `value` and returns its new value. An earlier wake-up is not lost.
     fn wait_while(turn: &AtomicU32, value: u32) -> u32 {
         loop {
             let now = turn.load(Ordering::SeqCst);
@@ -203,7 +203,7 @@ mod linux {
         })
     }
 
-    /// Another thread that gives control back as soon as it has it.
+    /// Another thread that hands control back as soon as it gets it.
     pub(super) struct Partner {
         turn: Arc<AtomicU32>,
         thread: Option<JoinHandle<()>>,
@@ -215,14 +215,14 @@ mod linux {
         pub(super) fn start() -> Result<Self, ProbeError> {
             // SAFETY: a set of processors is an array of bits, and all zeroes are the empty set.
             let mut before = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-            // SAFETY: thread 0 is the calling one, and `before` has room for its own size.
+            // SAFETY: thread 0 is the calling one, and `before` has the given size.
             let is_known = unsafe {
                 libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut before)
             } == 0;
             let is_bound = is_known && bind_here();
             let turn = Arc::new(AtomicU32::new(OURS));
             let seen = turn.clone();
-            // It inherits the binding.
+            // The thread inherits the binding.
             let thread = std::thread::Builder::new()
                 .spawn(move || {
                     loop {
@@ -258,8 +258,8 @@ mod linux {
                 let _ = thread.join();
             }
             if self.is_bound {
-                // SAFETY: thread 0 is the calling one, and the set is the one that it had. A failure would leave
-                // the worker bound, and it ends soon.
+                // SAFETY: thread 0 is the calling one, and the set is its previous one. Failure would leave the
+                // worker bound, but it ends soon.
                 unsafe {
                     libc::sched_setaffinity(
                         0,
@@ -271,7 +271,7 @@ mod linux {
         }
     }
 
-    /// Binds the calling thread to the processor on which it runs; says whether that was granted.
+    /// Binds the calling thread to the processor on which it runs; returns whether that was granted.
     fn bind_here() -> bool {
         // SAFETY: sched_getcpu has no precondition.
         let processor = unsafe { libc::sched_getcpu() };
@@ -280,13 +280,13 @@ mod linux {
         }
         // SAFETY: a set of processors is an array of bits, and all zeroes are the empty set.
         let mut one = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-        // SAFETY: the number is one that the kernel gave; CPU_SET checks it against the set's size.
+        // SAFETY: the number comes from the kernel; CPU_SET checks it against the set's size.
         unsafe { libc::CPU_SET(processor.cast_unsigned() as usize, &mut one) };
-        // SAFETY: thread 0 is the calling one, and `one` is a set of the size that is given.
+        // SAFETY: thread 0 is the calling one, and `one` is a set of the given size.
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one) == 0 }
     }
 
-    /// Gives the turn away and wakes who sleeps for it.
+    /// Passes the turn and wakes the thread that waits for it.
     fn pass(turn: &AtomicU32, to: u32) {
         turn.store(to, Ordering::SeqCst);
         // SAFETY: the address is that of a live, aligned 32-bit word; the call wakes at most one waiter.
@@ -300,15 +300,15 @@ mod linux {
         }
     }
 
-    /// Sleeps while the turn is `value`; gives what it is then.
+    /// Sleeps while the turn is `value` and returns its new value.
     fn wait_while(turn: &AtomicU32, value: u32) -> u32 {
         loop {
             let now = turn.load(Ordering::SeqCst);
             if now != value {
                 return now;
             }
-            // SAFETY: the address is that of a live, aligned 32-bit word; no time limit is a null pointer. The
-            // call returns at once if the word has changed, so a wake-up cannot be missed.
+            // SAFETY: the address is that of a live, aligned 32-bit word; a null pointer means no timeout. The call
+            // returns immediately if the word has changed, so a wake-up cannot be missed.
             unsafe {
                 libc::syscall(
                     libc::SYS_futex,
@@ -326,7 +326,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn the_turn_comes_back_and_the_partner_ends() {
+        fn thread_round_trip_returns_turn_and_partner_exits() {
             let partner = Partner::start().unwrap();
             for _ in 0..100 {
                 partner.round_trip();

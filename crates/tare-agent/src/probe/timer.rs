@@ -1,10 +1,11 @@
-//! `timer`: sets timers and takes them back, and sleeps for a short while.
+//! `timer`: sets and cancels timers, and sleeps for a short while.
 //!
-//! Inside the timed regions: `timer.short.time` and `timer.long.time`, making a timer, setting it to 50 ms or to one hour,
-//! and closing it before it expires (three system calls); `timer.sleep.time`, one sleep of 50 µs until the thread
-//! runs again, so its excess over 50 µs is the timer's slack, the wake-up and what the processor's idle states cost.
-//! Outside: everything else. On Windows a waitable timer for each of the first two; the sleep is one of high resolution,
-//! made before, that is set and waited for.
+//! Inside the timed regions: `timer.short.time` and `timer.long.time`, creating a timer, setting it to 50 ms or to
+//! one hour, and closing it before it expires (three system calls); `timer.sleep.time`, one sleep of 50 µs until the
+//! thread runs again, so its excess over 50 µs is the timer's slack, the wake-up and the exit from the processor's
+//! idle states. Outside: everything else.
+//! On Windows a waitable timer for each of the first two; the sleep sets a high-resolution timer, created beforehand,
+//! and waits for it.
 //! Known bias: the kernel gives ordinary threads 50 µs of slack by default, which an arm may have changed.
 //! Correspondence: "Schedule Timer - Short" and "- Long" of a published comparison of containers (2019).
 //! Source: Linux, timerfd_create(2), PR_SET_TIMERSLACK(2const).
@@ -38,7 +39,7 @@ mod windows {
     const HIGH_RESOLUTION: u32 = 2;
     /// `TIMER_ALL_ACCESS`.
     const ALL_RIGHTS: u32 = 0x001f_0003;
-    /// How long to wait for a timer of 50 µs, milliseconds.
+    /// Timeout for a timer of 50 µs, milliseconds.
     const PATIENCE_MS: u32 = 5_000;
 
     #[link(name = "kernel32")]
@@ -61,22 +62,22 @@ mod windows {
     }
 
     fn timer(flags: u32) -> Result<OwnedHandle, ProbeError> {
-        // SAFETY: null pointers ask for a timer without a name that nobody inherits.
+        // SAFETY: null pointers request an unnamed timer that is not inherited.
         let timer = unsafe {
             CreateWaitableTimerExW(std::ptr::null(), std::ptr::null(), flags, ALL_RIGHTS)
         };
         if timer.is_null() {
             return Err(ProbeError::last("CreateWaitableTimerEx"));
         }
-        // SAFETY: just made, and owned by nobody else.
+        // SAFETY: just created, and owned nowhere else.
         Ok(unsafe { OwnedHandle::from_raw_handle(timer) })
     }
 
-    /// Sets it to so many nanoseconds from now.
+    /// Sets the timer to this many nanoseconds from now.
     fn set(timer: &OwnedHandle, after_ns: i64) -> Result<(), ProbeError> {
-        // In units of 100 ns; a negative number counts from now.
+        // In units of 100 ns; negative is relative to now.
         let due = -after_ns / 100;
-        // SAFETY: the timer is open and `due` lives; null pointers ask for no routine.
+        // SAFETY: the timer is open and `due` is live; null pointers mean no completion routine.
         let answer = unsafe {
             SetWaitableTimer(
                 timer.as_raw_handle(),
@@ -137,12 +138,12 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
                 if timer < 0 {
                     return Err(ProbeError::last("timerfd_create"));
                 }
-                // SAFETY: the descriptor is open, `setting` lives, and a null pointer asks for no old setting.
+                // SAFETY: the descriptor is open, `setting` is live, and a null pointer skips the old setting.
                 let set = unsafe {
                     libc::timerfd_settime(timer, 0, &raw const setting, std::ptr::null_mut())
                 };
                 let error = ProbeError::last("timerfd_settime");
-                // SAFETY: the descriptor was just opened and is owned by nobody else.
+                // SAFETY: the descriptor was just opened and is owned nowhere else.
                 unsafe { libc::close(timer) };
                 if set != 0 {
                     return Err(error);
@@ -155,7 +156,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     meter.loops("timer.long.time", 0.3, schedule(span(3_600, 0)))?;
     let short = span(0, 50_000);
     meter.each("timer.sleep.time", 0.4, || {
-        // SAFETY: `short` lives; a null pointer asks for no remaining time.
+        // SAFETY: `short` is live; a null pointer skips the remaining time.
         match unsafe {
             libc::clock_nanosleep(
                 libc::CLOCK_MONOTONIC,

@@ -1,10 +1,10 @@
 //! `touch`: first writes to fresh pages.
 //!
 //! Inside the timed region: one write to each of 512 fresh anonymous pages of 4 KiB, so one page fault each,
-//! with the zeroing of the page. Outside: mapping and unmapping them. Huge pages are refused with `madvise`,
-//! so that faults are counted and not the policy on huge pages.
-//! Known bias: the pages come back to the kernel between batches and are likely to be warm in the caches and,
-//! in a guest, already backed by its host; so this is the fault path and not the growth of a guest's memory.
+//! including the zeroing of the page. Outside: mapping and unmapping them. Huge pages are disabled with `madvise`, so
+//! that this measures faults and not the huge page policy.
+//! Known bias: the pages return to the kernel between batches and are likely to be warm in the caches and, in a
+//! guest, already backed by its host; so this is the fault path and not the growth of a guest's memory.
 //! Source: lmbench's `lat_pagefault`, for anonymous memory.
 
 use tare_model::Params;
@@ -32,7 +32,7 @@ mod linux {
     use crate::meter::{Meter, ProbeError};
     use crate::region::{Pages, Region};
 
-    /// Pages to a batch: 2 MiB, which one page of the page table describes.
+    /// Pages per batch: 2 MiB, which one page of the page table maps.
     const PAGES: usize = 512;
     const PAGE_BYTES: usize = 4096;
 
@@ -51,13 +51,13 @@ mod linux {
         Ok(())
     }
 
-    /// Nanoseconds per page of one fresh batch.
+    /// Touches one fresh batch and returns the nanoseconds per page.
     fn touch() -> Result<f64, ProbeError> {
         let mut region = Region::new(PAGES * PAGE_BYTES, Pages::Small)?;
         let words = region.words().as_mut_ptr();
         let start = Instant::now();
         for page in 0..PAGES {
-            // SAFETY: the region has `PAGES` pages of 512 words each. Volatile, so that every write is made.
+            // SAFETY: the region has `PAGES` pages of 512 words each. Volatile, so that no write is optimised away.
             unsafe { words.add(page * (PAGE_BYTES / 8)).write_volatile(1) };
         }
         Ok(start.elapsed().as_nanos() as f64 / PAGES as f64)
@@ -71,7 +71,7 @@ mod linux {
         fn every_page_of_a_batch_is_one_fault() {
             let faults = || {
                 let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-                // SAFETY: the place has room for the answer, and zeroes are a valid rusage.
+                // SAFETY: `usage` has the size of the answer, and zeroes are a valid rusage.
                 unsafe {
                     libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
                     usage.assume_init().ru_minflt

@@ -1,13 +1,13 @@
 //! `triad`: the STREAM triad, `a[j] = b[j] + s·c[j]` in double precision, on one thread.
 //!
-//! Inside the timed region: one pass over three arrays of `mib` MiB each; 24 bytes are counted per element, as
-//! STREAM does. Outside: mapping and filling the arrays, one pass as warm-up. Arrays lie in huge pages where
-//! the system grants them on request.
-//! Why streaming stores: an ordinary store reads the line before it writes it, a third more traffic that
-//! STREAM does not count; with stores past the cache (SSE2 or, where it is there, AVX) what is counted is what
-//! moves. Elsewhere than on x86-64 ordinary stores are used.
-//! Known bias: one thread does not saturate a server's memory; at `mib` below four times the last-level cache
-//! part of the loads hit it.
+//! Inside the timed region: one pass over three arrays of `mib` MiB each; 24 bytes are counted per element, as in
+//! STREAM. Outside: mapping and filling the arrays, one pass as warm-up. Arrays are in huge pages if the system
+//! grants them on request.
+//! Why streaming stores: an ordinary store reads the line before it writes it, a third more traffic that STREAM does
+//! not count; with stores that bypass the cache (SSE2 or, if available, AVX) the counted traffic is the real one. On
+//! other architectures than x86-64 ordinary stores are used.
+//! Known bias: one thread does not saturate a server's memory; with `mib` below four times the last-level cache part
+//! of the loads hit it.
 //! Source: McCalpin, "Memory Bandwidth and Machine Balance" (1995), <https://www.cs.virginia.edu/stream/>.
 
 use std::hint::black_box;
@@ -22,26 +22,26 @@ super::probe! {
     revision 1, cut KERNEL
 }
 
-/// Elements that one step of a kernel handles: a cache line.
+/// Elements per step of a kernel: a cache line.
 const STEP: usize = 8;
 
-/// `a = b + s·c`; the three are equally long, a multiple of [`STEP`], and aligned to 32 bytes.
+/// Computes `a = b + s·c`; the three have the same length, a multiple of [`STEP`], and are aligned to 32 bytes.
 type Kernel = fn(&mut [f64], &[f64], &[f64], f64);
 
-/// The fastest kernel for this processor.
+/// Returns the fastest kernel for this processor.
 fn kernel() -> Kernel {
     #[cfg(target_arch = "x86_64")]
     {
         if std::is_x86_feature_detected!("avx") {
             return |a, b, c, scalar| {
                 check(a, b, c);
-                // SAFETY: the processor has AVX, and the arrays are as the kernel needs them.
+                // SAFETY: the processor has AVX, and the arrays meet the kernel's requirements.
                 unsafe { x86::avx(a, b, c, scalar) }
             };
         }
         |a, b, c, scalar| {
             check(a, b, c);
-            // SAFETY: every x86-64 processor has SSE2, and the arrays are as the kernel needs them.
+            // SAFETY: every x86-64 processor has SSE2, and the arrays meet the kernel's requirements.
             unsafe { x86::sse2(a, b, c, scalar) }
         }
     }
@@ -49,7 +49,7 @@ fn kernel() -> Kernel {
     plain
 }
 
-/// Panics unless the kernels may be called with these.
+/// Panics unless the arrays meet the kernels' requirements.
 #[cfg(target_arch = "x86_64")]
 fn check(a: &[f64], b: &[f64], c: &[f64]) {
     assert!(a.len().is_multiple_of(STEP) && a.len() == b.len() && a.len() == c.len());
@@ -74,8 +74,8 @@ mod x86 {
         let mut place = 0;
         while place < length {
             for half in [place, place + 4] {
-                // SAFETY: `place` is a multiple of `STEP` below the common length, so four elements from
-                // `half` are inside; `a` is aligned to 32 bytes and `half` is a multiple of four.
+                // SAFETY: `place` is a multiple of `STEP` below the common length, so four elements from `half` are
+                // in range; `a` is aligned to 32 bytes and `half` is a multiple of four.
                 unsafe {
                     let product = _mm256_mul_pd(factor, _mm256_loadu_pd(c.add(half)));
                     let sum = _mm256_add_pd(_mm256_loadu_pd(b.add(half)), product);
@@ -84,7 +84,7 @@ mod x86 {
             }
             place += STEP;
         }
-        // Streaming stores are weakly ordered; the pass is over when they are.
+        // Streaming stores are weakly ordered; wait until they are complete.
         _mm_sfence();
     }
 
@@ -109,7 +109,7 @@ mod x86 {
     }
 }
 
-/// The loop as STREAM writes it.
+/// The loop as STREAM defines it.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn plain(a: &mut [f64], b: &[f64], c: &[f64], scalar: f64) {
     for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
@@ -117,7 +117,7 @@ fn plain(a: &mut [f64], b: &[f64], c: &[f64], scalar: f64) {
     }
 }
 
-/// Small whole numbers: every result is exact, so it has the same bits with and without fused operations.
+/// Fills with small whole numbers: every result is exact, so it has the same bits with and without fused operations.
 fn fill(b: &mut [f64], c: &mut [f64]) {
     for (place, (b, c)) in b.iter_mut().zip(c).enumerate() {
         *b = (place & 1023) as f64;
@@ -142,7 +142,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         fill(b, c);
         kernel(a, b, c, black_box(3.0));
     })?;
-    // An odd step, so that the elements looked at do not repeat.
+    // An odd step, so that the sampled elements do not repeat.
     for value in a.iter().step_by(4_099) {
         meter.checksum(value.to_bits());
     }

@@ -1,8 +1,8 @@
-//! `udp-echo`: the far end of `udp-round-trip`: sends back every datagram, until one says that it was the last.
+//! `udp-echo`: the far end of `udp-round-trip`: echoes every datagram, until one says that it was the last.
 //!
-//! Nothing is timed here. It is bound to a port that the system chooses, on every address (or on `bind`), and announces
-//! the port. Where the last datagram is lost, it ends when nothing has come for five seconds.
-//! What it cannot see: who sends. It keeps nothing and gives back only what it was given, to whom it came from.
+//! Nothing is timed here. It is bound to a port that the system chooses, on every address (or on `bind`), and
+//! announces the port. If the last datagram is lost, it ends after five seconds without one.
+//! Limits: does not check who sends; it stores nothing and returns only what it received, to the sender.
 
 use tare_model::Params;
 

@@ -1,11 +1,11 @@
-//! `udp-round-trip`: one datagram there and back.
+//! `udp-round-trip`: sends one datagram there and back.
 //!
-//! Inside the timed region, per operation: `send` of `bytes` bytes (16 where nothing else is asked for), the way to the
-//! peer, its `recvfrom` and `sendto`, the way back, and `recv`; both ends block. Outside: making the sockets, the warm-up.
-//! Without `address` the peer is a thread of this process and the way is the loopback; with `address` and `port` it is the
-//! probe `udp-echo` on the other side.
-//! Known bias: as `tcp-round-trip`. A datagram that is lost ends the trial as failed, because a wait of seconds in place
-//! of microseconds would be no round trip; datagrams are numbered, so that an old answer is not taken for a new one.
+//! Inside the timed region, per operation: `send` of `bytes` bytes (default: 16), the way to the peer, its `recvfrom`
+//! and `sendto`, the way back, and `recv`; both ends block. Outside: creating the sockets, the warm-up.
+//! Without `address` the peer is a thread of this process on the loopback; with `address` and `port` it is the probe
+//! `udp-echo` on the other side.
+//! Known bias: as `tcp-round-trip`. A lost datagram makes the trial fail, because a timeout of seconds instead of
+//! microseconds would not be a round trip; datagrams are numbered, so that an old answer is not taken for a new one.
 //! Source: netperf's UDP_RR.
 
 use std::net::UdpSocket;
@@ -23,10 +23,10 @@ super::probe! {
     revision 1, cut KERNEL
 }
 
-/// The metric.
+/// The metric: the time of a round trip.
 pub const TIME: &str = "net.udp.round-trip.time";
 
-/// The longest datagram: below what any link carries in one piece.
+/// The longest datagram: below the MTU of any link.
 pub const LONGEST_BYTES: i64 = 1024;
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {

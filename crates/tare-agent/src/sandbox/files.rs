@@ -1,9 +1,9 @@
-//! What a sandboxed program reads and writes: opened here, for a program that may not open it by itself.
+//! Opens the files of a sandboxed program that may not open them itself.
 //!
-//! A program that gives up root cannot pass the folders of a run any more, which are closed to everybody else. So
-//! its files are opened while there is the right to, and inherited. A file that it is to change becomes its own; one
-//! that it only reads and that is not for everybody is copied into memory, for nothing else may change its owner.
-//! What it prints on its console comes through a pipe, and of that only the end is kept.
+//! A program that gives up root can no longer enter the folders of a run, which are closed to other users. So its
+//! files are opened while root is available, and inherited. A file that it may change is given to its user; one that
+//! it only reads and that is not world-readable is copied into memory, because no other file may change its owner.
+//! Its console output passes through a pipe, and only the end is kept.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,25 +15,25 @@ use std::path::Path;
 use super::Account;
 use crate::launch::sys;
 
-/// How long a console's file may become, and how much of its end is kept when it does, bytes.
+/// Maximum size of a console's file, and how much of the output's end is kept when it is exceeded, bytes.
 const CONSOLE_LIMIT: u64 = 1 << 20;
 const CONSOLE_KEPT: usize = 64 << 10;
 
 /// How a file is opened for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It reads it.
+    /// For reading.
     Read,
-    /// It reads and changes it.
+    /// For reading and writing.
     Write,
-    /// It takes connections at it: a socket that is made.
+    /// As a new socket that listens.
     Listen,
-    /// It is connected to who listens there.
+    /// As a connection to a listening socket.
     Connect,
 }
 
 impl Way {
-    /// Opens the file of this path so that a program of this account, which inherits it, can use it.
+    /// Opens the file at this path so that a program of this account can inherit and use it.
     pub(super) fn open(self, path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
         match self {
             Self::Read => to_read(path, account),
@@ -44,8 +44,8 @@ impl Way {
     }
 }
 
-/// Listens at this path, which is there only when it can be connected to: between a socket's name and its listening a
-/// client would be refused.
+/// Listens at this path, which appears only once it accepts connections: a client that connects between `bind` and
+/// `listen` would be refused.
 fn listener(path: &str) -> io::Result<UnixListener> {
     let unfinished = format!("{path}.new");
     let listener = UnixListener::bind(&unfinished)?;
@@ -53,7 +53,7 @@ fn listener(path: &str) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Does something with a socket under a name that is short enough for an address, however long its path is.
+/// Runs an action with a name for the socket that is short enough for a socket address, however long its path is.
 fn near<T>(path: &str, action: impl Fn(&str) -> io::Result<T>) -> io::Result<T> {
     let path = Path::new(path);
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -64,7 +64,7 @@ fn near<T>(path: &str, action: impl Fn(&str) -> io::Result<T>) -> io::Result<T> 
     action(&format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
 }
 
-/// Lets a program that is executed have this descriptor.
+/// Makes the descriptor survive `exec`.
 fn inherited(file: impl Into<OwnedFd>) -> io::Result<OwnedFd> {
     let file = file.into();
     // SAFETY: the descriptor is open and ours, and the command takes a plain number.
@@ -74,24 +74,25 @@ fn inherited(file: impl Into<OwnedFd>) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// A file that the program reads. It opens it again by the descriptor, so its own rights have to allow that.
+/// Opens a file that the program reads. The program reopens it through the descriptor, so its rights have to allow
+/// that.
 fn to_read(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
     let mut file = File::open(path)?;
     if account.is_none() || file.metadata()?.mode() & 0o004 != 0 {
         return inherited(file);
     }
-    // SAFETY: the name ends with NUL; the call makes a descriptor that nobody else knows.
+    // SAFETY: the name ends with NUL; the call returns a new descriptor.
     let copy = unsafe { libc::memfd_create(c"tare-shown".as_ptr(), libc::MFD_CLOEXEC) };
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and it is owned nowhere else.
     let mut copy = unsafe { File::from_raw_fd(copy) };
     io::copy(&mut file, &mut copy)?;
     inherited(copy)
 }
 
-/// A file of the run's that the program reads and changes.
+/// Opens a file of the run that the program reads and changes.
 fn to_write(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
     let file = File::options().read(true).write(true).open(path)?;
     if let Some(account) = account {
@@ -100,7 +101,7 @@ fn to_write(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
     inherited(file)
 }
 
-/// A console: the program's end of a pipe, and the file that the end of what it prints is kept in.
+/// A console: our end of the pipe, and the file that keeps the end of the program's output.
 pub(super) struct Console {
     from: File,
     to: File,
@@ -131,8 +132,8 @@ impl Console {
         self.from.as_raw_fd()
     }
 
-    /// Passes on what there is; false when there is nothing more to come. Only where there is something to read, or
-    /// the program has ended.
+    /// Copies available output to the file; returns `false` when no more will come. Call it only if there is
+    /// something to read, or the program has ended.
     pub(super) fn pass_on(&mut self) -> bool {
         let mut bytes = [0; 16 << 10];
         let count = match self.from.read(&mut bytes) {
@@ -144,7 +145,7 @@ impl Console {
         self.end.extend_from_slice(bytes);
         let surplus = self.end.len().saturating_sub(CONSOLE_KEPT);
         self.end.drain(..surplus);
-        // A full disk must not stop a machine whose console somebody may want to read.
+        // A full disk must not stop a machine whose console may still be read.
         let _ = self.keep(bytes);
         true
     }
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_console_without_end_the_end_is_kept() {
+    fn endless_console_output_keeps_only_its_tail() {
         let path = std::env::temp_dir().join(format!("tare-console-{}", std::process::id()));
         let (mut console, program) = Console::open(path.to_str().unwrap()).unwrap();
         let mut program = File::from(program);

@@ -1,11 +1,11 @@
-//! Workers' processes: their start, signals and their ends.
+//! Starts the workers' processes, receives signals, and reaps the workers.
 //!
-//! Signals arrive through a pipe that a handler writes to (the self-pipe trick, D. J. Bernstein): unlike
-//! `signalfd` and `pidfd` it works in every kernel and under every system-call filter. Handlers are reset
-//! by `exec`, so workers have none. Children are reaped by number and looked at before that, because until
-//! a child is reaped its number, and that of the group it leads, can belong to nobody else.
-//! Processes that left their group are adopted when their worker has ended, and end with it.
-//! What it cannot see: such processes where the kernel keeps no list of children.
+//! Signals arrive through a pipe that a handler writes to (the self-pipe trick, D. J. Bernstein): unlike `signalfd`
+//! and `pidfd` it works in every kernel and under every seccomp filter. Handlers are reset by `exec`, so workers have
+//! none. Children are inspected before they are reaped by pid, because until then the pid of a child, and the number
+//! of the group it leads, cannot be reused.
+//! Processes that left their group are adopted when their worker has ended, and killed then.
+//! Limits: such processes survive if the kernel keeps no list of children.
 
 use std::fs::File;
 use std::io;
@@ -21,24 +21,24 @@ use tare_model::outcome::Exit;
 use super::PAD;
 use crate::probe::command::left;
 
-/// How long to wait for killed processes of a worker's group to be gone.
+/// How long to wait until the killed processes of a worker's group are gone.
 const STRAYS_LIMIT: Duration = Duration::from_secs(1);
 
-/// A started worker: waiting for its request, or at work.
+/// A started worker: waiting for its request, or running.
 pub(super) struct Worker {
     pub(super) pid: libc::pid_t,
-    /// Closed when the last request has been written, so that a probe that reads finds the end.
+    /// Closed when the last request has been written, so that a probe that reads gets EOF.
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<File>,
     pub(super) stderr: Option<File>,
     pub(super) frames: Frames,
     pub(super) tail: Vec<u8>,
-    /// How it ended, when it has been reaped.
+    /// Its exit, once it has been reaped.
     pub(super) exit: Option<Exit>,
 }
 
-/// Starts a worker from this very program: its own bytes, whatever has become of its file. It waits on the processor
-/// `near`, if it may, and has a `pad`.
+/// Starts a worker from the running binary, even if its file has changed since. It waits on the processor `near`, if
+/// allowed, and has a `pad`.
 pub(super) fn start_worker(near: Option<u32>, pad: &str) -> io::Result<Worker> {
     let program = if cfg!(target_os = "linux") && std::fs::exists("/proc/self/exe").unwrap_or(false)
     {
@@ -77,7 +77,7 @@ pub(super) fn start_worker(near: Option<u32>, pad: &str) -> io::Result<Worker> {
     })
 }
 
-/// Makes reading from this descriptor return at once when there is nothing.
+/// Makes reads from this descriptor non-blocking.
 pub(super) fn do_not_block(fd: RawFd) -> io::Result<()> {
     // SAFETY: `fd` is open, owned by the caller, and both commands take and return plain numbers.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
@@ -88,14 +88,14 @@ pub(super) fn do_not_block(fd: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The writing end of the pipe of signals.
+/// The write end of the signal pipe.
 static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// Passes the signal's number on.
+/// Writes the signal's number to the pipe.
 extern "C" fn on_signal(signal: libc::c_int) {
     let byte = u8::try_from(signal).unwrap_or(0);
-    // SAFETY: `write` may be called in a handler; the byte is alive, and the pipe, once opened, stays open.
-    // A full pipe loses nothing: the server is going to look anyway.
+    // SAFETY: `write` may be called in a handler; the byte is live, and the pipe, once opened, stays open. A full
+    // pipe loses nothing: the server is going to check anyway.
     unsafe {
         libc::write(
             SIGNAL_PIPE.load(Ordering::Relaxed),
@@ -105,8 +105,8 @@ extern "C" fn on_signal(signal: libc::c_int) {
     };
 }
 
-/// Opens the pipe of signals and installs the handlers. SIGINT is taken and ignored: at a terminal it is
-/// meant for the host, which then tells its agents.
+/// Opens the signal pipe and installs the handlers. SIGINT is caught and ignored: at a terminal it is meant for the
+/// host, which then notifies its agents.
 pub(super) fn take_signals() -> io::Result<File> {
     let mut ends = [-1; 2];
     // SAFETY: the pointer is to an array of two numbers, as `pipe` needs.
@@ -126,26 +126,26 @@ pub(super) fn take_signals() -> io::Result<File> {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
         action.sa_flags = libc::SA_RESTART;
-        // SAFETY: `action` is live and its handler calls only what is allowed in one; the old action is
-        // not asked for.
+        // SAFETY: `action` is live and its handler calls only what is allowed in one; the old action is not
+        // requested.
         if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error());
         }
     }
-    // SAFETY: the reading end was just opened and belongs to nobody else.
+    // SAFETY: the read end was just opened and is owned nowhere else.
     Ok(unsafe { File::from_raw_fd(ends[0]) })
 }
 
-/// Makes the kernel hand orphans of the workers to this process, so that it can reap them.
+/// Makes this process the subreaper of the workers' orphans, so that it can reap them.
 pub(super) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
-    // SAFETY: the option takes one number. Where it fails, orphans go to the first process, as they always did.
+    // SAFETY: the option takes one number. If it fails, orphans go to the init process, as usual.
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
     };
 }
 
-/// A child that has ended and is not yet reaped.
+/// Returns a child that has ended and is not yet reaped, if any.
 pub(super) fn ended_child() -> Option<libc::pid_t> {
     // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -157,7 +157,7 @@ pub(super) fn ended_child() -> Option<libc::pid_t> {
     (result == 0 && pid > 0).then_some(pid)
 }
 
-/// Waits for this child and takes its status.
+/// Waits for this child and returns its exit.
 pub(super) fn reap(pid: libc::pid_t) -> Option<Exit> {
     let mut status = 0;
     loop {
@@ -177,16 +177,16 @@ pub(super) fn reap(pid: libc::pid_t) -> Option<Exit> {
     })
 }
 
-/// Kills what is in the group that this worker leads.
+/// Kills the process group that this worker leads.
 pub(super) fn kill_group(leader: libc::pid_t) {
-    // SAFETY: numbers only. The leader is not reaped yet, so the group's number is still its own.
+    // SAFETY: numbers only. The leader is not reaped yet, so the group's number cannot have been reused.
     unsafe { libc::kill(-leader, libc::SIGKILL) };
 }
 
-/// Waits until the group that was killed is empty, reaping those of it that became our children.
+/// Waits until the killed group is empty, reaping its processes that became our children.
 pub(super) fn wait_for_strays(leader: libc::pid_t) {
     let begin = Instant::now();
-    // SAFETY: numbers only; signal 0 asks whether the group has a member.
+    // SAFETY: numbers only; signal 0 checks whether the group has a member.
     while unsafe { libc::kill(-leader, 0) } == 0 && begin.elapsed() < STRAYS_LIMIT {
         // SAFETY: a null status pointer is allowed; a negative number means that group.
         let reaped = unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) };
@@ -196,8 +196,8 @@ pub(super) fn wait_for_strays(leader: libc::pid_t) {
     }
 }
 
-/// Ends every child but the `known`, and what becomes a child by that: they are what a worker that has ended left,
-/// for each worker keeps its own descendants while it lives.
+/// Kills every child except the `known`, and every process that becomes a child by that: leftovers of an ended
+/// worker, since each worker keeps its descendants while it lives.
 pub(super) fn end_adopted(known: &[libc::pid_t]) {
     let begin = Instant::now();
     loop {
@@ -208,7 +208,7 @@ pub(super) fn end_adopted(known: &[libc::pid_t]) {
         }
         let mut n_reaped = 0;
         for child in adopted {
-            // SAFETY: numbers only; the child is not reaped yet, so the number is its own.
+            // SAFETY: numbers only; the child is not reaped yet, so its pid cannot have been reused.
             unsafe { libc::kill(child, libc::SIGKILL) };
             // SAFETY: a null status pointer is allowed.
             let reaped = unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::WNOHANG) };

@@ -1,15 +1,15 @@
-//! The agent's own control group, left and ended when the agent ends; nothing on systems without such groups.
+//! The agent's cgroup, left and cleaned up when the agent ends; does nothing on systems without cgroups.
 
 use super::ServeOptions;
 
-/// Ends what is in the group when it is dropped.
+/// Ends the processes in the cgroup when it is dropped.
 pub(super) struct Group {
     #[cfg(target_os = "linux")]
     own: Option<crate::launch::own_group::OwnGroup>,
 }
 
 impl Group {
-    /// The group that is asked for, if it can be had and this process belongs to a run.
+    /// Joins the requested cgroup, if possible and if this process belongs to a run.
     pub(super) fn of(options: &ServeOptions) -> Self {
         #[cfg(target_os = "linux")]
         return Self {

@@ -1,14 +1,13 @@
-//! The resident side of the agent: requests in, replies out, a fresh worker process for every trial.
+//! The resident side of the agent: receives requests, sends replies, and runs every trial in a fresh worker process.
 //!
-//! The next worker is started ahead of time, after the reply of the last trial was sent, and waits on its
-//! pipe; so a dispatch is one write to a pipe, and no process is started while a trial runs. A worker is
-//! reaped before its trial is reported, so that the next trial does not share the machine with the end of
-//! the last. Nothing survives the agent: it kills its workers when its input ends, and the kernel kills
-//! them when it is killed (Linux, Windows).
+//! The next worker is started ahead of time, after the reply of the last trial was sent, and waits on its pipe; so a
+//! dispatch is one write to a pipe, and no process is started while a trial runs. A worker is reaped before its trial
+//! is reported, so that the next trial does not overlap with the end of the last. Nothing survives the agent: it
+//! kills its workers when its input ends, and the kernel kills them when it is killed (Linux, Windows).
 //!
-//! Where there is `poll` the server is one thread ([`poll`]); elsewhere each worker has threads that read
-//! ([`threads`]). Both follow `conclude`, so they agree on what a trial's end means.
-//! What it cannot see: without `poll`, processes of a probe that moved themselves to another process group.
+//! On systems with `poll` the server is one thread ([`poll`]); elsewhere each worker has reader threads
+//! ([`threads`]). Both use `conclude`, so they agree on the outcome of a trial.
+//! Limits: without `poll`, processes of a probe that moved to another process group are not found.
 
 use std::fs::File;
 use std::io;
@@ -31,30 +30,30 @@ pub mod poll;
 pub mod threads;
 mod trial;
 
-/// How much of a worker's standard error is kept, bytes.
+/// How many bytes of a worker's standard error are kept.
 pub const STDERR_LIMIT: usize = 64 << 10;
 
-/// How much of it becomes the message of a failure, bytes.
+/// How many of these bytes become a failure's message.
 const MESSAGE_LIMIT: usize = 2 << 10;
 
-/// The variable that a worker has for its length alone: what lies below it on the stack, and what is allocated after as
-/// many bytes, is somewhere else than in the launch before.
+/// An environment variable of a worker, used only for its length: it moves what is below it on the stack, and what is
+/// allocated after as many bytes, to other addresses than in the previous launch.
 pub(crate) const PAD: &str = "TARE_PAD";
 
-/// The value of [`PAD`] with so many bytes.
+/// Returns a value of [`PAD`] with this many bytes.
 pub(crate) fn pad_of(bytes: u32) -> String {
     "x".repeat(usize::try_from(bytes.min(MOST_PAD_BYTES)).unwrap_or(0))
 }
 
-/// No pad is longer: more would be other work and not another place.
+/// The longest pad: more would change the work and not only the addresses.
 const MOST_PAD_BYTES: u32 = 64 << 10;
 
-/// Why the agent gave up.
+/// The reason why the agent gave up.
 #[derive(Debug)]
 pub enum ServeError {
-    /// What arrived is no frame of ours, or the host cannot be written to.
+    /// The input is not a valid frame, or the host cannot be written to.
     Frame(FrameError),
-    /// A system call that the server itself needs failed.
+    /// A system call of the server failed.
     System(&'static str, io::Error),
 }
 
@@ -75,14 +74,14 @@ impl From<FrameError> for ServeError {
     }
 }
 
-/// How to serve.
+/// Options of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeOptions {
-    /// The processors that the agent and its workers may use; all that are allowed, for `None`.
+    /// The processors that the agent and its workers may use; `None` for all that are allowed.
     pub cpus: Option<Vec<usize>>,
-    /// Whether a worker waits ahead of its trial.
+    /// Whether a worker is started ahead of its trial.
     pub has_spare: bool,
-    /// Whether to move to a control group of its own, where there is one (Linux).
+    /// Whether to move to a separate cgroup, if possible (Linux).
     pub has_group: bool,
 }
 
@@ -97,10 +96,10 @@ impl Default for ServeOptions {
 }
 
 impl ServeOptions {
-    /// Reads `--cpus 0,2`, `--no-spare` and `--own-group`.
+    /// Parses `--cpus 0,2`, `--no-spare` and `--own-group`.
     ///
     /// # Errors
-    /// The argument that is not understood, in words.
+    /// The invalid argument, in words.
     pub fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self::default();
         let mut arguments = arguments.iter();
@@ -128,7 +127,7 @@ impl ServeOptions {
 /// Serves the standard streams until `Bye` or their end.
 ///
 /// # Errors
-/// A frame that cannot be read or a system call that the server needs.
+/// A frame cannot be read, or a system call of the server failed.
 pub fn standard(options: &ServeOptions, extra: &[&'static Probe]) -> Result<(), ServeError> {
     #[cfg(unix)]
     lead_a_session();
@@ -145,21 +144,22 @@ pub fn standard(options: &ServeOptions, extra: &[&'static Probe]) -> Result<(), 
     return threads::serve(input, output, options, extra);
 }
 
-/// Makes a session of its own, if this process does not lead one already.
+/// Starts a new session, unless this process already leads one.
 ///
-/// Where the scheduler groups processes by session (`sched_autogroup_enabled`), workers would share their group's part
-/// of a processor with whatever else runs at the user's terminal, while those in a container share it with nobody: on
-/// a busy machine a loop on the host then lost its processor half again as often, and seemed 0.1 to 0.2 % slower.
+/// If the scheduler groups processes by session (`sched_autogroup_enabled`), workers would share their group's CPU
+/// time with the other programs at the user's terminal, while workers in a container share it with none: on a busy
+/// machine a loop on the host was then preempted 1.5 times as often, and appeared 0.1 to 0.2 % slower.
 #[cfg(unix)]
 fn lead_a_session() {
-    // SAFETY: setsid takes no arguments. It is refused to the leader of a group, which may have no session to make.
+    // SAFETY: setsid takes no arguments. It fails for the leader of a process group, which may already have a
+    // session.
     let _ = unsafe { libc::setsid() };
 }
 
-/// The standard streams as files of their own, which no child inherits.
+/// Returns the standard streams as separate files that children do not inherit.
 ///
 /// # Errors
-/// A stream that is closed.
+/// A stream is closed.
 #[cfg(unix)]
 pub fn streams() -> io::Result<(File, File)> {
     use std::os::fd::AsFd;
@@ -169,10 +169,10 @@ pub fn streams() -> io::Result<(File, File)> {
     ))
 }
 
-/// The standard streams as files of their own, which no child inherits.
+/// Returns the standard streams as separate files that children do not inherit.
 ///
 /// # Errors
-/// A stream that is closed.
+/// A stream is closed.
 #[cfg(windows)]
 pub fn streams() -> io::Result<(File, File)> {
     use std::os::windows::io::{AsHandle, AsRawHandle};
@@ -180,14 +180,14 @@ pub fn streams() -> io::Result<(File, File)> {
         File::from(io::stdin().as_handle().try_clone_to_owned()?),
         File::from(io::stdout().as_handle().try_clone_to_owned()?),
     );
-    // As they came they would pass to every child, and a program left running would keep them open.
+    // Children would inherit the originals, and a leftover program would keep them open.
     for handle in [io::stdin().as_raw_handle(), io::stdout().as_raw_handle()] {
         crate::windows::keep_from_children(handle)?;
     }
     Ok(streams)
 }
 
-/// The answer to `Hello`.
+/// Returns the answer to `Hello`.
 pub(crate) fn hello(extra: &[&'static Probe]) -> Reply {
     let all = || PROBES.iter().chain(extra);
     Reply::Hello {
@@ -202,41 +202,41 @@ pub(crate) fn hello(extra: &[&'static Probe]) -> Reply {
     }
 }
 
-/// The moment at which a trial is given up. A limit beyond a day is a day: the clock's range is finite.
+/// Returns the time at which a trial is aborted. A limit beyond a day is a day: the clock's range is finite.
 pub(crate) fn deadline(limit_ns: u64) -> Instant {
     Instant::now() + Duration::from_nanos(limit_ns).min(Duration::from_secs(86_400))
 }
 
-/// Why a worker was killed by its agent.
+/// The reason why the agent killed a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Killed {
-    /// It was over its limit.
+    /// It exceeded its limit.
     Limit,
     /// The host asked for it.
     Cancelled,
-    /// What it said is no frame, or one that is too long.
+    /// Its output is not a frame, or a frame that is too long.
     Garbled,
 }
 
-/// What is known of a worker that has ended and was reaped.
+/// The facts about a worker that has ended and was reaped.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// The trial.
+    /// The number of the trial.
     pub(crate) trial: u64,
-    /// Its limit, nanoseconds.
+    /// The trial's limit, nanoseconds.
     pub(crate) limit_ns: u64,
-    /// Why it was killed, if the agent did it.
+    /// The reason, if the agent killed it.
     pub(crate) killed: Option<Killed>,
-    /// How it ended.
+    /// The exit status or signal.
     pub(crate) exit: Exit,
-    /// Its last reply, or why its output is none.
+    /// Its last reply, if any, or why its output is invalid.
     pub(crate) answer: Result<Option<Reply>, String>,
     /// The end of its standard error.
     pub(crate) stderr: Vec<u8>,
 }
 
-/// The reply about a trial whose worker has ended. The way it ended comes before what it said: a report of
-/// a process that then crashed is no report.
+/// Returns the reply about a trial whose worker has ended. The exit takes precedence over the answer: a report does
+/// not count if the process crashed afterwards.
 pub(crate) fn conclude(ended: Ended) -> Reply {
     let Ended { trial, .. } = ended;
     let failure = match (ended.killed, ended.exit, ended.answer) {
@@ -263,7 +263,7 @@ pub(crate) fn conclude(ended: Ended) -> Reply {
     Reply::Failed { trial, failure }
 }
 
-/// The end of standard error as one text.
+/// Returns the end of standard error as text.
 fn message(stderr: &[u8]) -> String {
     let tail = &stderr[stderr.len().saturating_sub(MESSAGE_LIMIT)..];
     String::from_utf8_lossy(tail).trim().to_owned()
@@ -276,16 +276,16 @@ pub(crate) fn keep(stderr: &mut Vec<u8>, bytes: &[u8]) {
     stderr.drain(..surplus);
 }
 
-/// Sorts a worker's frame: a port and readiness are passed on at once, an answer is kept until the worker has ended.
-pub(crate) enum Said {
-    /// To be sent now.
+/// A worker's frame: a port and readiness are forwarded immediately, an answer is kept until the worker has ended.
+pub(crate) enum WorkerFrame {
+    /// Is sent immediately.
     Now(Reply),
-    /// To be sent when the worker has been reaped.
+    /// Is sent when the worker has been reaped.
     Last(Reply),
 }
 
-/// What a worker's frame means for `trial`; an error if it is about something else.
-pub(crate) fn sort(reply: Reply, trial: u64) -> Result<Said, String> {
+/// Classifies a worker's frame for `trial`; an error if it is about something else.
+pub(crate) fn sort(reply: Reply, trial: u64) -> Result<WorkerFrame, String> {
     match reply {
         Reply::Listening { trial: about, .. }
         | Reply::Printed { trial: about, .. }
@@ -293,20 +293,20 @@ pub(crate) fn sort(reply: Reply, trial: u64) -> Result<Said, String> {
         | Reply::Waiting { trial: about, .. }
             if about == trial =>
         {
-            Ok(Said::Now(reply))
+            Ok(WorkerFrame::Now(reply))
         }
         Reply::Done { trial: about, .. }
         | Reply::Unavailable { trial: about, .. }
         | Reply::Failed { trial: about, .. }
             if about == trial =>
         {
-            Ok(Said::Last(reply))
+            Ok(WorkerFrame::Last(reply))
         }
         _ => Err("the worker answered something that it was not asked".to_owned()),
     }
 }
 
-/// The failure of a trial for which no worker could be started.
+/// Returns the failure of a trial for which no worker could be started.
 pub(crate) fn not_started(trial: u64, error: &io::Error) -> Reply {
     Reply::Failed {
         trial,
@@ -314,7 +314,7 @@ pub(crate) fn not_started(trial: u64, error: &io::Error) -> Reply {
     }
 }
 
-/// The failure of a trial whose number is taken.
+/// Returns the failure of a trial whose number is already in use.
 pub(crate) fn already_running(trial: u64) -> Reply {
     Reply::Failed {
         trial,
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_was_passed_is_told_whatever_else_is_known() {
+    fn exceeded_time_limit_overrides_finished_report() {
         let mut late = ended(Exit::Signal(9), Ok(Some(done())));
         late.killed = Some(Killed::Limit);
         let failure = Failure::TimedOut { limit_ns: 9 };
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_standard_error_is_kept() {
+    fn stderr_over_limit_keeps_only_its_tail() {
         let mut kept = Vec::new();
         keep(&mut kept, &vec![b'a'; STDERR_LIMIT]);
         keep(&mut kept, b"end");

@@ -1,12 +1,11 @@
-//! The server where there is `poll`: one thread that waits for the host, its workers and signals at once.
+//! The server on systems with `poll`: one thread that waits for the host, its workers and signals.
 //!
-//! A worker leads a process group of its own; when it has ended, what is left of the group, and what left the
-//! group, is killed before the trial is reported. Starting, signals and reaping are in `children`.
-//! The server and the worker that waits are bound to the processor from which the host asks, if it says so: to wake
-//! a processor that is idle takes a virtual machine a hundred microseconds, and a trial's way has four wake-ups. A
-//! worker that has its request may use all processors again.
-//! What it cannot see: time that the host needs to take a reply off the pipe; while it does not, the
-//! server waits.
+//! A worker leads a process group; when it has ended, the rest of the group, and processes that left the group, are
+//! killed before the trial is reported. `children` does starting, signals and reaping.
+//! The server and the waiting worker are bound to the processor from which the host asks, if the host names it:
+//! waking an idle processor takes a virtual machine a hundred microseconds, and a trial needs four wake-ups. A worker
+//! with a request may use all processors again.
+//! Limits: does not see how long the host takes to read a reply from the pipe; until then, the server waits.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,14 +23,15 @@ use super::children::{
 };
 use super::trial::{self, Trial};
 use super::{
-    Killed, Said, ServeError, ServeOptions, already_running, hello, keep, not_started, pad_of, sort,
+    Killed, ServeError, ServeOptions, WorkerFrame, already_running, hello, keep, not_started,
+    pad_of, sort,
 };
 use crate::binding::Binding;
 use crate::facts;
 use crate::probe::Probe;
 
-/// A time as `poll` takes it: rounded up, or the last millisecond would be spent polling without a pause. Of one
-/// that is longer than it can wait, the most: then the server looks anew.
+/// Converts a time for `poll`: rounded up, otherwise the server would spend the last millisecond polling without a
+/// pause. If `poll` cannot wait that long, the maximum: then the server checks again.
 fn waiting_ms(left: Duration) -> libc::c_int {
     libc::c_int::try_from(left.as_millis()).map_or(libc::c_int::MAX, |ms| ms.saturating_add(1))
 }
@@ -56,7 +56,7 @@ impl trial::Worker for Worker {
     }
 }
 
-/// Whether the server goes on.
+/// Whether the server continues.
 #[derive(PartialEq, Eq)]
 enum Next {
     Serve,
@@ -72,22 +72,22 @@ struct Server<'a> {
     active: Vec<Trial<Worker>>,
     /// The processor from which the host asks.
     near: Option<u32>,
-    /// The pad of its workers.
+    /// The pad of the workers.
     pad: String,
-    /// Bound to it, while nothing has to be started or found out.
+    /// The binding to `near`, except while a worker is started or facts are collected.
     meeting: Option<Binding>,
-    /// An entry like a request's. Without one that stays, each request would have the allocator ask the kernel for a
-    /// page, and give it back.
+    /// A permanent entry like that of a request. Without it, the allocator would request a page from the kernel for
+    /// each request, and return it.
     _entry: Params,
     options: &'a ServeOptions,
     extra: &'a [&'static Probe],
 }
 
-/// Serves `input` and `output` until `Bye`, the end of the input or SIGTERM. Takes over SIGCHLD, SIGTERM
-/// and SIGINT of the whole process and reaps every child of it: to be called in a process of its own.
+/// Serves `input` and `output` until `Bye`, the end of the input or SIGTERM. Takes over SIGCHLD, SIGTERM and SIGINT
+/// of the whole process and reaps every child of it: call it in a separate process.
 ///
 /// # Errors
-/// A frame that cannot be read or a system call that the server needs.
+/// A frame cannot be read, or a system call of the server failed.
 pub fn serve(
     input: File,
     output: File,
@@ -134,7 +134,7 @@ impl Server<'_> {
         }
     }
 
-    /// Waits until something can be read, a signal arrives or a trial is late.
+    /// Waits until something can be read, a signal arrives or a trial exceeds its limit.
     fn wait(&mut self) -> Result<Ready, ServeError> {
         let entry = |fd: RawFd| libc::pollfd {
             fd,
@@ -145,8 +145,8 @@ impl Server<'_> {
             entry(self.input.as_raw_fd()),
             entry(self.signals.as_raw_fd()),
         ];
-        // A worker that has answered has only to end, which a signal tells; waking up for the ends of its
-        // streams would delay that.
+        // A worker that has answered only has to exit, which a signal reports; waking up for the ends of its streams
+        // would delay that.
         let unanswered = self
             .active
             .iter()
@@ -187,7 +187,7 @@ impl Server<'_> {
         })
     }
 
-    /// Empties the pipe of signals; reaps children.
+    /// Empties the signal pipe and reaps children.
     fn take_signals(&mut self) -> Next {
         let mut bytes = [0u8; 64];
         let mut next = Next::Serve;
@@ -201,8 +201,8 @@ impl Server<'_> {
         next
     }
 
-    /// Reaps every child that has ended. A worker's group is killed while the worker is not yet reaped,
-    /// because until then its number cannot belong to anybody else.
+    /// Reaps every child that has ended. A worker's group is killed before the worker is reaped, because until then
+    /// its number cannot be reused.
     fn reap(&mut self) {
         while let Some(pid) = ended_child() {
             let is_ours = self.spare.as_ref().is_some_and(|spare| spare.pid == pid)
@@ -226,14 +226,14 @@ impl Server<'_> {
         }
     }
 
-    /// The workers that are not reaped.
+    /// Returns the workers that are not reaped yet.
     fn living(&self) -> Vec<libc::pid_t> {
         let active = self.active.iter().map(|active| &active.worker);
         let living = active.filter(|worker| worker.exit.is_none());
         living.chain(&self.spare).map(|worker| worker.pid).collect()
     }
 
-    /// Reads what a worker wrote.
+    /// Reads a worker's output.
     fn hear(&mut self, index: usize) -> Result<(), ServeError> {
         let active = &mut self.active[index];
         read_available(&mut active.worker.stderr, |bytes| {
@@ -253,11 +253,11 @@ impl Server<'_> {
                 Err(error) => Err(error.to_string()),
             };
             match said {
-                Ok(Said::Now(reply)) => write_frame(&mut self.output, &reply)?,
-                Ok(Said::Last(reply)) => active.answer = Ok(Some(reply)),
+                Ok(WorkerFrame::Now(reply)) => write_frame(&mut self.output, &reply)?,
+                Ok(WorkerFrame::Last(reply)) => active.answer = Ok(Some(reply)),
                 Err(problem) => {
                     active.answer = Err(problem);
-                    // Nothing that comes after it can be understood.
+                    // Any later output cannot be parsed.
                     active.end(Killed::Garbled);
                 }
             }
@@ -265,7 +265,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Reports the trials whose workers are reaped; afterwards, when none is left, starts the next worker.
+    /// Reports the trials whose workers are reaped; then starts the next worker if none is left.
     fn report_ended(&mut self) -> Result<(), ServeError> {
         let mut index = 0;
         while index < self.active.len() {
@@ -273,7 +273,7 @@ impl Server<'_> {
                 index += 1;
                 continue;
             };
-            // What it wrote before it ended may still be in the pipes.
+            // Its last output may still be in the pipes.
             self.hear(index)?;
             let mut active = self.active.swap_remove(index);
             if active.answer.is_ok() && !active.worker.frames.is_empty() {
@@ -285,8 +285,8 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Starts the next worker if no trial is under way, and goes to where the host is. A failure shows when the worker
-    /// is needed.
+    /// Starts the next worker if no trial is running, and moves to the host's processor. A failure shows when the
+    /// worker is needed.
     fn refill(&mut self) {
         if !self.active.is_empty() {
             return;
@@ -295,13 +295,13 @@ impl Server<'_> {
             self.spare = self.start_worker().ok();
         }
         if self.meeting.as_ref().map(Binding::cpu) != self.near {
-            // The one before must have gone: its processors would count as those of before this one.
+            // Drop the old binding first: otherwise the new one would save the bound set as the one to restore.
             self.meeting = None;
             self.meeting = self.near.and_then(|cpu| Binding::to(cpu).ok());
         }
     }
 
-    /// Starts a worker that may use every processor that this agent was given.
+    /// Starts a worker that may use every processor of this agent.
     fn start_worker(&mut self) -> io::Result<Worker> {
         self.meeting = None;
         start_worker(self.near, &self.pad)
@@ -326,7 +326,7 @@ impl Server<'_> {
                     self.refill();
                 }
                 Request::Facts { paths, tools } => {
-                    // They tell which processors there are.
+                    // Facts include the available processors.
                     self.meeting = None;
                     let facts = facts::collect(&paths, &tools);
                     write_frame(&mut self.output, &Reply::Facts { facts })?;
@@ -351,7 +351,7 @@ impl Server<'_> {
         Ok(Next::Serve)
     }
 
-    /// Hands the request to the waiting worker, or to a new one where none waits.
+    /// Hands the request to the waiting worker, or to a new one if none waits.
     fn dispatch(&mut self, request: &Request) -> Result<(), ServeError> {
         let Request::Run {
             trial,
@@ -376,7 +376,7 @@ impl Server<'_> {
             Err(error) => return Ok(write_frame(&mut self.output, &not_started(trial, &error))?),
         };
         if let Some(mut stdin) = worker.stdin.take() {
-            // A worker that is gone already is reaped and reported like one that ended at work.
+            // A worker that is already gone is reaped and reported like one that ended during its trial.
             let _ = stdin.write_all(self.requests.last());
             worker.stdin = is_held.then_some(stdin);
         }
@@ -385,7 +385,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Does this with a trial, if it is under way: one that is not has ended, and its reply is on the way.
+    /// Applies `act` to a trial if it is running: otherwise it has ended, and its reply has been or will be sent.
     fn of(&mut self, trial: u64, act: impl Fn(&mut Trial<Worker>)) {
         let wanted = |active: &&mut Trial<Worker>| active.number == trial;
         self.active.iter_mut().filter(wanted).for_each(act);
@@ -401,24 +401,24 @@ impl Server<'_> {
     }
 }
 
-/// Kills and reaps a worker that is not reaped.
+/// Kills and reaps a worker that is not reaped yet.
 fn end_worker(worker: &Worker) {
     kill_group(worker.pid);
     reap(worker.pid);
     wait_for_strays(worker.pid);
 }
 
-/// What [`Server::wait`] found readable, besides the workers.
+/// The streams that [`Server::wait`] found readable, except the workers'.
 struct Ready {
     input: bool,
     signals: bool,
 }
 
-/// How much is read of one stream before the others, the host and the limits are looked at again. A pipe holds less,
-/// so what a worker wrote before it ended is read at once.
+/// How much is read of one stream before the others, the host and the limits are checked again. A pipe holds less, so
+/// one call reads everything that a worker wrote before it ended.
 const MOST_AT_ONCE: usize = 256 << 10;
 
-/// Reads until the stream would block or enough was read for now; closes it at its end.
+/// Reads until the stream would block or `MOST_AT_ONCE` bytes were read; closes it at its end.
 fn read_available(stream: &mut Option<File>, mut take: impl FnMut(&[u8])) {
     let mut bytes = [0u8; 16 << 10];
     let mut read = 0;
@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_of_weeks_is_waited_for_in_parts_and_not_for_ever() {
+    fn poll_timeout_of_weeks_is_finite_and_in_parts() {
         assert_eq!(waiting_ms(Duration::ZERO), 1);
         assert_eq!(waiting_ms(Duration::from_micros(2_500)), 3);
         for days in [24, 25, 40, 60, 100_000] {

@@ -1,10 +1,10 @@
-//! The server where there is no `poll`: threads that read, one that decides.
+//! The server on systems without `poll`: several threads that read, one that decides.
 //!
-//! A thread reads requests, and each worker has one that reads its frames, one that reads its standard
-//! error and one that waits for its end; all send to one channel, and the one thread behind it does what
-//! the server of [`super::poll`] does, in the same order. Threads at rest use no processor time.
-//! What it cannot see: children of a worker, for there are no process groups; a probe must end its own. On Windows each
-//! worker has a job, and what it has started ends with that.
+//! One thread reads requests, and each worker has one that reads its frames and one that reads its standard error;
+//! all send to one channel. The thread behind it polls for the workers' ends and does the same as the server of
+//! [`super::poll`], in the same order. Idle threads use no CPU time.
+//! Limits: does not find children of a worker, since there are no process groups; a probe must end them itself. On
+//! Windows each worker has a job, which ends everything that the worker has started.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,31 +17,31 @@ use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
 
 use super::trial::{self, Trial};
 use super::{
-    Killed, PAD, Said, ServeError, ServeOptions, already_running, hello, keep, not_started, pad_of,
-    sort,
+    Killed, PAD, ServeError, ServeOptions, WorkerFrame, already_running, hello, keep, not_started,
+    pad_of, sort,
 };
 use crate::facts;
 use crate::probe::Probe;
 
-/// How often a worker that may not be waited for without taking its handle is looked at.
+/// Interval at which a worker is checked that cannot be waited for without taking its handle.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What the threads tell.
+/// Messages of the threads.
 enum Event {
     Request(Result<Request, FrameError>),
-    Said(u64, Result<Reply, FrameError>),
+    WorkerFrame(u64, Result<Reply, FrameError>),
     Stderr(u64, Vec<u8>),
 }
 
 struct Worker {
-    /// Tells the events of one worker from those of another.
+    /// Identifies the worker in events.
     number: u64,
     child: Child,
-    /// What it starts ends with this value at the latest.
+    /// Ends the processes that it has started, when dropped at the latest.
     #[cfg(windows)]
     _job: Option<crate::windows::Job>,
     stdin: Option<ChildStdin>,
-    /// Its streams that have not ended yet.
+    /// Number of its streams that have not ended yet.
     open: u32,
     tail: Vec<u8>,
 }
@@ -53,7 +53,7 @@ impl trial::Worker for Worker {
         &mut self.stdin
     }
 
-    /// Reaping it and reporting its trial are one step here.
+    /// Always `false`: reaping a worker and reporting its trial are one step here.
     fn is_reaped(&self) -> bool {
         false
     }
@@ -73,7 +73,7 @@ struct Server<'a> {
     started: u64,
     spare: Option<Worker>,
     active: Vec<Trial<Worker>>,
-    /// The pad of its workers.
+    /// The pad of the workers.
     pad: String,
     options: &'a ServeOptions,
     extra: &'a [&'static Probe],
@@ -82,7 +82,7 @@ struct Server<'a> {
 /// Serves `input` and `output` until `Bye` or the end of the input.
 ///
 /// # Errors
-/// A frame that cannot be read or written.
+/// A frame cannot be read or written.
 pub fn serve(
     mut input: File,
     output: File,
@@ -134,7 +134,7 @@ pub fn serve(
 }
 
 impl Server<'_> {
-    /// How long to wait for an event; `None` while nothing can become late.
+    /// Returns how long to wait for an event; `None` while no limit is running.
     fn next_look(&self) -> Option<Duration> {
         self.active
             .iter()
@@ -148,7 +148,7 @@ impl Server<'_> {
             .min()
     }
 
-    /// Whether to go on.
+    /// Handles an event; returns whether to continue.
     fn take(&mut self, event: Event) -> Result<bool, ServeError> {
         match event {
             Event::Request(Ok(request)) => return self.obey(&request),
@@ -162,7 +162,7 @@ impl Server<'_> {
                     keep(&mut worker.tail, &bytes);
                 }
             }
-            Event::Said(number, said) => {
+            Event::WorkerFrame(number, said) => {
                 if said.is_err()
                     && let Some(worker) = self.worker(number)
                 {
@@ -176,8 +176,8 @@ impl Server<'_> {
                     return Ok(true);
                 };
                 match said.map(|reply| sort(reply, active.number)) {
-                    Ok(Ok(Said::Now(reply))) => write_frame(&mut self.output, &reply)?,
-                    Ok(Ok(Said::Last(reply))) => active.answer = Ok(Some(reply)),
+                    Ok(Ok(WorkerFrame::Now(reply))) => write_frame(&mut self.output, &reply)?,
+                    Ok(Ok(WorkerFrame::Last(reply))) => active.answer = Ok(Some(reply)),
                     Ok(Err(problem)) => active.answer = Err(problem),
                     Err(FrameError::Closed) => {}
                     Err(error) => active.answer = Err(error.to_string()),
@@ -205,7 +205,7 @@ impl Server<'_> {
                 let facts = facts::collect(paths, tools);
                 write_frame(&mut self.output, &Reply::Facts { facts })?;
             }
-            // Threads of several processors serve here.
+            // The threads of this server run on several processors.
             Request::Meet { .. } => {}
             Request::Pad { bytes } => {
                 self.pad = pad_of(*bytes);
@@ -231,7 +231,7 @@ impl Server<'_> {
         Ok(true)
     }
 
-    /// Does this with a trial, if it is under way.
+    /// Applies `act` to a trial if it is running.
     fn of(&mut self, trial: u64, act: impl Fn(&mut Trial<Worker>)) {
         let wanted = |active: &&mut Trial<Worker>| active.number == trial;
         self.active.iter_mut().filter(wanted).for_each(act);
@@ -248,7 +248,7 @@ impl Server<'_> {
         if self.active.iter().any(|active| active.number == trial) {
             return Ok(write_frame(&mut self.output, &already_running(trial))?);
         }
-        // One that died while it waited is not used.
+        // A worker that died while it waited is not used.
         let spare = self
             .spare
             .take()
@@ -262,7 +262,7 @@ impl Server<'_> {
             Err(error) => return Ok(write_frame(&mut self.output, &not_started(trial, &error))?),
         };
         if let Some(mut stdin) = worker.stdin.take() {
-            // A worker that is gone already is reported like one that ended at work.
+            // A worker that is already gone is reported like one that ended during its trial.
             let _ = write_frame(&mut stdin, request);
             worker.stdin = (hold || takes_turns).then_some(stdin);
         }
@@ -271,12 +271,12 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Reports the trials whose workers have ended and are reaped.
+    /// Reports the trials whose workers have ended, and reaps them.
     fn report_ended(&mut self) -> Result<(), ServeError> {
         let mut index = 0;
         while index < self.active.len() {
             let active = &mut self.active[index];
-            // Its streams end before or with it; a child that holds them open does not keep a killed one.
+            // Its streams end with it or earlier; if it was killed, a child that holds them open is ignored.
             let may_have_ended = active.worker.open == 0 || active.killed.is_some();
             let status = if may_have_ended {
                 active.worker.child.try_wait().ok().flatten()
@@ -312,7 +312,8 @@ impl Server<'_> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        // It waits for its request and has started nothing. Where it is refused, what it starts ends by itself.
+        // The worker waits for its request and has started nothing yet. If the job refuses it, its children are not
+        // ended with it.
         #[cfg(windows)]
         let job = crate::windows::Job::make(&job)
             .and_then(|job| job.take_in(&child).map(|()| job))
@@ -324,10 +325,10 @@ impl Server<'_> {
                     let said = read_frame::<Reply>(&mut stdout);
                     let is_last = said.is_err();
                     if is_last {
-                        // A worker that is not read from would fail for that, which hides its own fault.
+                        // Drain the output: a worker that cannot write would fail, which would hide its real fault.
                         let _ = io::copy(&mut stdout, &mut io::sink());
                     }
-                    if sender.send(Event::Said(number, said)).is_err() || is_last {
+                    if sender.send(Event::WorkerFrame(number, said)).is_err() || is_last {
                         return;
                     }
                 }
@@ -340,7 +341,7 @@ impl Server<'_> {
                     let mut bytes = vec![0u8; 4096];
                     let count = stderr.read(&mut bytes).unwrap_or(0);
                     bytes.truncate(count);
-                    // An empty piece tells the end.
+                    // An empty piece marks the end.
                     if sender.send(Event::Stderr(number, bytes)).is_err() || count == 0 {
                         return;
                     }

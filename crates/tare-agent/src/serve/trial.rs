@@ -1,4 +1,4 @@
-//! A trial that is under way, however its worker is waited for.
+//! A running trial, independent of how the server waits for its worker.
 
 use std::io::Write;
 use std::time::Instant;
@@ -8,30 +8,30 @@ use tare_model::wire::{Reply, Request, write_frame};
 
 use super::{Ended, Killed, conclude, deadline};
 
-/// The worker of a trial, as each server has it.
+/// The worker of a trial, implemented by each server.
 pub(super) trait Worker {
-    /// What it is told through.
+    /// The stream for requests to the worker.
     type Stdin: Write;
 
-    /// Where it is told what comes; closed when the last request has been written.
+    /// The worker's standard input; closed when the last request has been written.
     fn stdin(&mut self) -> &mut Option<Self::Stdin>;
 
     /// Whether it has ended and was reaped.
     fn is_reaped(&self) -> bool;
 
-    /// Kills it.
+    /// Kills the worker.
     fn kill(&mut self);
 
-    /// The end of its standard error.
+    /// Returns the end of its standard error.
     fn into_tail(self) -> Vec<u8>;
 }
 
-/// A trial that is under way.
+/// A running trial.
 pub(super) struct Trial<W> {
     pub(super) number: u64,
     limit_ns: u64,
     pub(super) deadline: Instant,
-    /// Whether there is more to tell the worker after it was let go.
+    /// Whether more requests follow after the worker was let go.
     takes_turns: bool,
     pub(super) worker: W,
     pub(super) killed: Option<Killed>,
@@ -39,7 +39,7 @@ pub(super) struct Trial<W> {
 }
 
 impl<W: Worker> Trial<W> {
-    /// One that begins now.
+    /// Starts a trial now.
     pub(super) fn begin(number: u64, limit_ns: u64, takes_turns: bool, worker: W) -> Self {
         Self {
             number,
@@ -52,27 +52,27 @@ impl<W: Worker> Trial<W> {
         }
     }
 
-    /// Lets a worker that is held go on; its limit counts from here. One that is gone already is reported like one that
-    /// ended at work.
+    /// Lets a held worker continue; its limit counts from here. A worker that is already gone is reported like one
+    /// that ended during its trial.
     pub(super) fn let_go(&mut self, request: &Request) {
         if let Some(stdin) = self.worker.stdin() {
             self.deadline = deadline(self.limit_ns);
             let _ = write_frame(stdin, request);
         }
         if !self.takes_turns {
-            // A probe that reads finds the end.
+            // A probe that reads gets EOF.
             *self.worker.stdin() = None;
         }
     }
 
-    /// Tells the worker that the next slice is its own.
+    /// Gives the next slice to the worker.
     pub(super) fn give_turn(&mut self, request: &Request) {
         if let Some(stdin) = self.worker.stdin() {
             let _ = write_frame(stdin, request);
         }
     }
 
-    /// Kills the worker, unless it was killed or has ended.
+    /// Kills the worker, unless it was already killed or has ended.
     pub(super) fn end(&mut self, why: Killed) {
         if self.killed.is_none() && !self.worker.is_reaped() {
             self.killed = Some(why);
@@ -80,7 +80,7 @@ impl<W: Worker> Trial<W> {
         }
     }
 
-    /// Kills the workers that are over their limits at this moment.
+    /// Kills the workers that have exceeded their limits.
     pub(super) fn end_late_ones(all: &mut [Self]) {
         let now = Instant::now();
         for trial in all.iter_mut().filter(|trial| now >= trial.deadline) {
@@ -88,7 +88,7 @@ impl<W: Worker> Trial<W> {
         }
     }
 
-    /// The reply about it when its worker has ended in this way.
+    /// Returns the reply about the trial after its worker has ended.
     pub(super) fn conclude(self, exit: Exit) -> Reply {
         conclude(Ended {
             trial: self.number,

@@ -1,9 +1,9 @@
-//! The page of memory over which workers pass the turn.
+//! The shared memory page over which workers pass the turn.
 //!
-//! Its words: the host's key; the number and the phase of the last slice, which only the holder of the turn
-//! writes; how far each worker is; and for each worker a bell, the word that it sleeps on. To pass the turn is to
-//! write the next slice's number into one bell and to wake its one sleeper (futex(2)), so that a hand-over costs
-//! one wake-up however many arms there are.
+//! Its words: the host's key; the number and the phase of the last slice, which only the holder of the turn writes;
+//! the phase of each worker; and a bell for each worker, the word on which it sleeps. To pass the turn, a worker
+//! writes the next slice's number into one bell and wakes its one sleeper (futex(2)), so that a hand-over takes one
+//! wake-up however many arms there are.
 //! The host reads and writes the same page through its file, between blocks only.
 
 use std::fs::OpenOptions;
@@ -19,12 +19,12 @@ use tare_model::turns::{
 
 use crate::meter::ProbeError;
 
-/// How often somebody who waits looks whether a wake-up was lost to a signal, at most.
+/// Longest sleep of a waiting worker before it checks whether a wake-up was lost to a signal.
 const LOOK: Duration = Duration::from_millis(250);
-/// What stands in a bell when all are done.
+/// Value of a bell when all are done.
 const OVER: u32 = u32::MAX;
 
-/// The page as it lies in memory. All zeroes, but for the key, when a block begins.
+/// The memory layout of the page. All zeroes, except for the key, when a block begins.
 #[repr(C)]
 struct Words {
     key: AtomicU64,
@@ -33,9 +33,9 @@ struct Words {
     /// The phase of the last slice.
     phase: AtomicU32,
     unused: [AtomicU32; 12],
-    /// How far each place is.
+    /// The phase of each place.
     phases: [AtomicU32; MOST_PLACES],
-    /// The number of the slice that each place was given last, plus one.
+    /// The number of the slice last given to each place, plus one.
     bells: [AtomicU32; MOST_PLACES],
 }
 
@@ -47,12 +47,12 @@ const _: () = assert!(size_of::<Words>() <= PAGE_BYTES);
 #[derive(Debug)]
 pub(super) struct Page {
     words: NonNull<Words>,
-    /// What stood in this worker's bell when it was last woken.
+    /// The value of this worker's bell when it was last woken.
     heard: AtomicU32,
 }
 
 impl Page {
-    /// Maps the page and sees that it is the host's.
+    /// Maps the page and checks that it is the host's.
     pub(super) fn open(page: &TurnPage) -> Result<Self, ProbeError> {
         let failed = |error: &std::io::Error| {
             ProbeError::Failed(Failure::Probe(format!(
@@ -101,7 +101,7 @@ impl Page {
         unsafe { self.words.as_ref() }
     }
 
-    /// Says how far this worker is.
+    /// Publishes this worker's phase.
     pub(super) fn set_phase(&self, place: u32, phase: u32) {
         self.words().phases[place as usize].store(phase, Ordering::SeqCst);
     }
@@ -113,7 +113,7 @@ impl Page {
             .collect()
     }
 
-    /// Gives the turn to whoever is next; to be called by its holder only.
+    /// Passes the turn to the next worker; only its holder may call this.
     pub(super) fn pass_on(&self, turns: &Turns) {
         let words = self.words();
         let phases = self.phases(turns);
@@ -148,12 +148,12 @@ impl Page {
         Ok(())
     }
 
-    /// Waits until all are done; whoever is gone without a word is not waited for beyond the patience.
+    /// Waits until all are done, or for the patience if a worker is gone without notice.
     pub(super) fn wait_for_the_end(&self, turns: &Turns) {
         let _ = self.listen(turns);
     }
 
-    /// Sleeps until the bell holds something new.
+    /// Sleeps until the bell has a new value.
     fn listen(&self, turns: &Turns) -> Result<u32, ProbeError> {
         let bell = &self.words().bells[turns.place as usize];
         let heard = self.heard.load(Ordering::Relaxed);
@@ -201,12 +201,12 @@ impl Page {
         )))
     }
 
-    /// Takes the first turn of all, if it is this worker's; to be called once all are prepared.
+    /// Takes the very first turn, if it is this worker's; call it once all are prepared.
     pub(super) fn begin(&self, turns: &Turns) {
         let words = self.words();
         let phases = self.phases(turns);
         let first = next_turn(&turns.rows, &phases, None, 0);
-        // Read after the phases: whoever has had a turn has written this before going on.
+        // Read after the phases: a worker with a turn continues only after this was written.
         let has_begun = words.last.load(Ordering::SeqCst) != 0;
         if !has_begun && first.is_some_and(|(_, place)| place == turns.place) {
             self.pass_on(turns);
@@ -216,7 +216,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // SAFETY: mapped in `open` with this length, and nothing borrows it any more.
+        // SAFETY: mapped in `open` with this length, and not borrowed any more.
         unsafe { libc::munmap(self.words.as_ptr().cast(), PAGE_BYTES) };
     }
 }
@@ -237,10 +237,10 @@ mod tests {
 
     use super::*;
 
-    /// A page for `places`, which goes with the test.
-    struct Made(PathBuf);
+    /// A page for `places`, removed at the end of the test.
+    struct TestPage(PathBuf);
 
-    impl Made {
+    impl TestPage {
         fn new(test: &str) -> Self {
             let path =
                 std::env::temp_dir().join(format!("tare-page-{}-{test}", std::process::id()));
@@ -264,15 +264,15 @@ mod tests {
         }
     }
 
-    impl Drop for Made {
+    impl Drop for TestPage {
         fn drop(&mut self) {
             let _ = std::fs::remove_file(&self.0);
         }
     }
 
     #[test]
-    fn one_at_a_time_has_the_turn_and_in_the_order_of_the_rows() {
-        let made = Made::new("order");
+    fn turns_are_exclusive_and_follow_row_order() {
+        let made = TestPage::new("order");
         let (busy, order) = (AtomicBool::new(false), Mutex::new(Vec::new()));
         let ready = std::sync::Barrier::new(3);
         std::thread::scope(|scope| {
@@ -313,7 +313,7 @@ mod tests {
         let second = of(2);
         assert_eq!(second.len(), 20);
         assert!(second.iter().all(|place| *place != 1));
-        // Nobody begins the second phase before all have ended the first.
+        // No worker begins the second phase before all have ended the first.
         assert!(order.is_sorted_by_key(|(phase, _)| *phase));
     }
 }

@@ -1,4 +1,4 @@
-//! The frames that an agent writes, as they come.
+//! Starts an agent and reads the frames that it writes.
 
 use std::io::Read;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,10 +8,10 @@ use std::time::Duration;
 use tare_model::wire::{FrameError, Reply, Request, read_frame};
 use tare_model::{ProbeCall, Turns, whole_ns};
 
-/// What an agent answers, as it comes.
+/// An agent's replies, in their order.
 pub(crate) type Replies = Receiver<Result<Reply, FrameError>>;
 
-/// An agent that is started so, what it reads, and what it answers.
+/// Starts an agent; returns the process, its stdin and its replies.
 pub(crate) fn started(agent: &mut Command) -> (Child, Option<ChildStdin>, Replies) {
     let mut child = agent
         .stdin(Stdio::piped())
@@ -23,7 +23,7 @@ pub(crate) fn started(agent: &mut Command) -> (Child, Option<ChildStdin>, Replie
     (child, input, replies)
 }
 
-/// The request for a trial; one that takes no turns goes on at once.
+/// Returns the request for a trial; without interleaving it starts at once.
 pub(crate) fn run(
     trial: u64,
     call: ProbeCall,
@@ -43,7 +43,7 @@ pub(crate) fn run(
     }
 }
 
-/// Every reply until there is none, read beside the test.
+/// Reads every reply to the end, on a thread of its own.
 fn replies(mut output: impl Read + Send + 'static) -> Replies {
     let (sender, replies) = mpsc::channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A running agent, spoken to in frames.
+//! Drives a running agent through frames.
 
 pub(crate) mod frames;
 
@@ -8,14 +8,14 @@ use std::time::Duration;
 use tare_model::ProbeReport;
 use tare_model::wire::{PROTOCOL, Reply, Request, write_frame};
 
-/// Far longer than anything that answers takes, also where many others want the processors.
+/// Far longer than any answer takes, even on a busy machine.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
 /// A running agent.
 pub(crate) struct Agent {
     pub(crate) child: Child,
     pub(crate) input: Option<ChildStdin>,
-    /// Its probes that can be cut, with what a slice aims at.
+    /// Its probes that can be sliced, with their target slice length.
     #[allow(dead_code, reason = "only some of the tests that share this file look")]
     pub(crate) slices: std::collections::BTreeMap<String, u64>,
     pub(crate) replies: frames::Replies,
@@ -47,7 +47,7 @@ impl Agent {
         self.replies.recv_timeout(ANSWER_LIMIT).unwrap().unwrap()
     }
 
-    /// The processes that this agent started, oldest first; the last one waits ahead of its trial.
+    /// Returns the processes that this agent started, oldest first; the last one waits for the next trial.
     #[allow(dead_code, reason = "only some of the tests that share this file look")]
     pub(crate) fn workers_of_trial_order(&self) -> Vec<u32> {
         let path = format!("/proc/{0}/task/{0}/children", self.child.id());

@@ -1,4 +1,4 @@
-//! The disk probes on the real file system, and where it or a system call is denied.
+//! Tests the disk probes on the real file system, and with a file system or syscall denied.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tare_testkit::skip::skip;
 
 const SMALL: i64 = 4;
 
-/// Whether io_uring is to be had here, by asking for one.
+/// Whether io_uring is available here, by creating a ring.
 fn has_ring() -> bool {
     match io_uring::IoUring::new(2) {
         Ok(_) => true,
@@ -21,13 +21,13 @@ fn has_ring() -> bool {
     }
 }
 
-/// The series of this metric, which must have values.
+/// Returns the series of this metric, which must have values.
 #[track_caller]
 fn has(series: &[Series], metric: &str, unit: Unit) -> Series {
     has_values(series, metric, unit, FEWEST)
 }
 
-/// A folder in memory; `None`, with a word, where none is to be had.
+/// Returns a folder in memory; `None`, with a message, if there is none.
 fn in_memory(name: &str) -> Option<Folder> {
     let shm = std::path::Path::new("/dev/shm");
     if tare_agent::direct_file::file_system(shm) != "tmpfs" {
@@ -37,8 +37,8 @@ fn in_memory(name: &str) -> Option<Folder> {
     Some(Folder::new(shm, name))
 }
 
-/// What a probe reads of a small file in a folder of this name, with nothing unavailable; and the folder. `None` where
-/// there is no io_uring.
+/// Returns a probe's readings of a small file in a folder of this name, and the folder; nothing may be unavailable.
+/// `None` without io_uring.
 fn read_by(probe: &str, name: &str) -> Option<(Vec<Series>, Folder)> {
     if !has_ring() {
         return None;
@@ -51,7 +51,7 @@ fn read_by(probe: &str, name: &str) -> Option<(Vec<Series>, Folder)> {
 }
 
 #[test]
-fn random_reads_give_all_three_series_and_keep_only_the_prepared_file() {
+fn disk_random_gives_three_series_and_keeps_one_file() {
     let Some((series, folder)) = read_by("disk-random", "random") else {
         return;
     };
@@ -92,7 +92,7 @@ fn sequential_reads_give_both_series() {
 }
 
 #[test]
-fn a_synchronised_write_is_timed_and_its_file_is_gone_afterwards() {
+fn fsync_is_timed_and_its_file_is_removed() {
     let folder = temporary("fsync");
     let (series, _) = run("fsync", &folder, 5_000_000, &Params::new()).unwrap();
     let series = has(&series, "disk.fsync.time", Unit::Nanosecond);
@@ -101,7 +101,7 @@ fn a_synchronised_write_is_timed_and_its_file_is_gone_afterwards() {
 }
 
 #[test]
-fn a_write_on_memory_is_remarked_upon_as_too_quick_for_a_flush() {
+fn fsync_on_tmpfs_is_noted_as_too_quick() {
     let Some(folder) = in_memory("fsync") else {
         return;
     };
@@ -115,7 +115,7 @@ fn a_write_on_memory_is_remarked_upon_as_too_quick_for_a_flush() {
 }
 
 #[test]
-fn reads_that_memory_answers_are_remarked_upon_or_refused() {
+fn disk_reads_on_tmpfs_are_noted_or_unavailable() {
     let Some(folder) = in_memory("random") else {
         return;
     };
@@ -138,7 +138,7 @@ fn reads_that_memory_answers_are_remarked_upon_or_refused() {
 }
 
 #[test]
-fn arguments_out_of_range_are_refused_before_anything_is_made() {
+fn disk_argument_out_of_range_fails_before_setup() {
     let folder = temporary("arguments");
     for (name, params) in [
         ("disk-random", Params::new().with("file_mib", 0i64)),
@@ -158,14 +158,14 @@ fn arguments_out_of_range_are_refused_before_anything_is_made() {
     }
 }
 
-/// Runs a probe in a work directory on a fresh file system of this type, in a mount namespace of its
-/// own; it is gone with the thread.
+/// Runs a probe in a work directory on a fresh file system of this type, in a separate mount namespace that ends with
+/// the thread.
 fn run_mounted(name: &'static str, kind: &'static str, flags: libc::c_ulong) -> Option<Answer> {
     unshared(libc::CLONE_NEWNS, move || {
         let folder = temporary(&format!("mounted-{name}-{kind}-{flags}"));
         let target = std::ffi::CString::new(folder.0.to_str().unwrap()).unwrap();
         let mount = |kind: &std::ffi::CStr, target: &std::ffi::CStr, flags| {
-            // SAFETY: three texts that end in zero and live until the call returns; no data.
+            // SAFETY: three NUL-terminated strings that live until the call returns; no data.
             let status = unsafe {
                 libc::mount(
                     kind.as_ptr(),
@@ -177,20 +177,20 @@ fn run_mounted(name: &'static str, kind: &'static str, flags: libc::c_ulong) -> 
             };
             assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
         };
-        // Nothing of this reaches the namespace that we came from.
+        // Mounts here do not propagate to the original namespace.
         mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE);
         let kind = std::ffi::CString::new(kind).unwrap();
         mount(&kind, &target, flags);
         let params = Params::new().with("file_mib", SMALL);
         let answer = run(name, &folder, 2_000_000, &params);
-        // SAFETY: a text that ends in zero; only this namespace has the mount.
+        // SAFETY: a NUL-terminated string; only this namespace has the mount.
         unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
         answer
     })
 }
 
 #[test]
-fn a_file_system_without_direct_reads_makes_the_disk_probes_unavailable() {
+fn disk_probes_without_o_direct_are_unavailable() {
     for name in ["disk-random", "disk-sequential"] {
         let Some(answer) = run_mounted(name, "ramfs", 0) else {
             return;
@@ -203,7 +203,7 @@ fn a_file_system_without_direct_reads_makes_the_disk_probes_unavailable() {
 }
 
 #[test]
-fn a_read_only_work_directory_makes_the_disk_probes_unavailable() {
+fn disk_probes_in_read_only_folder_are_unavailable() {
     for name in ["disk-random", "disk-sequential", "fsync"] {
         let Some(answer) = run_mounted(name, "tmpfs", libc::MS_RDONLY) else {
             return;
@@ -215,7 +215,7 @@ fn a_read_only_work_directory_makes_the_disk_probes_unavailable() {
     }
 }
 
-/// Makes the calls `blocked` fail with `EPERM` for this thread, as an engine's seccomp profile would.
+/// Makes the syscalls in `blocked` fail with `EPERM` for this thread, as an engine's seccomp profile would.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -228,7 +228,7 @@ fn block(blocked: &[libc::c_long]) {
         jf: 0,
         k,
     };
-    // The number of the call is the first field of what a filter sees.
+    // The syscall number is the first field of the filter's input.
     let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
     for call in blocked {
         let mut jump = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, *call as u32);
@@ -250,8 +250,8 @@ fn block(blocked: &[libc::c_long]) {
     // SAFETY: takes four plain numbers; affects this thread only.
     let status = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     assert_eq!(status, 0);
-    // SAFETY: `program` points to `len` initialised instructions that live until the call returns;
-    // without the flag TSYNC the filter is this thread's alone.
+    // SAFETY: `program` points to `len` initialised instructions that live until the call returns; without the flag
+    // TSYNC the filter applies to this thread only.
     let status = unsafe {
         libc::prctl(
             libc::PR_SET_SECCOMP,
@@ -276,7 +276,7 @@ fn run_blocked(call: libc::c_long, name: &'static str) -> Answer {
 }
 
 #[test]
-fn where_io_uring_is_blocked_the_synchronous_series_are_still_measured() {
+fn blocked_io_uring_still_measures_sync_series() {
     if !has_ring() {
         return;
     }
@@ -310,7 +310,7 @@ fn where_io_uring_is_blocked_the_synchronous_series_are_still_measured() {
 }
 
 #[test]
-fn where_buffers_may_not_be_registered_reads_go_on_without_and_say_so() {
+fn blocked_buffer_registration_falls_back_with_note() {
     if !has_ring() {
         return;
     }

@@ -1,6 +1,6 @@
-//! The disk and network probes, run for a few milliseconds on this machine.
+//! Runs the disk and network probes for a few milliseconds on this machine.
 //!
-//! These are the real probes on the real file system and the real loopback; no test asserts a speed.
+//! These are the real probes on the real file system and loopback; no test asserts a speed.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -20,7 +20,7 @@ use tare_testkit::skip::skip;
 mod disk;
 mod network;
 
-/// A work directory that is removed with everything in it.
+/// A work directory that is removed with its content on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -86,15 +86,15 @@ fn failure(answer: Answer) -> String {
     }
 }
 
-/// Runs `work` on a thread with namespaces of its own; `None`, with a word, where that is not allowed.
+/// Runs `work` on a thread with separate namespaces; `None`, with a message, if that is not allowed.
 #[cfg(target_os = "linux")]
 fn unshared<T: Send + 'static>(
     flags: libc::c_int,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     std::thread::spawn(move || {
-        // SAFETY: takes one number; neither flag used here needs a process of a single thread, and what it
-        // unshares is this thread's alone.
+        // SAFETY: takes one number; neither flag used here needs a single-threaded process, and both affect this
+        // thread only.
         if unsafe { libc::unshare(flags) } == 0 {
             return Ok(work());
         }

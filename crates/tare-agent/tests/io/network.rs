@@ -1,4 +1,4 @@
-//! The TCP probes over the real loopback, alone and as a pair, and with peers that misbehave.
+//! Tests the TCP probes over the real loopback, alone and as a pair, and with misbehaving peers.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
@@ -53,7 +53,7 @@ fn pair(server: &'static str, client: &str) -> (Answer, Answer) {
 }
 
 #[test]
-fn the_far_end_announces_its_port_serves_to_the_end_and_reports_nothing() {
+fn server_probe_announces_port_and_reports_no_series() {
     for (server, client, metric, unit, fewest) in [
         (
             "tcp-echo",
@@ -67,7 +67,7 @@ fn the_far_end_announces_its_port_serves_to_the_end_and_reports_nothing() {
             "tcp-stream",
             "net.tcp.throughput.rate",
             Unit::BytePerSecond,
-            // A busy machine may stop a stream of a few milliseconds for most of them.
+            // A busy machine may stop a stream of a few milliseconds for most of its time.
             1,
         ),
         (
@@ -93,7 +93,7 @@ fn the_far_end_announces_its_port_serves_to_the_end_and_reports_nothing() {
     }
 }
 
-/// What is told when a client asks this port of the loopback in vain, which is soon.
+/// Returns the error of a client that cannot connect to this loopback port, which must come soon.
 #[track_caller]
 fn quick_failure(client: &str, name: &str, port: u16) -> String {
     let folder = temporary(&format!("{name}-{client}"));
@@ -107,7 +107,7 @@ fn quick_failure(client: &str, name: &str, port: u16) -> String {
 }
 
 #[test]
-fn a_peer_that_closes_at_once_is_a_failure_and_no_hang() {
+fn peer_closing_at_once_is_an_error_not_a_hang() {
     for client in ["tcp-connect", "tcp-round-trip", "tcp-stream"] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -119,7 +119,7 @@ fn a_peer_that_closes_at_once_is_a_failure_and_no_hang() {
 }
 
 #[test]
-fn a_port_that_nobody_listens_on_is_a_quick_failure() {
+fn connect_to_closed_port_fails_quickly() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -133,8 +133,8 @@ fn a_port_that_nobody_listens_on_is_a_quick_failure() {
 }
 
 #[test]
-fn a_port_that_swallows_everything_is_given_up_within_two_seconds() {
-    // A full backlog answers no further connection, as a firewall that drops would.
+fn connect_to_silent_port_times_out_in_two_seconds() {
+    // A full backlog answers no further connection, like a firewall that drops packets.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let mut waiting = Vec::new();
@@ -177,7 +177,7 @@ fn a_loopback_that_is_down_is_a_reason_and_no_failure() {
 }
 
 #[test]
-fn a_failure_is_no_reason_and_says_what_happened_in_one_line() {
+fn network_argument_error_is_a_one_line_failure() {
     let folder = temporary("words");
     let params = Params::new()
         .with("address", "not\nan address")

@@ -1,9 +1,9 @@
-//! What is kept of each block, in the order of blocks.
+//! A map from block number to value, ordered by block.
 //!
-//! A list and no tree: blocks nearly always come in their order, and half-empty nodes would be a large part of what a
-//! long run needs. What it cannot see: gaps; a block without an entry was not tried, or left nothing.
+//! A list instead of a tree: blocks nearly always arrive in order, and half-empty nodes would take a large part of
+//! the memory of a long run. A block without an entry was not tried or left nothing.
 
-/// One entry a block.
+/// One entry per block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Blocks<T>(Vec<(u32, T)>);
 
@@ -14,13 +14,13 @@ impl<T> Default for Blocks<T> {
 }
 
 impl<T> Blocks<T> {
-    /// Where a block stands, or where it would stand.
+    /// The index of a block, or where it would be inserted.
     fn place(&self, block: u32) -> Result<usize, usize> {
         match self.0.last() {
             Some((last, _)) if *last < block => Err(self.0.len()),
             Some((last, _)) if *last == block => Ok(self.0.len() - 1),
             _ => {
-                // Where no block before it is missing it stands as far from the first as its number.
+                // If no block before it is missing, its distance from the first is the difference of their numbers.
                 let first = self.0.first().map_or(0, |(first, _)| *first);
                 let near = block.wrapping_sub(first) as usize;
                 match self.0.get(near) {
@@ -43,7 +43,7 @@ impl<T> Blocks<T> {
         self.place(block).is_ok()
     }
 
-    /// Puts an entry in; the one that was there before, if there was one.
+    /// Inserts an entry and returns the previous one, if any.
     pub(crate) fn insert(&mut self, block: u32, value: T) -> Option<T> {
         match self.place(block) {
             Ok(place) => Some(std::mem::replace(&mut self.0[place].1, value)),
@@ -54,7 +54,7 @@ impl<T> Blocks<T> {
         }
     }
 
-    /// Takes out the entries that are `unwanted`.
+    /// Removes and returns the entries that are `unwanted`.
     pub(crate) fn take_if(&mut self, unwanted: impl Fn(&T) -> bool) -> Vec<(u32, T)> {
         self.0
             .extract_if(.., |(_, value)| unwanted(value))
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_stand_in_the_order_of_blocks_however_they_came() {
+    fn blocks_iterate_in_order_regardless_of_insertion() {
         let mut blocks = Blocks::default();
         for (block, is_again) in [
             (5, false),

@@ -1,11 +1,9 @@
-//! How several ratios come out under a rule of a publication's, and how ratios and bounds are written.
-//!
-//! What it cannot see: where a ratio comes from.
+//! Decides a publication's rule over several ratios, and formats ratios and bounds.
 
 use tare_model::publication::Rule;
 use tare_model::{ClaimVerdict, whole_place};
 
-/// How a rule about several ratios comes out.
+/// Decides a rule about several ratios.
 pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
     match rule {
         Rule::All(_) if fails > 0 => ClaimVerdict::Fails,
@@ -24,7 +22,7 @@ pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> C
     }
 }
 
-/// Three significant digits.
+/// Formats with three significant digits.
 pub(super) fn three(value: f64) -> String {
     let places = if value > 0.0 {
         whole_place((2.0 - value.log10().floor()).clamp(0.0, 6.0))

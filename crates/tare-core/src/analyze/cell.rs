@@ -1,13 +1,13 @@
-//! One metric of one arm against the baseline: pair by block, estimate, judge.
+//! Estimates and judges one metric of one arm against the baseline, paired by block.
 //!
-//! d_b = ln(cost in the arm) − ln(cost in the baseline) over the blocks in which both left a reading, for either copy
-//! of the baseline by itself; cost is the reading itself, or its reciprocal for rates. The Hodges–Lehmann estimate of d
-//! with the signed-rank interval of its blocks is the cost ratio; the same on the raw differences is the absolute cost, in the metric's unit
-//! and as measured: for a rate a negative difference is a cost. The typical value carries the verdict; the
-//! floor is given beside it as the uncontended cost where the metric is one for which
-//! the best moment means something.
-//! What it cannot see: blocks in which only one of the two succeeded. They are counted and left out; if
-//! failing and being slow go together, what is left flatters the arm.
+//! d_b = ln(cost in the arm) − ln(cost in the baseline) over the blocks in which both left a reading, separately for
+//! each copy of the baseline; cost is the reading itself, or its reciprocal for rates. The Hodges–Lehmann estimate of
+//! d with the signed-rank interval of its blocks is the cost ratio. The same on the raw differences is the absolute
+//! cost, in the metric's unit and as measured: for a rate a negative difference is a cost. The verdict is based on
+//! the typical value; the floor is given with it as the uncontended cost for metrics where the best moment is
+//! meaningful.
+//! Limits: blocks in which only one side succeeded are counted and left out; if failures correlate with slowness, the
+//! rest flatters the arm.
 
 use tare_model::dossier::{DossierBlock, DossierCell, Flag, Span};
 use tare_model::{ArmId, Better, MetricSpec, Study, Summary, Verdict, whole_count};
@@ -18,15 +18,15 @@ use super::diagnostics;
 use super::effect;
 use super::flag::{Evidence, flag};
 use super::input::ArmData;
-use super::kept::{Group, GroupKey};
-use super::pairs::{Against, Pair, Pairs};
+use super::kept_trial::{Group, GroupKey};
+use super::pairs::{Pair, Pairs, Reference};
 use super::parallel;
 use super::reading::Reading;
 use super::remarked;
 use super::{FEWEST_BLOCKS, LEVEL};
 
-/// The cells of one arm against another, mostly the baseline, in the study's order of workloads and the workloads' order
-/// of metrics.
+/// Returns the cells of one arm against another, usually the baseline, in the study's order of workloads and the
+/// workloads' order of metrics.
 pub(crate) fn cells_of(
     study: &Study,
     arm: &ArmData,
@@ -40,16 +40,16 @@ pub(crate) fn cells_of(
         return Vec::new();
     };
     let against = if *base == study.baseline {
-        Against::baseline(study, collected, index)
+        Reference::baseline(study, collected, index)
     } else {
-        Some(Against::arm(baseline))
+        Some(Reference::arm(baseline))
     };
     let Some(against) = against else {
         return Vec::new();
     };
     let copies = against.copies();
     let base_arm = arms.iter().find(|other| other.spec.id == *base);
-    // Where several runs are one, an arm has its trials in some of them, and may have none of a workload.
+    // In merged runs an arm has its trials in some of them, and may have none of a workload.
     let mut groups = collected.groups.values();
     let is_measured = groups.any(|group| !group.tried[index].is_empty());
     let mut jobs = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn cells_of(
                 let mut of_arm = group.arms[arm].values();
                 of_arm.any(|kept| kept.readings[place].is_some())
             };
-            // A metric that nobody reports is no metric of these parameters, unless everything failed.
+            // A metric that neither side reports does not exist for these parameters, unless everything failed.
             if !has(index) && !has(baseline) && !nothing_completed {
                 continue;
             }
@@ -95,11 +95,11 @@ struct Judge<'a> {
     base: &'a ArmId,
     base_arm: Option<&'a ArmData>,
     metric: &'static MetricSpec,
-    /// The metric's place among those of its workload.
+    /// The metric's index in its workload.
     place: usize,
     pairs: &'a Pairs<'a>,
-    /// The baseline's second copy and the first, where the arm is held against both.
-    copies: Option<(usize, Against)>,
+    /// The baseline's second copy and the first, if the arm is compared with both.
+    copies: Option<(usize, Reference)>,
 }
 
 impl Judge<'_> {
@@ -179,7 +179,7 @@ impl Judge<'_> {
         cell
     }
 
-    /// What is to be said of a cell however well it was measured.
+    /// Flags that apply to a cell however well it was measured.
     fn qualifications(&self, group: &Group) -> Vec<Flag> {
         let emulated = diagnostics::emulated(self.arm, self.base_arm);
         let different = group.workload.and_then(|workload| {
@@ -246,10 +246,10 @@ impl Judge<'_> {
     }
 }
 
-/// A cell of more blocks than this leaves them out of the dossier, which would be of hundreds of megabytes.
+/// Cells with more blocks than this omit them from the dossier, which would otherwise take hundreds of megabytes.
 const MOST_BLOCKS: usize = 5_000;
 
-/// The typical values of both sides of the metric in this place, block by block.
+/// Returns the typical values of both sides of the metric at this index, block by block.
 fn blocks_of(pairs: &Pairs<'_>, place: usize) -> Vec<DossierBlock> {
     if pairs.len() > MOST_BLOCKS {
         return Vec::new();
@@ -258,7 +258,7 @@ fn blocks_of(pairs: &Pairs<'_>, place: usize) -> Vec<DossierBlock> {
     all.map(|pair| {
         let (kept, env) = &pair.env;
         let base = pair.base.value(|reading| reading.typical);
-        // Readings that are no numbers are no others either.
+        // Compared by bits, so that a NaN equals itself.
         let other = |own: f64, than: f64| (own.to_bits() != than.to_bits()).then_some(own);
         DossierBlock {
             block: pair.block,
@@ -274,13 +274,13 @@ fn blocks_of(pairs: &Pairs<'_>, place: usize) -> Vec<DossierBlock> {
     .collect()
 }
 
-/// A ratio up to which a difference is a matter of percents.
+/// The ratio up to which a difference is stated in percent.
 const FAR: f64 = 1.5;
 
-/// Half-width on the ln scale at which a cell is measured well enough: that of the study's precision, or half of the
-/// cell's margin. What differs by more than half as much again is decided long before that: for it a quarter of the
-/// difference will do. The end of the interval that is nearer to no difference decides, and the target has no jump, so
-/// that a look at an estimate near the limit does not end the measuring by chance.
+/// Half-width on the ln scale at which a cell is precise enough: that of the study's precision, or half of the cell's
+/// margin. A difference of more than half as much again is decided long before that; a quarter of the difference is
+/// enough for it. The interval's end nearer to no difference decides, and the target has no jump, so that an interim
+/// estimate near the limit does not stop the measurement by chance.
 pub(crate) fn target_half_width(study: &Study, margin: f64, found: &Interval) -> f64 {
     if let Some(precision) = study.precision {
         return precision.ln_1p();
@@ -294,8 +294,8 @@ pub(crate) fn target_half_width(study: &Study, margin: f64, found: &Interval) ->
     of_margin.max((nearer / 4.0).min(of_margin + beyond))
 }
 
-/// The arm's level so that the values of a row give its ratio: the baseline's times the ratio, with the spread that
-/// the arm's own readings have. The pseudo-median of those alone need not stand in that ratio to the baseline's.
+/// The arm's level such that a row's values give its ratio: the baseline's level times the ratio, with the spread of
+/// the arm's readings. The pseudo-median of those readings need not have that ratio to the baseline's.
 fn by_ratio(own: Span, base: Option<Span>, ln_ratio: f64, better: Better) -> Span {
     let Some(base) = base else {
         return own;
@@ -313,9 +313,9 @@ fn by_ratio(own: Span, base: Option<Span>, ln_ratio: f64, better: Better) -> Spa
     }
 }
 
-/// The pseudo-median of readings, of which each belongs to a launch, with its interval, widened as that of an effect.
-/// Below six blocks: the median with the range, whose level as an interval, 1 − 2^(1−n), is then less than 0.95 and is
-/// given.
+/// The pseudo-median of readings, each of which belongs to a launch, with its interval, widened like that of an
+/// effect. Below six blocks: the median with the range. The range's level as an interval, 1 − 2^(1−n), is then below
+/// 0.95 and is given.
 pub(crate) fn level_of(values: &[f64], launches: &[u32]) -> Option<Span> {
     if let Ok(interval) = effect::interval_of_values(values, launches) {
         return Some(span(interval));
@@ -351,7 +351,7 @@ mod tests {
     use crate::testing::study;
 
     #[test]
-    fn target_width_has_no_jump_and_follows_the_nearer_end() {
+    fn target_width_is_continuous_and_uses_nearer_bound() {
         let study = study(2, 1, 1);
         let of = |low: f64, high: f64| {
             let found = Interval::new(low, f64::midpoint(low, high), high, LEVEL);
@@ -359,7 +359,7 @@ mod tests {
         };
         let of_margin = 0.05_f64.ln_1p() / 2.0;
         assert!((of(-0.1, 0.2) - of_margin).abs() < 1e-12);
-        // A wide interval around a factor of two that may still be a matter of percents.
+        // A wide interval around a factor of two that may still be a difference of a few percent.
         assert!((of(0.3, 1.1) - of_margin).abs() < 1e-12);
         assert!((of(0.8, 1.0) - 0.2).abs() < 1e-12);
         assert!((of(-1.0, -0.8) - 0.2).abs() < 1e-12);

@@ -1,9 +1,9 @@
-//! The reporting checklist: those rules that a program can check, checked on this dossier.
+//! The reporting checklist: the rules that a program can check, checked on this dossier.
 //!
-//! Rules of Hoefler & Belli 2015 (HB), the SIGPLAN checklist of 2018 and Papadopoulos et al. 2021 (P); each
-//! item is computed from the cells, arms and failures that stand in the same dossier, so that a report that
-//! breaks a rule says so itself. Rules that need a sentence of the author's or a drawing are not here.
-//! What it cannot see: whether the workloads were well chosen.
+//! Rules of Hoefler & Belli 2015 (HB), the SIGPLAN checklist of 2018 and Papadopoulos et al. 2021 (P). Each item is
+//! computed from the cells, arms and failures of the same dossier, so that a report that breaks a rule says so
+//! itself. Rules that need a statement by the author or a figure are not included.
+//! Limits: does not check whether the workloads were well chosen.
 
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, Span};
 use tare_model::fact;
@@ -14,12 +14,12 @@ use super::cell::counted;
 use super::collect::Collector;
 use super::diagnostics::{INCOMPLETE_BLOCKS, NO_RATIO, NOT_MEASURED, TOO_FEW_BLOCKS};
 
-/// Flags that say that a number is missing rather than doubtful.
+/// Flags of a missing, rather than doubtful, number.
 const ABSENCES: &[&str] = &[NOT_MEASURED, TOO_FEW_BLOCKS, NO_RATIO, INCOMPLETE_BLOCKS];
-/// Facts without which a result cannot be placed.
+/// Facts without which a result has no context.
 const NEEDED_FACTS: &[&str] = &[fact::KERNEL_RELEASE, fact::CPU_MODEL];
 
-/// Every item, filled in.
+/// Returns every item, filled in.
 pub(crate) fn filled_in(dossier: &Dossier, collected: &Collector<'_>) -> Vec<CheckItem> {
     vec![
         absolute_values(dossier),
@@ -70,7 +70,7 @@ fn ratios(dossier: &Dossier) -> impl Iterator<Item = (&DossierCell, Span)> {
     all(dossier).filter_map(|cell| Some((cell, cell.ratio?)))
 }
 
-/// HB1: an absolute value beside every ratio, and the baseline named.
+/// HB1: an absolute value with every ratio, and the baseline named.
 fn absolute_values(dossier: &Dossier) -> CheckItem {
     let total = ratios(dossier).count();
     let complete = ratios(dossier)
@@ -86,8 +86,7 @@ fn absolute_values(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// HB3: rates are turned over before anything is summarised. Checked by the signs: a cost in a rate is a
-/// smaller rate.
+/// HB3: rates are inverted before anything is summarised. Checked by the signs: a cost in a rate is a smaller rate.
 fn cost_orientation(dossier: &Dossier) -> CheckItem {
     let mut rates = 0;
     let mut wrong = 0;
@@ -118,7 +117,7 @@ fn cost_orientation(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// HB5, P1: a number of blocks and an interval that holds its point on every ratio.
+/// HB5, P1: every ratio has a number of blocks and an interval that contains its point.
 fn intervals(dossier: &Dossier) -> CheckItem {
     let total = ratios(dossier).count();
     let sound = ratios(dossier)
@@ -142,7 +141,7 @@ fn intervals(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// HB6: nothing is assumed normal, and what the diagnostics say is shown.
+/// HB6: no normality is assumed, and the diagnostics are shown.
 fn diagnostics(dossier: &Dossier) -> CheckItem {
     let examined = ratios(dossier).count();
     let doubtful = |cell: &DossierCell| {
@@ -178,7 +177,7 @@ fn interval_of_the_ratio(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// HB9, P3: what is needed to place the result is known of every arm.
+/// HB9, P3: the facts needed to interpret the result are known for every arm.
 fn facts(dossier: &Dossier) -> CheckItem {
     let mut missing = Vec::new();
     for arm in dossier.arms.iter().filter(|arm| arm.available) {
@@ -197,7 +196,7 @@ fn facts(dossier: &Dossier) -> CheckItem {
     judged("facts", missing.is_empty(), detail)
 }
 
-/// HB10: several instances at once are told as such.
+/// HB10: several concurrent instances are reported as such.
 fn concurrency(dossier: &Dossier) -> CheckItem {
     let most = all(dossier).map(|cell| cell.instances).max().unwrap_or(1);
     if most <= 1 {
@@ -214,7 +213,7 @@ fn concurrency(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// HB11: a bound. The bare host is one.
+/// HB11: a bound; the bare host is one.
 fn bound(dossier: &Dossier) -> CheckItem {
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     let is_host = baseline.is_some_and(|arm| arm.driver == "host");
@@ -226,8 +225,8 @@ fn bound(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// P1, P6: the plan was hashed before the first trial, and deviations are told. Blocks that were added after an end are
-/// in no plan.
+/// P1, P6: the plan was hashed before the first trial, and deviations are reported. Blocks added after an end are in
+/// no plan.
 fn plan(dossier: &Dossier) -> CheckItem {
     let hash = &dossier.study.plan_sha256;
     let is_hash = hash.len() == 64 && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -281,14 +280,14 @@ fn aa(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// A′ cells that claim a difference.
+/// Returns the number of A′ cells that claim a difference.
 pub fn false_alarms(dossier: &Dossier) -> usize {
     let alarm = |cell: &&DossierCell| cell.verdict.is_difference();
     dossier.aa.iter().filter(alarm).count()
 }
 
-/// How many of these comparisons of equal things may be called different: the 97.5 % point of chance. Numbers from
-/// the same trials are right or wrong together; only those of different trials are draws of their own.
+/// Returns how many of these comparisons of equal things may be called different: the 97.5 % point of chance. Numbers
+/// from the same trials are right or wrong together; only those from different trials are independent draws.
 pub fn alarms_allowed(cells: &[&DossierCell]) -> usize {
     const RATE: f64 = 0.05;
     const POINT: f64 = 0.975;
@@ -301,7 +300,7 @@ pub fn alarms_allowed(cells: &[&DossierCell]) -> usize {
             .iter()
             .any(|cell| of_same_trials(cell, cells[*place]))
     };
-    // How likely each number of alarms is, one workload after the other.
+    // Probability of each number of alarms, workload by workload.
     let mut likely = vec![1.0];
     for first in (0..cells.len()).filter(is_first) {
         let n = cells
@@ -323,7 +322,7 @@ pub fn alarms_allowed(cells: &[&DossierCell]) -> usize {
     most.unwrap_or(cells.len())
 }
 
-/// P6: what could not be decided says what could have been seen.
+/// P6: an undecided comparison states which difference could have been detected.
 fn mde(dossier: &Dossier) -> CheckItem {
     let undecided = ratios(dossier).filter(|(cell, _)| cell.verdict == Verdict::Inconclusive);
     let (told, silent): (Vec<_>, Vec<_>) = undecided.partition(|(cell, _)| cell.mde.is_some());
@@ -338,7 +337,7 @@ fn mde(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// P6: the family of the correction for many cells.
+/// P6: the family of the correction for multiple comparisons.
 fn many_cells(dossier: &Dossier) -> CheckItem {
     let family = dossier.cells.iter().filter(|cell| cell.p.is_some()).count();
     let adjusted = dossier.cells.iter().filter(|cell| cell.q.is_some()).count();
@@ -351,7 +350,7 @@ fn many_cells(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// P7: a unit and a direction everywhere.
+/// P7: every cell has a unit and a direction.
 fn units(dossier: &Dossier) -> CheckItem {
     let without = all(dossier).filter(|cell| cell.unit.is_empty());
     let without = without.count();
@@ -375,7 +374,7 @@ fn time(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// SIGPLAN: a claim no wider than the evidence. The report's last sentence is made of these.
+/// SIGPLAN: claims no wider than the evidence. The report's last sentence is made of these.
 fn scope(dossier: &Dossier) -> CheckItem {
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     let fact = |name| baseline.and_then(|arm| arm.facts.get(name));
@@ -393,7 +392,7 @@ fn scope(dossier: &Dossier) -> CheckItem {
     }
 }
 
-/// SIGPLAN: nothing is left out silently.
+/// SIGPLAN: nothing is omitted silently.
 fn failures(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
     let listed: u32 = dossier.failures.iter().map(|failure| failure.trials).sum();
     let counted_trials = collected.tally.total();
@@ -404,7 +403,7 @@ fn failures(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
     )
 }
 
-/// SIGPLAN: other costs beside speed.
+/// SIGPLAN: costs other than speed.
 fn side_costs(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
     let class_of = |cell: &DossierCell| {
         let groups = collected.groups.values();
@@ -426,7 +425,7 @@ fn side_costs(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
         let detail = format!("measured in addition to speed: {}", beside.join(", "));
         return judged("side-costs", true, detail);
     }
-    // Asked for and not had is another thing than not asked for.
+    // "Requested but not measured" differs from "not requested".
     let is_side_cost = |name: &str| {
         let found = (collected.find())(name);
         found.is_some_and(|workload| {
@@ -460,7 +459,7 @@ mod tests {
     use crate::testing::cell;
 
     #[test]
-    fn alarms_of_the_same_trials_are_one_draw_and_those_of_others_are_their_own() {
+    fn aa_alarms_of_the_same_trials_count_as_one_draw() {
         let cells = |n: i64, of_each: usize| -> Vec<DossierCell> {
             (0..n)
                 .flat_map(|value| {
@@ -478,7 +477,7 @@ mod tests {
             let chance = tare_stats::binomial_quantile(0.975, n.into(), 0.05).unwrap();
             assert_eq!(allowed(n.into(), 1) as u64, chance, "{n}");
         }
-        // 28 numbers of seven workloads, where two of those may be alarms.
+        // 28 numbers of seven workloads, two of which may be alarms.
         assert_eq!(allowed(7, 4), 4 * allowed(7, 1));
         assert_eq!(allowed(0, 1), 0);
     }

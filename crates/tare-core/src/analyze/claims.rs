@@ -1,10 +1,10 @@
-//! Published claims, judged by rules that were fixed before the run.
+//! Judges published claims by rules that were fixed before the run.
 //!
-//! A rule is a ratio with bounds. Its interval inside of the bounds: the claim holds here. Outside of them: it
-//! does not. Across one of them: undecided. What was not measured decides nothing, and says why; nor does a claim whose
-//! premise does not occur here, or whose quantity is another one at this scale.
-//! The ratios are made in `rule`.
-//! What it cannot see: whether this machine and these versions are what the authors meant.
+//! A rule is a ratio with bounds. If its interval is inside the bounds, the claim holds here; if outside, it fails;
+//! if it crosses a bound, the claim is undecided. A quantity that was not measured decides nothing and gives the
+//! reason; so does a claim whose premise does not occur here, or whose quantity is a different one at this scale. The
+//! ratios are made in `rule`.
+//! Limits: cannot check whether this machine and these versions are the ones the authors meant.
 
 use std::fmt::Write;
 
@@ -58,7 +58,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         };
     };
     let n = several.quantities.len();
-    // That one of all is not so is looked for in all of them.
+    // "All" is tested in every quantity, so a failure of one is corrected for their number.
     let is_all = matches!(claim.rule, Rule::All(_));
     let mut counts = [0usize; 3];
     let mut missing = Vec::new();
@@ -80,7 +80,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     }
     let [holds, fails, undecided] = counts;
     if holds + fails + undecided == 0 {
-        // Several quantities mostly lack for one reason.
+        // Several quantities are usually missing for one reason.
         let mut reasons = Vec::new();
         for why in missing {
             if !reasons.contains(&why) {
@@ -100,7 +100,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     told(outcome, because)
 }
 
-/// That a quantity of the claim is measured at a scale at which it is another one.
+/// The reason, if a quantity of the claim was measured at a scale at which it is a different one.
 fn too_small(claim: &Claim, look: &Lookup<'_>) -> Option<String> {
     let quantity = look.quantity(claim.rule.quantities().first()?)?;
     let cells = look.dossier.cells.iter();
@@ -117,7 +117,7 @@ fn too_small(claim: &Claim, look: &Lookup<'_>) -> Option<String> {
     })
 }
 
-/// That what the claim takes for granted is not so here, or not known.
+/// The reason, if the claim's premise does not hold here or is not known.
 fn without_premise(claim: &Claim, look: &Lookup<'_>) -> Option<String> {
     let given = claim.given.as_ref()?;
     let bounds = given.bounds()?;
@@ -164,7 +164,7 @@ mod tests {
     use crate::analyze::publication::tests::publication_of;
 
     #[test]
-    fn an_interval_across_a_bound_decides_nothing() {
+    fn claim_with_interval_across_a_bound_is_undecided() {
         let bounds = (1.5, f64::INFINITY);
         assert_eq!(
             place(&Span::new(1.6, 1.8, 2.0), bounds),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn two_programs_decide_no_claim_about_two_arms_and_one_of_them_may_one_about_itself() {
+    fn different_tools_void_cross_arm_claims_only() {
         const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
         const PARTS: &str = r#"
 quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
@@ -212,7 +212,7 @@ claim = [
         assert!(told.contains("1.0 here, 1.1 in the baseline"), "{told}");
     }
 
-    /// Three arms of 16 blocks, whose values a block moves together by 10 %; the arms' own noise is 0.5 %.
+    /// Three arms of 16 blocks whose values move together by 10 % from block to block; each arm's noise is 0.5 %.
     fn of_blocks(costs: [f64; 3]) -> Dossier {
         const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
         let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
@@ -256,7 +256,7 @@ claim = [
     }
 
     #[test]
-    fn what_blocks_share_decides_no_claim_of_two_arms() {
+    fn between_claim_compares_arms_within_blocks() {
         const PARTS: &str = r#"
 quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
 claim = [
@@ -304,14 +304,14 @@ claim = [
         let ratio = look.one_of("q0", several).unwrap();
         let corrected = ratio.of_several(30).unwrap();
         assert!(corrected.low < ratio.span.low && ratio.span.high < corrected.high);
-        // A bound between both ends: one test alone would be failed, thirty are not.
+        // A bound between both upper ends: a single test would fail, thirty do not.
         let between = f64::midpoint(ratio.span.high, corrected.high);
         assert_eq!(verdict(1.0, &between.to_string()), ClaimVerdict::Undecided);
         assert_eq!(verdict(1.0, "1.2"), ClaimVerdict::Fails);
     }
 
     #[test]
-    fn a_scale_below_that_of_the_claim_is_said() {
+    fn claim_below_its_scale_is_not_testable() {
         const PARTS: &str = r#"
 quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
 claim = [{ id = "a", published = "p", at = "", rule = { kind = "cost", quantity = "call", arm = "container", at_least = 0.01 }, from = { size = 8000 } }]

@@ -1,9 +1,8 @@
-//! Trials in, readings out: each trial is decoded once and its bytes are dropped.
+//! Collects the readings of all trials: each trial is decoded once and its bytes are dropped.
 //!
-//! Grouped by what may be compared (workload, parameters, path, instances), then by arm and block. A trial
-//! that left nothing usable is counted with its reason, never skipped. What is kept of a trial is small (a few hundred bytes), so
-//! that a million of them fit into memory.
-//! What it cannot see: whether a trial should count; that is decided afterwards, in `void`.
+//! Grouped by what may be compared (workload, parameters, path, instances), then by arm and block. A trial that left
+//! nothing usable is counted with its reason, never skipped. A few hundred bytes are kept per trial, so that a
+//! million trials fit into memory. Whether a trial counts is decided afterwards, in `void`.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +13,12 @@ use super::Find;
 use super::blocks::Blocks;
 use super::failures::{Counted, Tally};
 use super::input::TrialRef;
-use super::kept::{Group, GroupKey};
+use super::kept_trial::{Group, GroupKey};
 use super::placing::{NotTaken, Placing, Says};
 use super::turns::Turns;
 use crate::workload::DecodeError;
 
-/// So many trials are given back beside other work.
+/// From this number of trials on, memory is freed in the background.
 const MANY: u32 = 10_000;
 
 /// Readings under construction.
@@ -30,16 +29,16 @@ pub(crate) struct Collector<'a> {
     pub(crate) tally: Tally,
     totals: Totals,
     keeps_slices: bool,
-    /// Of each work the block that has slices of some arms, while others may still come.
+    /// The block of each work that has slices of some arms while others may still come.
     unsettled: BTreeMap<GroupKey, u32>,
 }
 
-/// What is known of all trials together.
+/// Totals over all trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// How many were seen, whatever became of them.
+    /// Number of trials seen, whatever their outcome.
     pub(super) trials: u32,
-    /// Time in which values were taken; `None` where one does not say.
+    /// Time in which values were taken; `None` if any trial does not report it.
     pub(super) timed_ns: Option<u64>,
 }
 
@@ -59,13 +58,13 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// From now on slices are dropped as soon as the arms of their block are compared: when all have come, or when the
-    /// first trial of another block has, for an arm that is absent or failed leaves nothing to wait for.
+    /// From now on drops slices as soon as the arms of their block are compared: when all have arrived, or when the
+    /// first trial of another block arrives, because an absent or failed arm leaves nothing to wait for.
     pub(crate) fn drop_slices(&mut self) {
         self.keeps_slices = false;
     }
 
-    /// How many arms the study has, where slices are dropped; `None` where they are kept.
+    /// The study's number of arms if slices are dropped; `None` if they are kept.
     pub(super) fn n_arms_to_settle(&self) -> Option<usize> {
         (!self.keeps_slices).then_some(self.placing.arms.len())
     }
@@ -75,22 +74,22 @@ impl<'a> Collector<'a> {
         self.placing.find
     }
 
-    /// What a trial is read by.
+    /// The reader that trials are decoded with.
     pub(super) fn placing(&self) -> &Placing<'a> {
         &self.placing
     }
 
-    /// Trials seen, whatever became of them.
+    /// Number of trials seen, whatever their outcome.
     pub(crate) fn trials(&self) -> u32 {
         self.totals.trials
     }
 
-    /// Time in which values were taken, seconds, all trials together; `None` where one does not say.
+    /// Time in which values were taken, in seconds over all trials; `None` if any trial does not report it.
     pub(crate) fn timed_s(&self) -> Option<f64> {
         self.totals.timed_ns.map(|ns| ns as f64 / 1e9)
     }
 
-    /// The place of an arm in the study.
+    /// The index of an arm in the study.
     pub(crate) fn arm_index(&self, arm: &str) -> Option<usize> {
         self.placing.arm_index(arm)
     }
@@ -108,8 +107,8 @@ impl<'a> Collector<'a> {
         of_arm().is_some_and(|kept| kept.contains(trial.block))
     }
 
-    /// Gives the memory back on a thread of its own: of a million trials that takes a second, in which the report can
-    /// be drawn, and which a program that ends need not wait for.
+    /// Frees the memory on a separate thread: for a million trials that takes a second, in which the report can be
+    /// rendered, and an exiting program need not wait for it.
     pub(super) fn release(self) {
         let groups = self.groups;
         if self.totals.trials >= MANY {
@@ -117,7 +116,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Decodes one trial and takes what it says.
+    /// Decodes one trial and collects its readings.
     pub(crate) fn add(&mut self, data: TrialRef<'_>) {
         let says = self.placing.read(data);
         if let Says::OfWork { place, .. } = &says {
@@ -126,7 +125,7 @@ impl<'a> Collector<'a> {
         self.take(says);
     }
 
-    /// Makes room for a work's readings, unless there is some.
+    /// Makes room for a work's readings, unless it exists.
     pub(super) fn begin(&mut self, key: GroupKey, cell: &CellKey) {
         let arms = self.placing.arms.len();
         let spread = self.spreads.get(key.workload_index as usize);
@@ -142,7 +141,7 @@ impl<'a> Collector<'a> {
         });
     }
 
-    /// Counts a trial and takes what it says; its work must have been begun.
+    /// Counts a trial and collects its readings; `begin` must have been called for its work.
     pub(super) fn take(&mut self, says: Says) {
         self.totals.trials += 1;
         let (place, taken) = match says {

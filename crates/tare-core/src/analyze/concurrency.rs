@@ -1,15 +1,15 @@
-//! What several instances at once do to each other, and whether an environment makes it worse.
+//! Measures what several concurrent instances do to each other, and whether an environment makes it worse.
 //!
-//! Each number of instances of a workload is a cell of its own against the baseline, like any other; here stands
-//! what links the numbers of one arm: stretch, fairness, throughput, efficiency, makespan. All are computed in
-//! each block and then summarised over blocks (Hodges–Lehmann), because the block is what repeats.
-//! *Does the number of instances change the environment's cost?* In each block the Theil–Sen slope of
-//! ln(cost here / cost in the baseline) on log2 N, over blocks its Hodges–Lehmann estimate with the exact
-//! interval, judged with the cell's margin as the factor of one doubling (`METHODOLOGY.md`, *Several at once*).
-//! Throughput is the sum of the instances' rates, which holds while all are at work; the makespan says what a
-//! user waits who needs all of them, and the overlap how much of it all were at work. A makespan is a maximum
-//! and grows with N by itself. Laws of scaling are a summary and need six different numbers.
-//! What it cannot see: blocks in which one of the numbers is missing; those are left out of what compares.
+//! Each number of instances of a workload is a separate cell against the baseline, like any other. This module links
+//! the numbers of one arm: stretch, fairness, throughput, efficiency, makespan. All are computed within each block
+//! and then summarised over blocks (Hodges–Lehmann), because the block is the unit of replication.
+//! *Does the number of instances change the environment's cost?* In each block the Theil–Sen slope of ln(cost here /
+//! cost in the baseline) on log2 N, over blocks its Hodges–Lehmann estimate with the exact interval, judged with the
+//! cell's margin as the factor of one doubling (`METHODOLOGY.md`, *Several at once*).
+//! Throughput is the sum of the instances' rates, which holds while all are running. The makespan is the waiting time
+//! of a user who needs all of them, and the overlap is the share of it in which all were running. A makespan is a
+//! maximum and grows with N by itself. Laws of scaling are a summary and need six different numbers.
+//! Limits: blocks that lack one of the numbers are left out of these comparisons.
 
 use std::collections::BTreeMap;
 
@@ -27,17 +27,17 @@ use tare_stats::{
 use super::blocks::Blocks;
 use super::collect::Collector;
 use super::input::RunHead;
-use super::kept::{Group, Joint, Kept};
-use super::pairs::{Against, Pairs};
+use super::kept_trial::{Group, Joint, KeptTrial};
+use super::pairs::{Pairs, Reference};
 use super::reading::ln_cost;
 use super::{LEVEL, cell, diagnostics, effect, flag, void};
 
-/// Draws for the intervals of a law of scaling, which are a summary and carry no verdict.
+/// Draws for the intervals of a law of scaling, which is a summary without a verdict.
 const DRAWS: usize = 999;
 /// Overlap below which an instance was alone for a good part of its time.
 const LITTLE_OVERLAP: f64 = 0.8;
 
-/// Groups that differ in the number of instances only, by that number.
+/// Groups that differ only in the number of instances, by that number.
 struct Series<'a> {
     spread: Spread,
     groups: BTreeMap<u32, &'a Group>,
@@ -77,7 +77,7 @@ pub(crate) fn series(head: &RunHead, collected: &Collector<'_>) -> Vec<Concurren
     told
 }
 
-/// Benjamini–Hochberg over the doublings of each arm that have a p; those of the A′ arm are outside, as its cells are.
+/// Benjamini–Hochberg over the doublings of each arm that have a p; those of the A′ arm are excluded, like its cells.
 fn adjust_for_many(told: &mut [Concurrency]) {
     let mut families: BTreeMap<String, Vec<&mut Doubling>> = BTreeMap::new();
     for arm in told.iter_mut().flat_map(|one| &mut one.arms) {
@@ -126,7 +126,7 @@ impl Series<'_> {
                 let has_own_clock =
                     void::has_own_clock(Some(&arm.facts), head.facts(&study.baseline));
                 let shares_clock = self.spread == Spread::Processes || !has_own_clock;
-                let against = Against::baseline(study, collected, index)?;
+                let against = Reference::baseline(study, collected, index)?;
                 Some(of_metric.arm(arm.spec.id.as_str(), index, baseline, against, shares_clock))
             });
             told.push(Concurrency {
@@ -145,7 +145,7 @@ impl Series<'_> {
     }
 }
 
-/// What each of `n` instances took; empty for one alone, and where one of them told nothing.
+/// What each of `n` instances took; empty for a single one, or if any of them reported nothing.
 fn of_each(trials: &BTreeMap<u32, Trial<'_>>, n: usize) -> Vec<Span> {
     let of = |number: usize| {
         let values = trials.values();
@@ -156,7 +156,7 @@ fn of_each(trials: &BTreeMap<u32, Trial<'_>>, n: usize) -> Vec<Span> {
     each.unwrap_or_default()
 }
 
-/// In what the instances' rates add up; `None` for what is neither a time nor a rate.
+/// The unit in which the instances' rates add up; `None` for metrics that are neither a time nor a rate.
 fn throughput_unit(metric: &MetricSpec) -> Option<Unit> {
     match (metric.unit, metric.better) {
         (Unit::Nanosecond, Better::Lower) => Some(Unit::OperationPerSecond),
@@ -179,7 +179,7 @@ impl OfMetric<'_> {
         id: &str,
         index: usize,
         baseline: usize,
-        against: Against,
+        against: Reference,
         shares_clock: bool,
     ) -> ConcurrencyArm {
         let groups = &self.series.groups;
@@ -217,7 +217,7 @@ impl OfMetric<'_> {
             .collect()
     }
 
-    /// The trials of one instance alone.
+    /// The trials of a single instance.
     fn alone(&self, arm: usize) -> BTreeMap<u32, Trial<'_>> {
         let group = self.series.groups.get(&1);
         group.map_or_else(BTreeMap::new, |group| self.trials(group, arm))
@@ -320,7 +320,7 @@ impl OfMetric<'_> {
             .collect()
     }
 
-    fn doubling(&self, arm: usize, baseline: usize, against: Against) -> Doubling {
+    fn doubling(&self, arm: usize, baseline: usize, against: Reference) -> Doubling {
         let better = self.metric.better;
         let log2: Vec<f64> = self
             .series
@@ -423,7 +423,7 @@ impl OfMetric<'_> {
     }
 }
 
-/// The launch that each of the blocks belongs to.
+/// The launch that each block belongs to.
 fn launches_of(by_size: &[Pairs<'_>], blocks: &[u32]) -> Vec<u32> {
     let all = || by_size.iter().flat_map(|pairs| &pairs.all);
     blocks
@@ -437,7 +437,7 @@ fn launches_of(by_size: &[Pairs<'_>], blocks: &[u32]) -> Vec<u32> {
 
 /// One trial with its instances.
 struct Trial<'a> {
-    kept: &'a Kept,
+    kept: &'a KeptTrial,
     joint: &'a Joint,
     values: &'a [f64],
     /// The mean over the instances.
@@ -461,7 +461,7 @@ impl Trial<'_> {
         if spans.is_empty() || !is_comparable {
             return None;
         }
-        // From the first start on: nanoseconds since the machine was started need not fit a fraction.
+        // Relative to the first start: nanoseconds since boot need not fit an `f64` exactly.
         let origin = spans.iter().map(|span| span.start_ns).min()?;
         let since = |ns: u64| ns.saturating_sub(origin) as f64;
         Some((
@@ -470,7 +470,7 @@ impl Trial<'_> {
         ))
     }
 
-    /// From the first start to the last end; by the host's clock where the instances have none in common.
+    /// From the first start to the last end; by the host's clock if the instances share none.
     fn makespan_ns(&self, shares_clock: bool) -> Option<f64> {
         match self.ends(shares_clock) {
             Some((starts, ends)) => makespan(&starts, &ends),
@@ -483,7 +483,7 @@ impl Trial<'_> {
         starts.into_iter().reduce(f64::max)
     }
 
-    /// The share of the makespan in which all were at work.
+    /// The share of the makespan in which all instances were running.
     fn overlap(&self, shares_clock: bool) -> Option<f64> {
         let (starts, ends) = self.ends(shares_clock)?;
         let last_start = starts.iter().copied().reduce(f64::max)?;
@@ -493,7 +493,7 @@ impl Trial<'_> {
     }
 }
 
-/// What the workload said of these trials, each kind once with the number of trials.
+/// The workload's remarks on these trials, each kind once with the number of trials.
 fn remarked(trials: &BTreeMap<u32, Trial<'_>>) -> Vec<Flag> {
     let mut flags: Vec<(Flag, usize)> = Vec::new();
     for remark in trials.values().flat_map(|trial| &trial.kept.remarks) {
@@ -514,7 +514,7 @@ fn remarked(trials: &BTreeMap<u32, Trial<'_>>) -> Vec<Flag> {
     flags.into_iter().map(told).collect()
 }
 
-/// The summary over blocks of what each with its launch has, if it has anything.
+/// The summary over blocks of the values, each with its launch; `None` without values.
 fn over_blocks(values: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span> {
     let (values, launches): (Vec<f64>, Vec<u32>) = values
         .filter_map(|(value, launch)| Some((value?, launch)))
@@ -522,7 +522,7 @@ fn over_blocks(values: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span>
     cell::level_of(&values, &launches)
 }
 
-/// The same of ratios: on their logarithms, so that twice and half are equally far from one.
+/// The same for ratios: on their logarithms, so that twice and half are equally far from one.
 fn of_ratios(ratios: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span> {
     let is_ratio = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
     let logarithms = ratios.map(|(ratio, launch)| (ratio.filter(is_ratio).map(f64::ln), launch));
@@ -535,7 +535,7 @@ fn of_ratios(ratios: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span> {
     })
 }
 
-/// A share is none of more than the whole, however wide its interval becomes.
+/// Clamps a share to one, however wide its interval becomes.
 fn within_one(span: Span) -> Span {
     Span {
         low: span.low.clamp(0.0, 1.0),

@@ -1,7 +1,7 @@
-//! A trial's counters, those that causes read.
+//! Keeps those counters of a trial that causes read.
 //!
-//! Kept for every trial, 8 bytes for each that was read, so that a million trials fit into memory.
-//! What it cannot see: counters that no cause reads; they are left where they are stored.
+//! Kept for every trial, 8 bytes for each counter that was read, so that a million trials fit into memory. Other
+//! counters stay in the store only.
 
 use std::sync::LazyLock;
 
@@ -19,13 +19,13 @@ pub(super) const NAMES: [&str; 34] = tare_model::rows! {
     counter::CHARGED_READ, counter::CHARGED_WRITE,
 };
 
-/// One trial's counters: the place in [`NAMES`] and the number, of those that were read. The 24 bits of a `f32`
-/// are more than a median of single trials deserves.
+/// One trial's counters that were read: the index in [`NAMES`] and the number. The 24 bits of an `f32` are more than
+/// a median of single trials needs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CounterRow(pub(super) Box<[(u8, f32)]>);
 
-/// The place of a counter; `None` for those that no cause reads. Asked some twenty times a trial: a name is compared
-/// only with the few that share its mark.
+/// The index of a counter; `None` if no cause reads it. Called some twenty times a trial, so a name is compared only
+/// with the few that share its mark.
 fn column(name: &str) -> Option<u8> {
     static BY_MARK: LazyLock<[Vec<u8>; MARKS]> = LazyLock::new(|| {
         let mut by_mark = [const { Vec::new() }; MARKS];
@@ -38,10 +38,10 @@ fn column(name: &str) -> Option<u8> {
     places.find(|place| NAMES[usize::from(*place)] == name)
 }
 
-/// As many as keep nearly every name by itself.
+/// Enough to give nearly every name its mark alone.
 const MARKS: usize = 256;
 
-/// A number of the length and three letters of a name.
+/// A hash of a name's length and three of its letters.
 fn mark(name: &str) -> usize {
     let bytes = name.as_bytes();
     let at = |place: usize| bytes.get(place).map_or(0, |byte| usize::from(*byte));
@@ -50,7 +50,7 @@ fn mark(name: &str) -> usize {
 }
 
 impl CounterRow {
-    /// A row of these numbers; of two with the same name the later one counts.
+    /// Builds a row of these numbers; of two with the same name the later one counts.
     pub(crate) fn of<'a>(numbers: impl IntoIterator<Item = (&'a str, f64)>) -> Self {
         let numbers = numbers.into_iter();
         let mut row = Vec::with_capacity(numbers.size_hint().0.min(NAMES.len()));
@@ -66,7 +66,7 @@ impl CounterRow {
         Self(row.into_boxed_slice())
     }
 
-    /// Puts the numbers of another row in, in place of those that were there.
+    /// Inserts the numbers of another row, overwriting existing ones.
     pub(crate) fn put_row(&mut self, other: &Self) {
         if other.0.is_empty() {
             return;
@@ -79,7 +79,7 @@ impl CounterRow {
         self.0 = row.into_boxed_slice();
     }
 
-    /// Each number that was read, with its place in [`NAMES`].
+    /// Each number that was read, with its index in [`NAMES`].
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, f32)> {
         self.0
             .iter()
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_holds_what_was_read_and_nothing_else() {
+    fn counter_row_holds_only_known_read_counters() {
         let mut row = CounterRow::of([("user_ns", 12.0), ("no_cause_reads_this", 7.0)]);
         assert_eq!(row.iter().count(), 1);
         row.put_row(&CounterRow::of([("wall_ns", 30.0), ("user_ns", 13.0)]));

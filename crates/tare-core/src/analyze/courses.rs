@@ -1,7 +1,7 @@
-//! How the trials of a workload went from beginning to end, step by step, in each arm.
+//! Summarises the course of a workload's trials, step by step from start to end, in each arm.
 //!
-//! A step's value is the median of the trials that got so far, between the least and the greatest of them: trials are
-//! no sample of one step's values, so nothing is inferred from a step. What it cannot see: what lies within a step.
+//! A step's value is the median of the trials that got so far, with their minimum and maximum. Trials are not a
+//! sample of one step's values, so nothing is inferred from a step. Limits: shows nothing within a step.
 
 use tare_model::course::{Course, CourseArm, CoursePoint, DossierCourse};
 use tare_model::study::A_PRIME;
@@ -9,12 +9,12 @@ use tare_model::whole_count;
 
 use super::collect::Collector;
 use super::input::RunHead;
-use super::kept::Group;
+use super::kept_trial::Group;
 
-/// Fewer steps than this are no way.
+/// The fewest steps that make a course.
 const FEWEST_STEPS: usize = 3;
 
-/// The ways of all workloads that tell them.
+/// Returns the courses of all workloads that report them.
 pub(super) fn all(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierCourse> {
     collected
         .groups

@@ -1,8 +1,7 @@
-//! One trial's raw output as readings: the only place where a trial is parsed.
+//! Parses one trial's raw output into readings; the only place where a trial is parsed.
 //!
-//! A probe's report is parsed once, in place: names are borrowed from the bytes, and values are summarised where they
-//! stand. Only what a program printed is read by its workload first.
-//! What it cannot see: other trials.
+//! A probe's report is parsed once, in place: names are borrowed from the bytes, and values are summarised without a
+//! copy. Only a program's printed output is parsed by its workload first.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::unit::TICK_NS;
 
 use super::counters::CounterRow;
-use super::kept::{Checksum, Decoded, ProbeFacts};
+use super::kept_trial::{Checksum, Decoded, ProbeFacts};
 use super::reading::{Reading, read};
 use super::report::{Report, SeriesPart};
 use super::turns::Turns;
@@ -28,7 +27,7 @@ pub(super) fn decode(
         return printed(workload, raw);
     }
     let metrics = workload.metrics();
-    // Whatever a program printed is looked at first: its complaint says more than that of this parser.
+    // A program's output is read first: its error message is more specific than this parser's.
     let samples = match workload.plain_probe() {
         Some(_) => probe_output::ended_well(raw).map(|()| Vec::new())?,
         None => workload.decode(raw)?,
@@ -45,7 +44,7 @@ pub(super) fn decode(
         };
         metrics.iter().map(|metric| of(metric.id)).collect()
     };
-    // A probe's own batches are of equal work in native code: what MSER cuts off there is noise.
+    // A built-in probe's batches are equal work in native code: what MSER would cut off is noise.
     let readings = readings(workload, raw, &values, false)?;
     let turns = match report.sliced {
         Some(_) => Turns::Slices(values.iter().map(|values| narrowed(*values)).collect()),
@@ -71,7 +70,7 @@ pub(super) fn decode(
     })
 }
 
-/// Reads what is no probe's report.
+/// Reads output that is not a probe's report.
 fn printed(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, DecodeError> {
     let samples = workload.decode(raw)?;
     let of = |id: &str| {
@@ -93,7 +92,7 @@ fn printed(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, 
     })
 }
 
-/// The readings of these values, by metric.
+/// Returns the readings of these values, by metric.
 fn readings(
     workload: &'static dyn Workload,
     raw: &RawOutput,
@@ -117,7 +116,7 @@ fn readings(
     Ok(readings.into_boxed_slice())
 }
 
-/// Slices as they are kept.
+/// Narrows slices to `f32` for storage.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "24 bits are more than a slice of a millisecond deserves"
@@ -144,8 +143,8 @@ impl SeriesPart<'_> {
     }
 }
 
-/// Whether the shortest batch of a series of times is less than ten steps of the clock, or less than
-/// twenty readings of it (Hoefler & Belli 2015: five per cent, tenfold precision).
+/// Whether the shortest batch of a series of times is shorter than ten steps of the clock, or than twenty readings of
+/// it (Hoefler & Belli 2015: five per cent, tenfold precision).
 fn is_coarse(report: &Report<'_>, metric: &str, floor_ns: f64) -> bool {
     let timer = |name| report.timer.get(name).unwrap_or(0.0);
     let shortest = 10.0 * timer("resolution_ns");
@@ -157,8 +156,8 @@ fn is_coarse(report: &Report<'_>, metric: &str, floor_ns: f64) -> bool {
         .any(|series| floor_ns * (series.batch as f64) < shortest)
 }
 
-/// Operations that a trial holds. Batches of several series are taken as equally many: what matters is that both
-/// arms are counted alike.
+/// The number of operations in a trial. Batches of several series are taken as equally many: it only matters that
+/// both arms are counted alike.
 fn units(report: &Report<'_>, observations: usize) -> f64 {
     let series = report.series.len().max(1) as f64;
     let batches: u64 = report.series.iter().map(|series| series.batch).sum();
@@ -174,7 +173,7 @@ fn counters(report: &Report<'_>, observations: usize) -> CounterRow {
     };
     let inside = report.counters.iter();
     match &report.command {
-        // The program's own usage, and not that of the worker around it.
+        // The program's usage, not that of the worker around it.
         Some(command) => {
             let no_children = [(counter::CHILDREN_USER, 0.0), (counter::CHILDREN_SYS, 0.0)];
             let of_program = command.usage.iter().chain(no_children);

@@ -1,11 +1,11 @@
-//! What may be wrong with a cell, and what follows from it.
+//! Checks a cell for problems and states their consequences.
 //!
-//! Each check has a fixed threshold and a fixed consequence, so that no cell is looked at more kindly than
-//! another. Dependence between blocks has widened the interval already; a drift of the effect forbids the
-//! claim of equivalence; everything else is said and changes nothing: outliers are counted and never
-//! removed. Checks that ask for a p use 0.01, since several are asked of every cell.
-//! What it cannot see: a disturbance that hits both arms alike is blocked out and leaves no trace; one that
-//! hits every trial of one arm is the arm's cost.
+//! Each check has a fixed threshold and a fixed consequence, so that every cell is judged alike. Dependence between
+//! blocks has widened the interval already. A drift of the effect forbids the claim of equivalence. Everything else
+//! is reported and changes nothing: outliers are counted and never removed. Checks that need a p use 0.01, because
+//! each cell gets several.
+//! Limits: a disturbance that affects both arms alike is removed by the blocks and leaves no trace; one that affects
+//! every trial of one arm counts as the arm's cost.
 
 use tare_model::Params;
 use tare_model::dossier::Flag;
@@ -24,7 +24,8 @@ use super::pairs::{Pairs, Side};
 use crate::parity;
 use crate::workload::Workload;
 
-/// How many times as much as the baseline's two copies a ratio must scatter to be told as moving by itself.
+/// A ratio must scatter more than this times as much as the ratio of the baseline's two copies to be reported as
+/// moving.
 const MOVES_FROM: f64 = 2.0;
 
 /// Fewer than six blocks.
@@ -33,39 +34,40 @@ pub(crate) const TOO_FEW_BLOCKS: &str = "too-few-blocks";
 pub(crate) const NOT_MEASURED: &str = "not-measured";
 /// Blocks with a value on one side only.
 pub(crate) const INCOMPLETE_BLOCKS: &str = "incomplete-blocks";
-/// The arm, or what it is compared with, is emulated by software.
+/// The arm, or the one it is compared with, is emulated in software.
 pub(crate) const EMULATED: &str = "emulated";
-/// Another program ran in the arm than in the baseline.
+/// The arm ran a different program than the baseline.
 pub(crate) const DIFFERENT_TOOL: &str = "different-tool";
 /// The effect has a trend over the blocks.
 pub(crate) const DRIFTING_EFFECT: &str = "drifting-effect";
-/// The effect scatters more from block to block than noise would have it.
+/// The effect scatters more from block to block than noise explains.
 pub const EFFECT_MOVES: &str = "effect-moves";
-/// All blocks are of one start of the arms.
+/// All blocks are from one start of the arms.
 pub(crate) const ONE_LAUNCH: &str = "one-launch";
 /// A value without a logarithm.
 pub(crate) const NO_RATIO: &str = "no-ratio";
-/// Significant by itself, not among all cells.
+/// Significant by itself, but not after correction for all cells.
 pub const NOT_AFTER_CORRECTION: &str = "not-significant-after-correction";
-/// Several instances were not at work at the same time.
+/// Several instances did not run at the same time.
 pub(crate) const LITTLE_OVERLAP: &str = "little-overlap";
-/// Several instances have no clock in common.
+/// Several instances share no clock.
 pub(crate) const NO_COMMON_CLOCK: &str = "no-common-clock";
 
-/// Up to here each block is left out in turn; above, only the two extreme ones, between which all lie.
+/// Up to this number each block is left out once; above, only the two extreme ones, which bound all others.
 const LEAVE_EACH_OUT_UP_TO: usize = 60;
-/// Above, no block is left out: what hangs on one of so many lies on the margin itself, and says so by its interval.
+/// Above this number no block is left out: a verdict that depends on one of so many is on the margin, as its interval
+/// shows.
 const LEAVE_OUT_UP_TO: usize = 1_000;
-/// From here the dip test looks for two modes, below it the largest gap.
+/// From this number of blocks the dip test looks for two modes; below it, the largest gap.
 const DIP_FROM: usize = 30;
-/// √n·dip below this is far from significance at 0.01 at every n from 30 on (its 95 % point is 0.46 to
-/// 0.47), so that no simulation is needed.
+/// √n·dip below this is far from significance at 0.01 at every n from 30 on (its 95 % point is 0.46 to 0.47), so that
+/// no simulation is needed.
 const DIP_WORTH_TESTING: f64 = 0.45;
-/// Samples that the dip test draws.
+/// Number of samples that the dip test draws.
 const DIP_DRAWS: usize = 2_000;
 
-/// Says of every cell, however little was measured, that one of its sides is emulated: such a number is right
-/// and still no measure of what its kind of environment costs.
+/// Flags every cell with an emulated side, however little was measured: the number is correct, but does not measure
+/// the overhead of that kind of environment.
 pub(crate) fn emulated(arm: &ArmData, base_arm: Option<&ArmData>) -> Option<Flag> {
     let told = |arm: &ArmData| emulation(&arm.facts).map(str::to_owned);
     let detail = told(arm).or_else(|| {
@@ -75,8 +77,8 @@ pub(crate) fn emulated(arm: &ArmData, base_arm: Option<&ArmData>) -> Option<Flag
     Some(flag(EMULATED, detail))
 }
 
-/// Says of every cell of a workload whose tool is another one in the arm than in the baseline that the ratio is
-/// that of two programs. The agent's own probes are the same bytes in every arm and are not concerned.
+/// Flags every cell of a workload whose tool differs between the arm and the baseline: its ratio compares two
+/// programs. The agent's built-in probes are the same bytes in every arm and are not affected.
 pub(crate) fn different_tool(
     arm: &ArmData,
     base_arm: Option<&ArmData>,
@@ -93,7 +95,7 @@ pub(crate) fn different_tool(
     Some(flag(DIFFERENT_TOOL, told.join("; ")))
 }
 
-/// Examines a cell.
+/// Runs all checks on a cell.
 pub(crate) fn examine(evidence: &Evidence<'_>) -> Vec<Flag> {
     let flags = [
         dependence(evidence),
@@ -123,7 +125,7 @@ pub(crate) fn examine(evidence: &Evidence<'_>) -> Vec<Flag> {
 }
 
 fn dependence(evidence: &Evidence<'_>) -> Option<Flag> {
-    // Blocks that alternate ask for no wider interval.
+    // Negative dependence between blocks needs no wider interval.
     let found = evidence.effect.widening.dependence;
     let found = found.filter(|found| checks::widening(found.tau) > 1.0)?;
     let n = evidence.d.len();
@@ -164,21 +166,21 @@ fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
     Some(flag(DRIFTING_EFFECT, trending(trend.p, &told)))
 }
 
-/// What a trend is told as, with what it amounts to.
+/// Formats a trend and its size.
 fn trending(p: f64, told: &str) -> String {
     format!("Mann–Kendall p = {p:.4}; {told}")
 }
 
-/// A slope of logarithms as a change.
+/// Formats a slope of logarithms as a change per block.
 fn a_block(slope: f64) -> String {
     format!("{:+.3} % a block", slope.exp_m1() * 100.0)
 }
 
-/// Whether a ratio that is not precise enough is so because the effect is another in each block: it then scatters more
-/// than the ratio of the baseline's two copies, which the same machine disturbed. Only for a cell that is held against
-/// both; what is precise enough is no matter.
+/// Flags an imprecise ratio whose effect differs from block to block: it scatters more than the ratio of the
+/// baseline's two copies, which the same machine disturbed. Only for cells that are compared with both copies and are
+/// not precise enough.
 pub(crate) fn effect_moves(evidence: &Evidence<'_>, copies: &Pairs<'_>) -> Option<Flag> {
-    // Against the mean of two copies, which are each as noisy as the arm; and one copy against the other.
+    // Noise of the arm against the mean of two copies, each as noisy as the arm; and of one copy against the other.
     const NOISE: [f64; 2] = [1.224_744_871_391_589, std::f64::consts::SQRT_2];
     let pairs = evidence.pairs.all.iter().zip(evidence.d);
     let of_two = pairs.filter(|(pair, _)| pair.base.twin.is_some());
@@ -241,8 +243,8 @@ fn order(evidence: &Evidence<'_>) -> Option<Flag> {
     ))
 }
 
-/// Whether the verdict that is printed hangs on one block. Only of decided cells: an undecided one that a block less
-/// would decide is an invitation to leave it out.
+/// Flags a verdict that depends on one block. Only for decided cells: to flag an undecided one would invite leaving
+/// out the block.
 fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
     let (d, margin) = (evidence.d, evidence.margin);
     let all = evidence.effect.verdict(margin);
@@ -326,7 +328,7 @@ fn outliers(evidence: &Evidence<'_>) -> Option<Flag> {
     })
 }
 
-/// The mean with Student's t beside it, where it tells another story than ranks.
+/// Reports the mean with Student's t if it disagrees with the ranks.
 fn tails(evidence: &Evidence<'_>) -> Option<Flag> {
     let d = evidence.d;
     let n = d.len() as f64;
@@ -356,7 +358,8 @@ fn tails(evidence: &Evidence<'_>) -> Option<Flag> {
     })
 }
 
-/// What all slices took together, where its interval misses that of the typical one: few slices carry it.
+/// Reports the total of all slices if its interval misses that of the typical slice: a few slices carry the
+/// difference.
 fn rare_slices(evidence: &Evidence<'_>) -> Option<Flag> {
     let pairs = evidence.pairs;
     let is_sliced = pairs.all.iter().all(|pair| pair.env.0.turns.were_taken());

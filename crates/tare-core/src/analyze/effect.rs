@@ -1,14 +1,13 @@
-//! One effect with its intervals, its p and its verdict, as widened where blocks depend on each other.
+//! Estimates one effect with its intervals, p and verdict, widened where blocks depend on each other.
 //!
-//! Hodges–Lehmann with the signed-rank interval of blocks, each of one difference or two (`tare_stats::clustered_at`),
-//! at 95 % and 90 %.
-//! Both are stretched by one factor: √max(1, τ) where Ljung–Box finds dependence between neighbours (p < 0.01),
-//! or what `tare_stats::diagnostics::launches` asks for where blocks of one launch resemble each other, whichever
-//! is more. p is that of the stretched interval, and a drift of the effect takes the claim away that it lies within
-//! the margin. The stopping rule, the report and its leave-one-out share this file, so that none of them judges by
-//! another interval than the one that is printed.
-//! What it cannot see: dependence in fewer than ten blocks, where one lag is all that is looked at, and what
-//! differs from launch to launch where there is one launch only.
+//! Hodges–Lehmann with the signed-rank interval of blocks, each of one difference or two
+//! (`tare_stats::clustered_at`), at 95 % and 90 %. Both are stretched by one factor: √max(1, τ) where Ljung–Box finds
+//! dependence between neighbours (p < 0.01), or the factor of `tare_stats::diagnostics::launches` where blocks of one
+//! launch resemble each other, whichever is larger. p is that of the stretched interval. A drift of the effect
+//! removes the claim that it is within the margin. The stopping rule, the report and its leave-one-out share this
+//! file, so that all judge by the interval that is printed.
+//! Limits: below ten blocks only one lag is tested for dependence; variation between launches is invisible with a
+//! single launch.
 
 use tare_stats::diagnostics::{
     self as checks, FLAG_P, Launches, MannKendall, default_lags, integrated_time, ljung_box,
@@ -22,13 +21,13 @@ use tare_stats::{
 /// Dependence between blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Dependence {
-    /// Of Ljung–Box.
+    /// p of Ljung–Box.
     pub(crate) p: f64,
     /// Integrated autocorrelation time.
     pub(crate) tau: f64,
 }
 
-/// Why, and by how much, intervals are wider than the exact ones.
+/// Why and by how much intervals are wider than the exact ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Widening {
     pub(crate) dependence: Option<Dependence>,
@@ -38,7 +37,7 @@ pub(crate) struct Widening {
 }
 
 impl Widening {
-    /// Of one value a block.
+    /// From one value per block.
     fn of(d: &[f64], launches: &[u32]) -> Self {
         let dependence = dependence(d);
         let launches = checks::launches(d, launches).filter(|found| found.factor > 1.0);
@@ -55,21 +54,21 @@ impl Widening {
 /// An effect on the scale of the values given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Effect {
-    /// At 95 % before it is stretched.
+    /// At 95 %, before stretching.
     pub(crate) exact: Interval,
     /// At 95 %.
     pub(crate) ci95: Interval,
     /// At 90 %.
     pub(crate) ci90: Interval,
-    /// Of no effect; at most 0.05 exactly where the 95 % interval leaves out 0.
+    /// p of no effect; at most 0.05 exactly if the 95 % interval excludes 0.
     pub(crate) p: Option<f64>,
     pub(crate) widening: Widening,
-    /// A trend of the effect over the blocks, where there is one.
+    /// A trend of the effect over the blocks, if any.
     pub(crate) drift: Option<MannKendall>,
 }
 
 impl Effect {
-    /// The verdict at a margin: nothing that drifts is within it.
+    /// Returns the verdict at a margin; an effect that drifts is never within it.
     pub(crate) fn verdict(&self, margin: f64) -> Verdict {
         let verdict = verdict(&self.ci95, &self.ci90, margin);
         if self.drift.is_some() {
@@ -80,7 +79,7 @@ impl Effect {
     }
 }
 
-/// What is left of a verdict without the claim that the effect lies within the margin.
+/// Removes from a verdict the claim that the effect is within the margin.
 pub(crate) fn not_within(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Equivalent => Verdict::Inconclusive,
@@ -90,24 +89,24 @@ pub(crate) fn not_within(verdict: Verdict) -> Verdict {
     }
 }
 
-/// The middle of each block's differences, in block order: for what asks for one number a block.
+/// Returns the mean of each block's differences, in block order, for statistics of one number per block.
 pub(crate) fn means(blocks: &[Differences]) -> Vec<f64> {
     blocks.iter().map(|block| block.mean()).collect()
 }
 
-/// The effect of blocks in their order, and the launch that each belongs to; fails below six of them.
+/// Estimates the effect from blocks in order and the launch of each; fails below six blocks.
 pub(crate) fn effect(blocks: &[Differences], launches: &[u32]) -> Result<Effect, Undetermined> {
     let d = means(blocks);
     let widening = Widening::of(&d, launches);
     let [exact, at90] = clustered_at(blocks, [super::LEVEL, 0.90])?.map(|found| found.interval);
     let ci95 = exact.widened(widening.factor);
-    // The stretched interval leaves out 0 where the exact one leaves out this.
+    // The stretched interval excludes 0 exactly where the exact one excludes this.
     let limit = ci95.point * (1.0 - 1.0 / widening.factor);
     let shifted: Vec<Differences> = blocks
         .iter()
         .map(|block| block.map(|value| value - limit))
         .collect();
-    // The test of two differences a block may differ from its interval by a hair: the interval is what is printed.
+    // The test of two differences per block may disagree slightly with its interval; the interval is what is printed.
     let least = 1.0 - super::LEVEL;
     let p = clustered_p(&shifted).map(|p| {
         if ci95.contains(0.0) {
@@ -141,7 +140,7 @@ pub(crate) fn interval_at(
     Ok(clustered(blocks, level)?.interval.widened(factor))
 }
 
-/// One-sided p of "the centre is 0 at most", under the same rule; `None` below six blocks.
+/// One-sided p of "the centre is at most 0", under the same rule; `None` below six blocks.
 pub(crate) fn p_greater(blocks: &[Differences], launches: &[u32]) -> Option<f64> {
     let factor = Widening::of(&means(blocks), launches).factor;
     let point = clustered(blocks, super::LEVEL).ok()?.interval.point;
@@ -149,7 +148,7 @@ pub(crate) fn p_greater(blocks: &[Differences], launches: &[u32]) -> Option<f64>
     Some(greater)
 }
 
-/// The same of one value a block.
+/// The same for one value per block.
 pub(crate) fn interval_of_values(
     values: &[f64],
     launches: &[u32],
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn p_is_that_of_the_widened_interval() {
-        // Each launch has a level of its own: fifteen blocks, but three starts.
+        // Each launch has a different level: fifteen blocks, but three starts.
         let launches: Vec<u32> = (0..15).map(|block| block / 5).collect();
         for shift in 0..40 {
             let level = f64::from(shift) * 0.01;

@@ -1,8 +1,8 @@
-//! What the catalogue of causes is given: each arm with its facts and the medians of its counters.
+//! Builds the evidence for the catalogue of causes: each arm with its facts and the medians of its counters.
 //!
-//! Medians over the trials of a workload; where they are sized by time, `units` tells how many operations
-//! one holds, so that arms are compared per operation.
-//! What it cannot see: counters that the agent does not take, and trials that left no probe's report.
+//! Medians over the trials of a workload. Where trials are sized by time, `units` is the number of operations in one,
+//! so that arms are compared per operation.
+//! Limits: sees only counters that the agent takes, and only trials that left a probe's report.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::counters::{CounterRow, NAMES};
 use super::input::ArmData;
 use crate::cause::ArmEvidence;
 
-/// An arm as the causes see it.
+/// Builds the evidence of an arm.
 pub(crate) fn of(arm: &ArmData, collected: &Collector<'_>) -> ArmEvidence {
     ArmEvidence {
         arm: arm.spec.id.to_string(),

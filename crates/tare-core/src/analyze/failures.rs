@@ -1,9 +1,8 @@
-//! What could not be measured: counted by reason, with what the reader can do about it.
+//! Lists what could not be measured, counted by reason, with a hint for the reader.
 //!
-//! Many trials fail for one reason, so they are told once, with their number. Arms that were not available
-//! come first, each once, however many trials were planned in them.
-//! What it cannot see: trials that were planned and never recorded; the engine's `stopped_by` speaks of
-//! those.
+//! Many trials fail for one reason, so each reason is listed once, with their number. Unavailable arms come first,
+//! each once, however many trials were planned in them.
+//! Limits: does not list trials that were planned and never recorded; the engine's `stopped_by` covers those.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +10,10 @@ use tare_model::dossier::DossierFailure;
 use tare_model::{Absence, ArmSpec, Failure, Reason};
 
 use super::input::RunHead;
-use super::kept::{Group, GroupKey};
+use super::kept_trial::{Group, GroupKey};
 use crate::parity;
 
-/// Different reasons of one kind, arm and workload that are told apart; further ones are told together.
+/// Most different reasons listed per kind, arm and workload; further ones are lumped together.
 const REASONS_TOLD: usize = 5;
 
 /// One trial that left nothing usable.
@@ -27,13 +26,13 @@ pub(crate) struct Counted {
     pub(crate) hint: Option<String>,
 }
 
-type Place = (String, String, Absence);
+type FailureKey = (String, String, Absence);
 
 /// Failures by place and reason.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    by_place: BTreeMap<Place, BTreeMap<String, (u32, Option<String>)>>,
-    further: BTreeMap<Place, u32>,
+    by_place: BTreeMap<FailureKey, BTreeMap<String, (u32, Option<String>)>>,
+    further: BTreeMap<FailureKey, u32>,
 }
 
 impl Tally {
@@ -42,7 +41,7 @@ impl Tally {
         self.count_many(trial, 1);
     }
 
-    /// Counts `trials` that share everything.
+    /// Counts `trials` that are alike in everything.
     pub(crate) fn count_many(&mut self, trial: Counted, trials: u32) {
         let place = (trial.arm, trial.workload, trial.kind);
         let reasons = self.by_place.entry(place.clone()).or_default();
@@ -55,7 +54,7 @@ impl Tally {
         }
     }
 
-    /// Trials of this arm that are counted as `kind`.
+    /// Returns the number of this arm's trials counted as `kind`.
     fn of_arm(&self, arm: &str, kind: Absence) -> u32 {
         let told = self.by_place.iter();
         let told = told
@@ -68,14 +67,14 @@ impl Tally {
         told.sum::<u32>() + further.sum::<u32>()
     }
 
-    /// Everything counted.
+    /// Returns the number of all counted trials.
     pub(crate) fn total(&self) -> u32 {
         let told = self.by_place.values().flat_map(BTreeMap::values);
         told.map(|(count, _)| *count).sum::<u32>() + self.further.values().sum::<u32>()
     }
 }
 
-/// The dossier's list.
+/// Returns the dossier's list.
 pub(crate) fn listed(
     head: &RunHead,
     tally: &Tally,
@@ -137,7 +136,7 @@ pub(crate) fn listed(
     list
 }
 
-/// What would make it measurable in this arm.
+/// Suggests how to make it measurable in this arm.
 pub(crate) fn hint_for(reason: &Reason, arm: &ArmSpec) -> Option<String> {
     match reason {
         Reason::MissingTool(tool) => Some(parity::fix(tool, &arm.driver, &arm.settings)),
@@ -152,7 +151,7 @@ pub(crate) fn hint_for(reason: &Reason, arm: &ArmSpec) -> Option<String> {
     }
 }
 
-/// A failure in words; a limit in seconds.
+/// Describes a failure, with limits in seconds.
 pub(crate) fn describe(failure: &Failure) -> String {
     match failure {
         Failure::TimedOut { limit_ns } => format!(
@@ -163,7 +162,7 @@ pub(crate) fn describe(failure: &Failure) -> String {
     }
 }
 
-/// What to look at after a failure.
+/// Suggests what to check after a failure.
 pub(crate) fn hint_after(failure: &Failure) -> Option<String> {
     match failure {
         Failure::TimedOut { .. } => Some("give the study a longer limit for a trial".to_owned()),

@@ -1,4 +1,4 @@
-//! A flag on a cell, and what a cell is examined by.
+//! A flag on a cell, and the evidence that a cell is examined by.
 
 use tare_model::MetricSpec;
 use tare_model::dossier::Flag;
@@ -8,14 +8,14 @@ use super::effect::Effect;
 use super::input::ArmData;
 use super::pairs::Pairs;
 
-/// A processor quota that nobody asked for stopped the arm or its baseline.
+/// A CPU quota that was not requested throttled the arm or its baseline.
 pub(crate) const THROTTLED: &str = "throttled";
 
-/// What a cell is examined by.
+/// The evidence that a cell is examined by.
 pub(crate) struct Evidence<'a> {
-    /// ln cost ratios in block order, to either copy of the baseline.
+    /// ln cost ratios in block order, against either copy of the baseline.
     pub(crate) blocks: &'a [Differences],
-    /// The middle of both, one a block.
+    /// The mean of both, one per block.
     pub(crate) d: &'a [f64],
     pub(crate) effect: &'a Effect,
     pub(crate) margin: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) seed: u64,
 }
 
-/// A flag.
+/// Builds a flag.
 pub(crate) fn flag(id: &str, detail: String) -> Flag {
     Flag {
         id: id.to_owned(),

@@ -1,7 +1,7 @@
-//! What the analysis is given: a run as the store holds it.
+//! The input of the analysis: a run as the store holds it.
 //!
-//! Plain data, so that the analysis depends neither on the store's tables nor on the engine: whoever holds
-//! trials, from this run, an import or a generator in a test, can have a dossier made of them.
+//! Plain data, so that the analysis depends neither on the store's tables nor on the engine: a dossier can be made
+//! from the trials of this run, of an import or of a generator in a test.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use tare_model::{ArmId, ArmSpec, Facts, Outcome, RunId, StoppedBy, Study, Trial}
 use super::counters::CounterRow;
 use crate::parity::Side;
 
-/// One arm as it was found.
+/// One arm with its availability and facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArmData {
     /// The arm as the study names it.
     pub spec: ArmSpec,
     /// Whether it could be measured.
     pub available: bool,
-    /// Why not.
+    /// Why not, if it could not.
     pub reason: Option<String>,
-    /// What would help.
+    /// How to fix that, if known.
     pub fix: Option<String>,
-    /// What was found out about it.
+    /// Facts about its environment.
     pub facts: Facts,
     /// Hash of the agent that ran inside.
     pub agent_sha256: Option<String>,
 }
 
 impl ArmData {
-    /// As the comparison of what the arms were given takes it.
+    /// Returns the arm as the comparison of the arms' resources takes it.
     pub(crate) fn side(&self) -> Side<'_> {
         Side {
             id: self.spec.id.as_str(),
@@ -43,26 +43,26 @@ impl ArmData {
 /// One trial as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialData {
-    /// Where it stands in the plan.
+    /// Its place in the plan.
     pub trial: Trial,
     /// How it ended.
     pub outcome: Outcome,
     /// From the request to the last reply, by the host's monotonic clock, nanoseconds; 0 if unknown.
     pub host_elapsed_ns: u64,
-    /// What the arm used as the host's kernel counts it, by name.
+    /// The arm's usage as counted by the host's kernel, by name.
     pub charged: BTreeMap<String, f64>,
 }
 
-/// One trial as it was recorded, wherever it lies.
+/// A borrowed trial, as it was recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialRef<'a> {
-    /// Where it stands in the plan.
+    /// Its place in the plan.
     pub trial: &'a Trial,
     /// How it ended.
     pub outcome: &'a Outcome,
     /// From the request to the last reply, by the host's monotonic clock, nanoseconds; 0 if unknown.
     pub host_elapsed_ns: u64,
-    /// What the arm used as the host's kernel counts it, by name.
+    /// The arm's usage as counted by the host's kernel, by name.
     pub charged: &'a BTreeMap<String, f64>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> From<&'a TrialData> for TrialRef<'a> {
 }
 
 impl TrialRef<'_> {
-    /// Those of its counters that causes read.
+    /// Returns those of its counters that causes read.
     pub(super) fn charged(&self) -> CounterRow {
         let charged = self.charged.iter();
         CounterRow::of(charged.map(|(name, value)| (name.as_str(), *value)))
@@ -88,9 +88,9 @@ impl TrialRef<'_> {
 /// A run without its trials.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunHead {
-    /// What was to be compared.
+    /// The study that was run.
     pub study: Study,
-    /// The run.
+    /// The run's identifier.
     pub run: RunId,
     /// When it began, nanoseconds since 1970, UTC.
     pub started_unix_ns: u64,
@@ -104,14 +104,14 @@ pub struct RunHead {
     pub complete: bool,
     /// Wall time, seconds.
     pub wall_s: f64,
-    /// Why something was measured by whole trials, a line each.
+    /// Why something was measured by whole trials, one line each.
     pub whole_trials: Vec<String>,
-    /// In what it was not carried out as it was planned.
+    /// Deviations from the plan.
     pub deviations: Vec<DossierDeviation>,
 }
 
 impl RunHead {
-    /// What was found out about an arm.
+    /// Returns the facts about an arm.
     pub(crate) fn facts(&self, arm: &ArmId) -> Option<&Facts> {
         let mut arms = self.arms.iter();
         Some(&arms.find(|data| data.spec.id == *arm)?.facts)
@@ -121,7 +121,7 @@ impl RunHead {
 /// A run with its trials, in the order in which they were executed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunData {
-    /// Everything but the trials.
+    /// Everything except the trials.
     pub head: RunHead,
     /// The trials.
     pub trials: Vec<TrialData>,

@@ -1,8 +1,8 @@
-//! What the machine did to a cell: time taken away, clocks, faults, batches too short for the clock.
+//! Flags what the machine did to a cell: steal time, clocks, faults, batches too short for the clock.
 //!
-//! Computed from what probes report beside their series; a counter that could not be read gives no flag
-//! and no acquittal. Thresholds and consequences are fixed, as for every other diagnostic.
-//! What it cannot see: adapters, which have no such report.
+//! Computed from what probes report in addition to their series; a counter that could not be read neither raises nor
+//! clears a flag. Thresholds and consequences are fixed, as for every other diagnostic.
+//! Limits: does not cover adapters, which have no such report.
 
 use tare_model::dossier::Flag;
 use tare_stats::{hodges_lehmann_paired, median};
@@ -10,31 +10,31 @@ use tare_stats::{hodges_lehmann_paired, median};
 use super::FEWEST_BLOCKS;
 use super::flag::{Evidence, THROTTLED, flag};
 use super::input::ArmData;
-use super::kept::{Kept, ProbeFacts};
+use super::kept_trial::{KeptTrial, ProbeFacts};
 use super::pairs::{Pair, Side};
 use crate::parity;
 
-/// Steal above this share of the machine's time is told.
+/// Steal above this share of the machine's time is reported.
 const STEAL_SHARE: f64 = 0.01;
-/// Steal above this share within one trial makes its block a contended one.
+/// Steal above this share within one trial marks its block as contended.
 const CONTENDED_SHARE: f64 = 0.05;
 /// The counter has steps of 10 ms; less than two of them are no evidence about one trial.
 const CONTENDED_NS: f64 = 20_000_000.0;
 /// The canary's ratio may differ from one by this much.
 const CANARY_SHARE: f64 = 0.01;
-/// A reading of the clock that costs more than this is no longer made in user space.
+/// A clock reading slower than this no longer happens in user space.
 const SLOW_CLOCK_NS: f64 = 150.0;
-/// `T(2k)/T(k)` of a loop that is what it says.
+/// `T(2k)/T(k)` of a loop that does what it claims.
 const LINEAR: std::ops::RangeInclusive<f64> = 1.95..=2.05;
 
 /// Share of the machine's time that was stolen during a trial.
-fn steal_share(kept: &Kept, cpus: f64) -> Option<f64> {
+fn steal_share(kept: &KeptTrial, cpus: f64) -> Option<f64> {
     let probe = kept.probe.as_ref()?;
     let available_ns = probe.elapsed_ns as f64 * cpus;
     (available_ns > 0.0).then_some(probe.steal_ns.get()? / available_ns)
 }
 
-/// Processors of the machine, as far as the arm or the baseline knows; one if neither does, which tells too
+/// Number of CPUs of the machine, as far as the arm or the baseline knows; one if neither does, which reports too
 /// much rather than too little.
 fn cpus(evidence: &Evidence<'_>) -> f64 {
     let of = |arm: Option<&ArmData>| arm.and_then(|arm| parity::online_cpus(&arm.facts));
@@ -80,12 +80,12 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
 
 pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
     let cpus = cpus(evidence);
-    let contention = |kept: &Kept| {
+    let contention = |kept: &KeptTrial| {
         let stolen = kept.probe.as_ref().and_then(|probe| probe.steal_ns.get())?;
         let share = steal_share(kept, cpus)?;
         (stolen >= CONTENDED_NS && share > CONTENDED_SHARE).then_some(share)
     };
-    // The most of a block's trials.
+    // The largest of a block's trials.
     let worst = |pair: &Pair<'_>| {
         let trials = pair.base.trials().chain([pair.env]);
         trials
@@ -163,14 +163,15 @@ pub(super) fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
     let pairs = evidence.pairs.all.iter();
     let ln_ratios: Option<Vec<f64>> = pairs
         .map(|pair| {
-            let canary = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.canary_ns.get());
+            let canary =
+                |kept: &KeptTrial| kept.probe.as_ref().and_then(|probe| probe.canary_ns.get());
             Some((canary(pair.env.0)? / canary(pair.base.first.0)?).ln())
         })
         .collect();
     let ratio = hodges_lehmann_paired(&ln_ratios?, super::LEVEL)
         .ok()?
         .interval;
-    // Outside of ±1 %, and not by chance: on a busy machine the point alone is often outside.
+    // Outside ±1 %, and not by chance: on a busy machine the point alone is often outside.
     let outside = ratio.point.abs() > CANARY_SHARE.ln_1p() && !ratio.contains(0.0);
     outside.then(|| {
         let ratio = ratio.exp();
@@ -184,7 +185,7 @@ pub(super) fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
     })
 }
 
-/// Median of what the probes of one side report.
+/// Returns the median of what the probes of one side report.
 fn typical_of(side: &[Side<'_>], pick: impl Fn(&ProbeFacts) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = side
         .iter()
@@ -236,10 +237,9 @@ pub(super) fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
     ))
 }
 
-/// Where slices of one block were taken on different processors: an arm with processors of its own, or one whose
-/// processor went away.
+/// Flags blocks whose slices ran on different CPUs: the arm has its own CPUs, or its CPU went offline.
 pub(super) fn other_processor(evidence: &Evidence<'_>) -> Option<Flag> {
-    let cpu = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.cpu);
+    let cpu = |kept: &KeptTrial| kept.probe.as_ref().and_then(|probe| probe.cpu);
     let pairs = &evidence.pairs.all;
     let apart = pairs.iter().filter(|pair| {
         pair.env.0.turns.were_taken()

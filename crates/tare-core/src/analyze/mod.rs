@@ -1,15 +1,14 @@
-//! From stored trials to the dossier: decode, summarise, pair, judge.
+//! Turns stored trials into the dossier: decode, summarise, pair, judge.
 //!
-//! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
-//! into readings, `void` strikes out what must not be compared, `pairs` holds the readings of an
-//! arm against the baseline's block by block, `cell` judges them, `diagnostics` says what may be wrong with a cell,
-//! `together` makes one reading of several instances and `concurrency` says what they did to each other, [`beside`] holds two dossiers against each other,
-//! `courses` tells how trials went from beginning to end, `failures` and `checklist` describe the rest; `evidence` is what the catalogue of causes judges by.
-//! [`precision`] asks the same code during a run
-//! whether a workload has been measured well enough.
-//! Everything here is a pure function of its arguments, so a stored run gives the same dossier again.
-//! What it cannot see: anything that was not recorded. It trusts the order and the blocks that the plan
-//! gave to the trials.
+//! One direction, one file per step: [`input`] is what the store provides, `collect` decodes each trial into
+//! readings, `void` removes what must not be compared, `pairs` compares the readings of an arm with the baseline's
+//! block by block, `cell` judges them, `diagnostics` reports what may be wrong with a cell, `together` makes one
+//! reading of several instances and `concurrency` measures what they did to each other, [`run_comparison`] compares two
+//! dossiers, `courses` summarises trials over time, `failures` and `checklist` describe the rest; `evidence` is the
+//! input of the catalogue of causes. During a run, [`precision`] uses the same code to decide whether a workload has
+//! been measured well enough.
+//! Everything here is a pure function of its arguments, so a stored run always gives the same dossier.
+//! Limits: uses only what was recorded, and trusts the order and the blocks that the plan gave to the trials.
 
 use tare_model::dossier::{
     CheckItem, DOSSIER_VERSION, Dossier, DossierArm, DossierCell, DossierStudy, RunCost,
@@ -21,7 +20,6 @@ use crate::cause::{self, ArmEvidence, Suspected};
 use crate::parity;
 use crate::workload::Workload;
 
-pub mod beside;
 mod blocks;
 mod bounds;
 mod cell;
@@ -38,7 +36,7 @@ mod evidence;
 mod failures;
 mod flag;
 pub mod input;
-pub(crate) mod kept;
+pub(crate) mod kept_trial;
 mod machine;
 mod own_numbers;
 pub(crate) mod pairs;
@@ -52,6 +50,7 @@ mod reading;
 mod remarked;
 mod report;
 mod rule;
+pub mod run_comparison;
 mod series;
 mod together;
 pub mod truth;
@@ -67,15 +66,15 @@ pub use series::{Point, Series};
 
 use collect::Collector;
 
-/// Level of every interval of a report unless it says otherwise.
+/// Level of every interval of a report unless stated otherwise.
 pub const LEVEL: f64 = 0.95;
 /// Fewest blocks from which a 95 % interval exists: n blocks reach at best 1 − 2^(1−n).
 pub const FEWEST_BLOCKS: usize = 6;
 
-/// How a workload is looked up by its name; `&crate::workload::find` outside of tests.
+/// Looks up a workload by name; `&crate::workload::find` outside of tests.
 pub type Find<'a> = &'a (dyn Fn(&str) -> Option<&'static dyn Workload> + Sync);
 
-/// The dossier of a run whose trials are at hand.
+/// Returns the dossier of a run with all its trials.
 pub fn analyze(run: &RunData, find: Find<'_>) -> Dossier {
     let mut analysis = Analysis::new(&run.head, find);
     for trial in &run.trials {
@@ -84,12 +83,12 @@ pub fn analyze(run: &RunData, find: Find<'_>) -> Dossier {
     analysis.dossier()
 }
 
-/// Every reading of a run whose trials are at hand.
+/// Returns every reading of a run with all its trials.
 pub fn readings(run: &RunData, find: Find<'_>) -> Vec<Series> {
     series::all(&run.head.study, &collected(run, find))
 }
 
-/// The readings of a run, without the trials that are void.
+/// Collects the readings of a run, without void trials.
 pub(crate) fn collected<'a>(run: &RunData, find: Find<'a>) -> Collector<'a> {
     let mut collected = Collector::new(&run.head.study, find);
     for trial in &run.trials {
@@ -99,15 +98,15 @@ pub(crate) fn collected<'a>(run: &RunData, find: Find<'a>) -> Collector<'a> {
     collected
 }
 
-/// An analysis whose trials come one by one, as a store yields them. Each trial is decoded and dropped; what is
-/// kept is a few hundred bytes a trial.
+/// An analysis whose trials arrive one by one, as a store yields them. Each trial is decoded and dropped; a few
+/// hundred bytes per trial are kept.
 pub struct Analysis<'a> {
     head: &'a RunHead,
     collected: Collector<'a>,
 }
 
 impl<'a> Analysis<'a> {
-    /// Without any trial yet.
+    /// Creates an analysis without trials.
     pub fn new(head: &'a RunHead, find: Find<'a>) -> Self {
         Self {
             head,
@@ -115,24 +114,24 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Without the slices of arms that took turns: they are most of what is kept, and only [`readings`] and
-    /// [`Analysis::dossier_and_readings`] give them away. To be said before the first trial.
+    /// Drops the slices of interleaved arms: they are most of the data, and only [`readings`] and
+    /// [`Analysis::dossier_and_readings`] return them. Call before the first trial.
     #[must_use]
     pub fn without_slices(mut self) -> Self {
         self.collected.drop_slices();
         self
     }
 
-    /// Takes a trial: each once, in any order.
+    /// Adds a trial: each once, in any order.
     pub fn add<'t>(&mut self, data: impl Into<TrialRef<'t>>) {
         self.collected.add(data.into());
     }
 
-    /// Takes the trials of all parts, which are read and decoded on every processor by readers that `open` opens, in the
-    /// order of the parts.
+    /// Adds the trials of all parts, in the order of the parts. They are read and decoded on every CPU by readers
+    /// that `open` opens.
     ///
     /// # Errors
-    /// Those of a reader.
+    /// Errors of a reader.
     pub fn add_parts<P: Sync, R, E: Send>(
         &mut self,
         parts: &[P],
@@ -142,12 +141,12 @@ impl<'a> Analysis<'a> {
         parts::add_parts(&mut self.collected, parts, open, read)
     }
 
-    /// The dossier of what was added.
+    /// Returns the dossier of the added trials.
     pub fn dossier(self) -> Dossier {
         self.dossier_and_suspected().0
     }
 
-    /// The dossier, and what is suspected, in the order of its findings.
+    /// Returns the dossier and the suspected causes, in the order of its findings.
     pub fn dossier_and_suspected(mut self) -> (Dossier, Vec<Suspected>) {
         void::strike_out(self.head, &mut self.collected);
         let concluded = conclude(self.head, &self.collected);
@@ -155,7 +154,7 @@ impl<'a> Analysis<'a> {
         concluded
     }
 
-    /// The dossier, and every reading that entered it.
+    /// Returns the dossier and every reading that it is based on.
     pub fn dossier_and_readings(mut self) -> (Dossier, Vec<Series>) {
         void::strike_out(self.head, &mut self.collected);
         let (dossier, _) = conclude(self.head, &self.collected);
@@ -165,7 +164,7 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// What follows from all that is left when what is void was struck out.
+/// Concludes from what remains after void trials were removed.
 fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspected>) {
     let mut cells = Vec::new();
     let mut aa = Vec::new();
@@ -244,8 +243,8 @@ fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspecte
     (dossier, suspected)
 }
 
-/// Each two arms beside the baseline and A′ with each other; the one that the study names first takes the place of the
-/// baseline. Each pair is a question of its own, and a family of its own in the correction for many cells.
+/// Compares every two arms other than the baseline and A′ with each other; the one that the study names first serves
+/// as the baseline. Each pair is a separate question, and a separate family in the correction for many cells.
 fn each_two(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierCell> {
     let is_compared = |arm: &&ArmData| {
         let id = &arm.spec.id;
@@ -283,7 +282,7 @@ fn parities(head: &RunHead, find: Find<'_>) -> Vec<CheckItem> {
         .collect()
 }
 
-/// The tools that the study's workloads run, each once.
+/// Returns the tools that the study's workloads run, each once.
 fn programs(study: &Study, find: Find<'_>) -> Vec<String> {
     let mut programs = Vec::new();
     for spec in &study.workloads {
@@ -297,8 +296,8 @@ fn programs(study: &Study, find: Find<'_>) -> Vec<String> {
     programs
 }
 
-/// Benjamini–Hochberg over those cells of an arm that have a p: each arm is a question of its own. The A′ cells are
-/// outside of the family: they are there to be counted, not to be discovered.
+/// Benjamini–Hochberg over those cells of an arm that have a p: each arm is a separate question. The A′ cells are
+/// outside the family: they are there to be counted, not discovered.
 fn adjust_for_many_cells(of_arm: &mut [DossierCell]) {
     let p: Vec<f64> = of_arm.iter().filter_map(|cell| cell.p).collect();
     let Some(q) = tare_stats::benjamini_hochberg(&p) else {
@@ -307,7 +306,7 @@ fn adjust_for_many_cells(of_arm: &mut [DossierCell]) {
     let with_p = of_arm.iter_mut().filter(|cell| cell.p.is_some());
     for (cell, q) in with_p.zip(q) {
         cell.q = Some(q);
-        // What no number of blocks like these could pass is not the cell's doubt, and is said once for the arm.
+        // A limit that no cell with so few blocks could pass is reported once for the arm, not for each cell.
         let could_pass = blocks_to_pass(p.len()) <= cell.n_blocks;
         if claims_difference(cell) && q > 1.0 - LEVEL && could_pass {
             cell.flags.push(flag::flag(
@@ -322,19 +321,19 @@ fn adjust_for_many_cells(of_arm: &mut [DossierCell]) {
     }
 }
 
-/// Blocks from which on the correction among so many cells can hold up a difference that stands alone: n blocks
-/// give at best p = 2^(1−n).
+/// Returns the number of blocks from which on a single difference can pass the correction among so many cells: n
+/// blocks give at best p = 2^(1−n).
 pub fn blocks_to_pass(cells: usize) -> u32 {
     let doublings = (cells as f64 / (1.0 - LEVEL)).log2().ceil();
     1 + whole_count(whole_place(doublings))
 }
 
-/// Whether its verdict says that there is a difference.
+/// Whether the cell's verdict is a difference.
 pub fn claims_difference(cell: &DossierCell) -> bool {
     cell.verdict.is_difference()
 }
 
-/// Whether a difference that a cell claims is one that the correction for many cells holds up.
+/// Whether the cell's difference passes the correction for many cells.
 pub fn is_held_up(cell: &DossierCell) -> bool {
     cell.q.is_none_or(|q| q <= 1.0 - LEVEL)
 }
@@ -366,7 +365,7 @@ fn described(arm: &ArmData, study: &Study) -> DossierArm {
     }
 }
 
-/// UTC, whole seconds. Moments beyond the year 9999 are given as the last one before.
+/// Formats UTC in whole seconds. Moments after the year 9999 become the last one before.
 fn rfc3339(unix_ns: u64) -> String {
     let second = i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX);
     jiff::Timestamp::from_second(second)

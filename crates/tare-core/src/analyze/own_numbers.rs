@@ -1,27 +1,27 @@
-//! Claims held against the numbers of those who made them.
+//! Checks claims against their authors' own published numbers.
 //!
-//! The same rule, with the same bounds, decides from the published numbers; one that is wrong in its publication counts
-//! as what it should have been. Where two places have numbers of the same parts, such as two machines, those of one part
-//! are compared with each other, and where one place alone has parts, each with the other place; else, and of several
-//! instances at once, their means count. There are no intervals, so every ratio lies within the bounds or not; that a
-//! claim's own data are against it is worth knowing, and that they are for it is no proof.
-//! What it cannot see: numbers that stand in figures only.
+//! The same rule, with the same bounds, decides from the published numbers; a number that is wrong in its publication
+//! counts as the corrected one. If two places have numbers of the same parts, such as two machines, the numbers of
+//! each part are compared with each other; if only one place has parts, each is compared with the other place;
+//! otherwise, and for several concurrent instances, their means count. There are no intervals, so every ratio is
+//! within the bounds or not. A claim that its own data contradict is worth knowing; agreement proves nothing.
+//! Limits: cannot use numbers that appear in figures only.
 
 use tare_model::dossier::DossierOwnNumbers;
-use tare_model::publication::{Place, Rule};
+use tare_model::publication::{QuantityRef, Rule};
 use tare_model::{Better, ClaimVerdict};
 
 use super::bounds::{of_several, three, wanted};
 use super::quantity::Lookup;
 use crate::workload::WORKLOADS;
 
-/// A ratio of published numbers, and the part of its places that it is of.
+/// A ratio of published numbers, and the part that it belongs to.
 struct Own<'a> {
     part: Option<&'a str>,
     ratio: f64,
 }
 
-/// What the rule says of the published numbers; `None` where they are not enough for it.
+/// Applies the rule to the published numbers; `None` if they are not sufficient.
 pub(super) fn judged(rule: &Rule, look: &Lookup<'_>) -> Option<DossierOwnNumbers> {
     let bounds = rule.bounds()?;
     let (ratios, n) = ratios(rule, look);
@@ -54,7 +54,7 @@ fn shown(own: &Own<'_>) -> String {
         .map_or_else(|| ratio.clone(), |part| format!("{ratio} ({part})"))
 }
 
-/// The ratios that a rule is about, as far as there are numbers for them; and how many there should be.
+/// Returns the ratios of a rule for which there are numbers, and how many there should be.
 fn ratios<'a>(rule: &Rule, look: &Lookup<'a>) -> (Vec<Own<'a>>, usize) {
     let baseline = look.baseline();
     if let Some(several) = rule.several() {
@@ -70,7 +70,7 @@ fn ratios<'a>(rule: &Rule, look: &Lookup<'a>) -> (Vec<Own<'a>>, usize) {
             .iter()
             .map(|name| compared(look, (name, arm, instances), (name, other, others)))
             .collect();
-        // What has no number is wanted all the same.
+        // A quantity without a number still counts as required.
         let n = found.iter().map(|own| own.len().max(1)).sum();
         return (found.into_iter().flatten().collect(), n);
     }
@@ -108,7 +108,7 @@ fn ratios<'a>(rule: &Rule, look: &Lookup<'a>) -> (Vec<Own<'a>>, usize) {
     (found, n)
 }
 
-/// Costs over costs, each over that of its part.
+/// Costs over costs, each over that of the same part.
 fn of_costs<'a>(above: &[Own<'a>], below: &[Own<'a>]) -> Vec<Own<'a>> {
     let quotients = above.iter().filter_map(|own| {
         let mut of_part = below.iter().filter(|it| it.part == own.part);
@@ -118,8 +118,12 @@ fn of_costs<'a>(above: &[Own<'a>], below: &[Own<'a>]) -> Vec<Own<'a>> {
     quotients.collect()
 }
 
-/// What one place costs against another one, by the parts that both have, or that one of them has.
-fn compared<'a>(look: &Lookup<'a>, first: Place<'_>, second: Place<'_>) -> Vec<Own<'a>> {
+/// Returns the cost of one place over another, by the parts that both have, or that one of them has.
+fn compared<'a>(
+    look: &Lookup<'a>,
+    first: QuantityRef<'_>,
+    second: QuantityRef<'_>,
+) -> Vec<Own<'a>> {
     let is_alone = first.2 == 1 && second.2 == 1;
     let parts = |place| {
         if is_alone {
@@ -158,8 +162,12 @@ fn compared<'a>(look: &Lookup<'a>, first: Place<'_>, second: Place<'_>) -> Vec<O
     found.into_iter().flatten().collect()
 }
 
-/// What was printed of the ratio of two arms, where the numbers themselves were not.
-fn printed<'a>(look: &Lookup<'a>, first: Place<'_>, second: Place<'_>) -> Option<Own<'a>> {
+/// Returns the printed ratio of two arms, for publications without the numbers themselves.
+fn printed<'a>(
+    look: &Lookup<'a>,
+    first: QuantityRef<'_>,
+    second: QuantityRef<'_>,
+) -> Option<Own<'a>> {
     let (name, arm, instances) = first;
     let (_, other, _) = second;
     let mut numbers = look.publication.numbers.iter();
@@ -172,8 +180,8 @@ fn printed<'a>(look: &Lookup<'a>, first: Place<'_>, second: Place<'_>) -> Option
     })
 }
 
-/// The parts of which a place has numbers; none where some of its numbers are of no part.
-fn parts<'a>(look: &Lookup<'a>, place: Place<'_>) -> Vec<&'a str> {
+/// Returns the parts for which a place has numbers; none if some of its numbers belong to no part.
+fn parts<'a>(look: &Lookup<'a>, place: QuantityRef<'_>) -> Vec<&'a str> {
     let mut parts = Vec::new();
     for (part, ..) in meant(look, place) {
         match part {
@@ -194,8 +202,8 @@ fn quotient(look: &Lookup<'_>, name: &str, above: (f64, &str), below: (f64, &str
     (above.1 == below.1 && quotient.is_finite() && quotient > 0.0).then_some(quotient)
 }
 
-/// The worst of the numbers in one place against their mean.
-fn worst_over_mean(look: &Lookup<'_>, place: Place<'_>) -> Option<f64> {
+/// The worst number of one place over the mean.
+fn worst_over_mean(look: &Lookup<'_>, place: QuantityRef<'_>) -> Option<f64> {
     let (mean, unit) = mean(look, place, None)?;
     let values = meant(look, place)
         .filter(|(_, _, other)| *other == unit)
@@ -206,10 +214,10 @@ fn worst_over_mean(look: &Lookup<'_>, place: Place<'_>) -> Option<f64> {
     }
 }
 
-/// The numbers in one place, with their parts and units; times all in nanoseconds.
+/// Returns the numbers of one place, with their parts and units; times all in nanoseconds.
 fn meant<'a>(
     look: &Lookup<'a>,
-    place: Place<'_>,
+    place: QuantityRef<'_>,
 ) -> impl Iterator<Item = (Option<&'a str>, f64, &'a str)> {
     let (name, arm, instances) = place;
     let numbers = look.publication.numbers.iter();
@@ -233,9 +241,13 @@ fn meant<'a>(
         })
 }
 
-/// The mean of the numbers in one place, or of one part of it, and their unit; `None` if there is none, or not in one
-/// unit.
-fn mean<'a>(look: &Lookup<'a>, place: Place<'_>, part: Option<&str>) -> Option<(f64, &'a str)> {
+/// Returns the mean of the numbers of one place, or of one part of it, and their unit; `None` if there are none, or
+/// their units differ.
+fn mean<'a>(
+    look: &Lookup<'a>,
+    place: QuantityRef<'_>,
+    part: Option<&str>,
+) -> Option<(f64, &'a str)> {
     let is_meant = |of: Option<&str>| part.is_none() || of == part;
     let meant: Vec<(f64, &str)> = meant(look, place)
         .filter(|(of, ..)| is_meant(*of))
@@ -247,8 +259,8 @@ fn mean<'a>(look: &Lookup<'a>, place: Place<'_>, part: Option<&str>) -> Option<(
     is_one_unit.then(|| (sum / meant.len() as f64, unit))
 }
 
-/// Which way the published numbers are better: rates and times by their unit, for they need not be what the metric is;
-/// others as the metric.
+/// Returns which direction is better for published numbers: rates and times by their unit, because they may differ
+/// from the metric; others as the metric.
 fn better(look: &Lookup<'_>, name: &str, unit: &str) -> Option<Better> {
     const RATES: [&str; 4] = ["GFLOPS", "GFlops", "TFlops", "GUPS"];
     if RATES.contains(&unit) || unit.ends_with("/s") {

@@ -1,13 +1,13 @@
-//! From the readings of a block to its difference: the only place where an arm is held against another.
+//! Turns the readings of a block into its difference; the only place where arms are compared.
 //!
-//! Table, stopping rule, `why` and proof all ask here, so that they cannot read the same trials differently. An
-//! arm is compared with the baseline, which is the host and, where it ran in the block as well, its second copy A′.
-//! The two differences of a block are kept apart ([`Differences`]): each is symmetric about the effect where noise is
-//! alike, and their mean is not. Only what is shown as the baseline's value is the middle of both copies. Against
-//! another arm, or for A′ itself, there is one copy.
-//! A difference is taken twice, as the logarithm of the ratio of costs and in the metric's own unit.
-//! What it cannot see: blocks in which only one side succeeded. They are counted and left out; if failing and
-//! being slow go together, what is left flatters the arm.
+//! Table, stopping rule, `why` and proof all use this file, so that they cannot read the same trials differently. An
+//! arm is compared with the baseline, which is the host and, if it ran in the block as well, its second copy A′. The
+//! two differences of a block are kept apart ([`Differences`]): each is symmetric about the effect if the noise is
+//! alike, and their mean is not. Only the displayed baseline value is the mean of both copies. Against another arm,
+//! or for A′ itself, there is one copy.
+//! A difference is taken twice, as the logarithm of the ratio of costs and in the metric's unit.
+//! Limits: blocks in which only one side succeeded are counted and left out; if failures correlate with slowness, the
+//! rest flatters the arm.
 
 use std::collections::BTreeMap;
 
@@ -16,26 +16,26 @@ use tare_model::{Better, Study};
 use tare_stats::Differences;
 
 use super::collect::Collector;
-use super::kept::{Group, Kept};
+use super::kept_trial::{Group, KeptTrial};
 use super::reading::{Reading, ln_cost};
 
-/// What one arm left of one metric in one block.
-pub(crate) type Side<'a> = (&'a Kept, Reading);
+/// One arm's trial and its reading of one metric, in one block.
+pub(crate) type Side<'a> = (&'a KeptTrial, Reading);
 
-/// What an arm is held against, by place in the study.
+/// The reference that an arm is compared with, by index in the study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Against {
+pub(crate) struct Reference {
     arm: usize,
-    /// A second copy of it, whose readings count as much where there are any.
+    /// Its second copy, if any, whose readings count as much.
     twin: Option<usize>,
 }
 
-impl Against {
-    /// The baseline, as `arm` is held against it; `None` where the study has no such arm.
+impl Reference {
+    /// The baseline that `arm` is compared with; `None` if the study has no such arm.
     pub(crate) fn baseline(study: &Study, collected: &Collector<'_>, arm: usize) -> Option<Self> {
         let place = |id: &str| collected.arm_index(id);
         let baseline = place(study.baseline.as_str())?;
-        // A′ is there to be held against the host alone; with itself in the baseline it could not alarm.
+        // A′ is compared with the host alone; it could not alarm with itself in the baseline.
         let twin =
             place(A_PRIME).filter(|twin| *twin != arm && *twin != baseline && arm != baseline);
         Some(Self {
@@ -44,7 +44,7 @@ impl Against {
         })
     }
 
-    /// Its second copy, and the first alone that it can be held against.
+    /// The second copy, and the first alone to compare it with.
     pub(crate) fn copies(self) -> Option<(usize, Self)> {
         Some((self.twin?, Self::arm(self.arm)))
     }
@@ -63,7 +63,7 @@ pub(crate) struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    fn of(group: &'a Group, against: Against, block: u32, place: usize) -> Option<Self> {
+    fn of(group: &'a Group, against: Reference, block: u32, place: usize) -> Option<Self> {
         let side = |arm: usize| -> Option<Side<'a>> {
             let kept = group.arms[arm].get(block)?;
             Some((kept, kept.readings[place]?))
@@ -74,7 +74,7 @@ impl<'a> Level<'a> {
         })
     }
 
-    /// The trials behind it.
+    /// The trials of this side.
     pub(crate) fn trials(&self) -> impl Iterator<Item = Side<'a>> {
         [Some(self.first), self.twin].into_iter().flatten()
     }
@@ -89,8 +89,8 @@ impl<'a> Level<'a> {
         Some(logarithms.iter().sum::<f64>() / logarithms.len() as f64)
     }
 
-    /// The value in the metric's unit: of two copies the geometric mean, which is what the mean of the logarithms
-    /// stands for, and the arithmetic one where a value has no logarithm.
+    /// The value in the metric's unit: the geometric mean of two copies, which corresponds to the mean of the
+    /// logarithms, or the arithmetic one if a value has no logarithm.
     pub(crate) fn value(&self, pick: impl Fn(&Reading) -> f64) -> f64 {
         let first = pick(&self.first.1);
         let Some((_, twin)) = &self.twin else {
@@ -112,18 +112,18 @@ pub(crate) struct Pair<'a> {
     pub(crate) base: Level<'a>,
     /// The arm's trial, with its value next to the baseline's.
     pub(crate) env: Side<'a>,
-    /// Its reading as compared with either copy; `None` where it is not.
+    /// Its reading as compared with either copy; `None` if not compared.
     own: [Option<Reading>; 2],
 }
 
 impl<'a> Pair<'a> {
-    /// Both sides of a block, the level being that of `against`.
+    /// Pairs both sides of a block, at the level of `against`.
     pub(super) fn of(
         block: u32,
         base: Level<'a>,
         env: Side<'a>,
         place: usize,
-        against: Against,
+        against: Reference,
     ) -> Self {
         let (kept, mut shown) = env;
         let ratios = ratios_in_turn(&base, kept, place, against);
@@ -151,7 +151,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Of each copy what `of` makes of the arm's reading and the copy's; `None` if it is nothing of one.
+    /// Applies `of` to the arm's reading and that of each copy; `None` if it is `None` for either.
     fn compared(&self, of: impl Fn(&Reading, &Reading) -> Option<f64>) -> Option<Differences> {
         let twin = self.own[1].as_ref().zip(self.base.twin.as_ref());
         let second = twin.map(|(own, (_, copy))| of(own, copy));
@@ -177,8 +177,8 @@ impl<'a> Pair<'a> {
         self.compared(|own, copy| Some(ln(own)? - ln(copy)?))
     }
 
-    /// By how much the two differences lie apart: ln(arm/first) − ln(arm/second), of values; `None` with one copy, or
-    /// where a value has no logarithm.
+    /// The distance of the two differences: ln(arm/first) − ln(arm/second), of values; `None` with one copy, or if a
+    /// value has no logarithm.
     pub(crate) fn apart(&self) -> Option<f64> {
         let found = self.ln_ratios(Better::Lower, |reading| reading.typical)?;
         Some(found.first - found.second?)
@@ -203,7 +203,7 @@ pub(crate) struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    pub(crate) fn of(group: &'a Group, against: Against, arm: usize, place: usize) -> Self {
+    pub(crate) fn of(group: &'a Group, against: Reference, arm: usize, place: usize) -> Self {
         let (mut all, mut halves) = (Vec::new(), 0);
         let mut seen: Vec<u32> = group.arms[against.arm].keys().collect();
         seen.extend(group.arms[arm].keys());
@@ -211,12 +211,12 @@ impl<'a> Pairs<'a> {
         seen.dedup();
         for block in seen {
             let base = Level::of(group, against, block, place);
-            let env = Level::of(group, Against::arm(arm), block, place);
+            let env = Level::of(group, Reference::arm(arm), block, place);
             match (base, env) {
                 (Some(base), Some(env)) => {
                     all.push(Pair::of(block, base, env.first, place, against));
                 }
-                // Where several runs are one, an arm was not tried in the blocks of all.
+                // In merged runs an arm was not tried in the blocks of all.
                 (Some(_), None) if !group.tried[arm].contains(block) => {}
                 (None, None) => {}
                 _ => halves += 1,
@@ -270,14 +270,14 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Where the arm took turns with the copies of the baseline, the median over the cycles of ln(arm/copy): slices of one
-/// cycle met the same machine, medians of whole blocks did not. A copy that has none, as where one of its slices has no
-/// logarithm, is left to the other.
+/// For arms interleaved with the copies of the baseline, the median over the cycles of ln(arm/copy): slices of one
+/// cycle met the same machine state, medians of whole blocks did not. If one copy has none, for example because a
+/// slice has no logarithm, the other is used alone.
 fn ratios_in_turn(
     base: &Level<'_>,
-    kept: &Kept,
+    kept: &KeptTrial,
     place: usize,
-    against: Against,
+    against: Reference,
 ) -> [Option<f64>; 2] {
     let to = |(copy, _): Side<'_>, arm: usize| kept.turns.ratio(&copy.turns, place, arm);
     let twin = base.twin.zip(against.twin);
@@ -296,10 +296,10 @@ pub struct Block {
     pub launch: u32,
 }
 
-/// What the typical values of two arms differ by, in the metric's unit, by block.
+/// Returns the difference of the typical values of two arms, in the metric's unit, by block.
 pub(crate) fn differences(
     group: &Group,
-    against: Against,
+    against: Reference,
     arm: usize,
     place: usize,
 ) -> BTreeMap<Block, Differences> {
@@ -315,8 +315,8 @@ pub(crate) fn differences(
         .collect()
 }
 
-/// The typical values of one side, in the metric's unit, by block.
-pub(crate) fn values(group: &Group, of: Against, place: usize) -> BTreeMap<Block, Differences> {
+/// Returns the typical values of one side, in the metric's unit, by block.
+pub(crate) fn values(group: &Group, of: Reference, place: usize) -> BTreeMap<Block, Differences> {
     let blocks = group.arms[of.arm].keys();
     blocks
         .filter_map(|number| {
@@ -334,8 +334,8 @@ mod tests {
     use super::*;
     use crate::analyze::turns::Turns;
 
-    fn kept() -> Kept {
-        Kept {
+    fn kept() -> KeptTrial {
+        KeptTrial {
             position: 0,
             launch: 0,
             host_ns: 1,
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    const BOTH: Against = Against {
+    const BOTH: Reference = Reference {
         arm: 0,
         twin: Some(1),
     };
@@ -367,8 +367,8 @@ mod tests {
         pair.ln_ratios(better, |reading| reading.typical)
     }
 
-    fn slices(values: &[f32]) -> Kept {
-        Kept {
+    fn slices(values: &[f32]) -> KeptTrial {
+        KeptTrial {
             turns: Turns::Slices(Box::new([values.into()])),
             ..kept()
         }
@@ -401,14 +401,14 @@ mod tests {
         is_near(rate.first, -(1.1_f64.ln()));
         let shown = (200.0_f64 * 180.0).sqrt() * (1.1_f64 * 1.2).sqrt();
         is_near(pair.env.1.typical / shown, 1.0);
-        // A slice without a logarithm leaves the other copy alone, and no ratio of medians.
+        // With a slice without a logarithm, only the other copy counts, and no ratio of medians is used.
         let spoilt = slices(&[100.0, 0.0, 200.0]);
         for (host, twin, expected) in [(&host, &spoilt, 1.1_f64), (&spoilt, &twin, 1.2)] {
             let d = both(&pair_of(base(host, twin), 900.0), Better::Lower).unwrap();
             is_near(d.first, expected.ln());
             assert_eq!(d.second, None);
         }
-        // Without slices on one side it is a trial like any other.
+        // Without slices on one side, the trial counts as a whole.
         let trial = kept();
         let pair = Pair::of(0, base(&host, &twin), (&trial, reading(300.0)), 0, BOTH);
         assert_eq!(pair.env.1.typical, 300.0);
@@ -417,9 +417,9 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_are_the_same_do_not_differ_where_slices_are_only_ever_disturbed_upwards() {
+    fn equal_arms_with_one_sided_noise_show_no_difference() {
         let mut random = tare_stats::Stream::new(7, 0, 0);
-        let mut disturbed = || -> Kept {
+        let mut disturbed = || -> KeptTrial {
             #[allow(
                 clippy::cast_possible_truncation,
                 reason = "slices are kept in 24 bits"
@@ -427,7 +427,7 @@ mod tests {
             let slice = |_| 100.0 - 3.0 * (1.0 - random.unit()).ln() as f32;
             slices(&(0..2_001).map(slice).collect::<Vec<f32>>())
         };
-        let kepts: Vec<Kept> = (0..150).map(|_| disturbed()).collect();
+        let kepts: Vec<KeptTrial> = (0..150).map(|_| disturbed()).collect();
         let differences: Vec<f64> = kepts
             .chunks_exact(3)
             .map(|three| {
@@ -440,7 +440,7 @@ mod tests {
             })
             .collect();
         let mean = differences.iter().sum::<f64>() / differences.len() as f64;
-        // Against the mean of both copies it is 0.004 less; the error of this mean is 0.0001.
+        // Against the mean of both copies it would be 0.004 less; the error of this mean is 0.0001.
         assert!(mean.abs() < 0.000_6, "{mean}");
     }
 
@@ -465,14 +465,14 @@ mod tests {
         assert_eq!(both(&one, Better::Lower).unwrap().second, None);
         assert_eq!(one.apart(), None);
         assert_eq!(one.base.value(|reading| reading.typical), 4.0);
-        // A count of none has no logarithm, and still a difference.
+        // A count of zero has no logarithm, but a difference.
         let none = pair(0.0, Some(2.0), 12.0);
         assert_eq!(both(&none, Better::Lower), None);
         assert_eq!(values(&none), Differences::two(12.0, 10.0));
     }
 
     #[test]
-    fn two_copies_of_the_baseline_count_by_the_mean_of_their_logarithms() {
+    fn baseline_copies_are_averaged_by_logarithm() {
         let kept = kept();
         let base = Level {
             first: (&kept, reading(4.0)),
@@ -481,7 +481,7 @@ mod tests {
         let shown = base.value(|reading| reading.typical);
         assert_eq!(shown, 6.0);
         let pair = Pair::of(0, base, (&kept, reading(12.0)), 0, BOTH);
-        // The middle of the two differences is that of the values that are shown.
+        // The mean of the two differences equals that of the displayed values.
         let middle = both(&pair, Better::Lower).unwrap().mean();
         is_near(middle, (pair.env.1.typical / shown).ln());
     }

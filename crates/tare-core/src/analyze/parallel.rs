@@ -1,11 +1,9 @@
-//! Work that consists of independent pieces, on every processor.
-//!
-//! What it cannot see: how long a piece takes; whoever is free takes the next one.
+//! Runs independent jobs on every CPU; each idle thread takes the next one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What `work` makes of each job, in the order of the jobs.
+/// Applies `work` to each job and returns the results in the order of the jobs.
 pub(super) fn map<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (taken, done) = (
@@ -22,7 +20,7 @@ pub(super) fn map<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Sync) -
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.min(jobs.len()) {
-            // Where a system has no thread left, those that are there do it all.
+            // If no thread can be created, the existing ones do all the work.
             let _ = std::thread::Builder::new().spawn_scoped(scope, help);
         }
         help();
@@ -32,7 +30,7 @@ pub(super) fn map<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Sync) -
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// A job that nobody has taken yet, with its place.
+/// Takes the next job, with its index.
 fn next<'j, J>(taken: &AtomicUsize, jobs: &'j [J]) -> Option<(usize, &'j J)> {
     let place = taken.fetch_add(1, Ordering::Relaxed);
     Some((place, jobs.get(place)?))

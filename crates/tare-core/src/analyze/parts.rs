@@ -1,9 +1,8 @@
-//! A run's trials read and decoded on every processor, part by part.
+//! Reads and decodes a run's trials on every CPU, part by part.
 //!
-//! Whoever reads a part decodes its trials as they come, compares the arms of a block that lie together, and puts the
-//! results together with those of the parts before it, in the order of the parts, so that a report does not depend on who
-//! was faster: it is that of the trials one after the other.
-//! What it cannot see: where the trials are stored.
+//! The thread that reads a part decodes its trials as they arrive, compares the arms of a block that are adjacent,
+//! and merges the results with those of the parts before it, in the order of the parts. So a report does not depend
+//! on which thread was faster: it equals that of reading the trials one after the other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,14 +12,14 @@ use tare_model::trial::CellKey;
 
 use super::collect::Collector;
 use super::input::TrialRef;
-use super::kept::GroupKey;
+use super::kept_trial::GroupKey;
 use super::placing::{Placing, Says};
 use super::turns::Turns;
 
-/// Takes the trials of all parts; each thread reads with what it has opened.
+/// Adds the trials of all parts; each thread reads with the reader that it opened.
 ///
 /// # Errors
-/// The first that a thread met; what was taken until then stays.
+/// The first error of a thread; what was added until then stays.
 pub(super) fn add_parts<P: Sync, R, E: Send>(
     collected: &mut Collector<'_>,
     parts: &[P],
@@ -40,7 +39,7 @@ pub(super) fn add_parts<P: Sync, R, E: Send>(
             let mut done = Part::default();
             let read = read(&mut reader, part, &mut |data| done.add(&placing, data));
             if let Err(error) = read {
-                // Nobody begins another part.
+                // No thread starts another part.
                 taken.store(parts.len(), Ordering::Relaxed);
                 return Err(error);
             }
@@ -62,10 +61,10 @@ pub(super) fn add_parts<P: Sync, R, E: Send>(
     })
 }
 
-/// What came of a part's trials, in their order.
+/// The decoded trials of a part, in order.
 #[derive(Default)]
 struct Part {
-    /// The works that it has, each with the cell of its first trial.
+    /// Its works, each with the cell of its first trial.
     begun: Vec<(GroupKey, CellKey)>,
     says: Vec<Says>,
 }
@@ -82,7 +81,7 @@ impl Part {
     }
 }
 
-/// The parts that have come, put together as far as none is missing.
+/// Merges parts in order, up to the first missing one.
 struct Together<'c, 'a> {
     collected: &'c mut Collector<'a>,
     next: usize,
@@ -112,8 +111,8 @@ impl<'c, 'a> Together<'c, 'a> {
     }
 }
 
-/// Compares the arms of each block whose trials lie together, where slices are not kept. What lies at an end of the part
-/// may have more trials in the next one, unless every arm is there.
+/// Compares the arms of each block whose trials are adjacent, if slices are not kept. A block at an end of the part
+/// may have more trials in the next one, unless every arm is present.
 fn settle(says: &mut [Says], n_arms: Option<usize>) {
     let Some(n_arms) = n_arms else { return };
     let same = |left: &Says, right: &Says| match (left, right) {

@@ -1,45 +1,44 @@
-//! From a stored trial to what is kept of it: a function of the trial and the study alone, so that many are read at
-//! once.
-//!
-//! What it cannot see: other trials, and whether this one should count.
+//! Assigns a stored trial to its place and decodes it: a function of the trial and the study alone, so that many can
+//! be read in parallel.
 
 use tare_model::{Absence, ArmSpec, Failure, Outcome, Study, WorkloadId};
 
 use super::Find;
 use super::failures::{Counted, describe, hint_after, hint_for};
 use super::input::TrialRef;
-use super::kept::{GroupKey, Place, Taken};
+use super::kept_trial::{GroupKey, TrialPosition, UsableTrial};
 use super::together::{cut_off, decoded};
 use crate::workload::DecodeError;
 
-/// Blocks, and places in a block, beyond which no plan goes.
+/// Most blocks that a plan may have.
 const MOST_BLOCKS: u32 = u32::MAX / 2;
+/// Most positions in a block.
 const MOST_PLACES: u32 = 1 << 16;
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly all are of the larger one, and a box of its own for each trial costs more"
 )]
 pub(super) enum Says {
-    /// Nothing, and the study has no such arm or workload.
+    /// Nothing usable: the study has no such arm or workload.
     OfNone(Box<Counted>),
-    /// What it left, or how it is counted.
+    /// The trial's data, or how it is counted.
     OfWork {
-        place: Place,
-        taken: Result<Taken, NotTaken>,
+        place: TrialPosition,
+        taken: Result<UsableTrial, NotTaken>,
     },
 }
 
 /// Why a trial left nothing usable.
 pub(super) enum NotTaken {
-    /// It left nothing to decode, and is counted like this.
+    /// It left nothing to decode, and is counted as this.
     Counted(Box<Counted>),
-    /// What it left cannot be read.
+    /// Its output cannot be read.
     Unread(DecodeError),
 }
 
-/// What must be known of a study to read its trials.
+/// The data of a study that is needed to read its trials.
 #[derive(Clone)]
 pub(super) struct Placing<'a> {
     /// How workloads are looked up.
@@ -58,12 +57,12 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// The place of an arm in the study.
+    /// The index of an arm in the study.
     pub(super) fn arm_index(&self, arm: &str) -> Option<usize> {
         self.arms.iter().position(|spec| spec.id.as_str() == arm)
     }
 
-    /// Says where a trial belongs, and what it left or how it is counted.
+    /// Returns the place of a trial and its data, or how it is counted.
     pub(super) fn read(&self, data: TrialRef<'_>) -> Says {
         let trial = data.trial;
         let cell = &trial.cell;
@@ -79,14 +78,14 @@ impl<'a> Placing<'a> {
         let Some(arm) = self.arm_index(arm) else {
             return none("the study has no such arm");
         };
-        // What another workload measured cannot stand among this one's values.
+        // Another workload's measurement must not appear among this one's values.
         if self.workloads.get(trial.workload_index as usize) != Some(&cell.workload) {
             return none("the study has no such workload in its place");
         }
         if trial.block.max(trial.launch) > MOST_BLOCKS || trial.position > MOST_PLACES {
             return none("no plan has such a place");
         }
-        let place = Place {
+        let place = TrialPosition {
             key: GroupKey {
                 workload_index: trial.workload_index,
                 instances: cell.instances,
@@ -116,7 +115,7 @@ impl<'a> Placing<'a> {
             }),
             Outcome::Failed(failure) => {
                 let limit_ns = match failure {
-                    // It says something all the same: that it took at least so long.
+                    // A timeout still shows that it took at least so long.
                     Failure::TimedOut { limit_ns } => Some(*limit_ns),
                     _ => None,
                 };

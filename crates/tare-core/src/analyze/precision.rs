@@ -1,14 +1,14 @@
-//! The stopping rule: which workloads have been measured well enough.
+//! The stopping rule: decides which workloads have been measured well enough.
 //!
-//! Fixed width (`METHODOLOGY.md`, *Stopping*): a workload is done when, in every arm, every metric's 95 %
-//! interval of ln(ratio) has a half-width of at most ln(1 + margin)/2, or ln(1 + precision) where the study
-//! asks for one. The rule looks at widths, never at whether an interval leaves out 0, so that looking repeatedly
-//! hardly biases what is found; only what differs by half as much again is asked for less. No workload is done before a
-//! single difference in it could pass the correction over all cells of its arm. From widths it also says how many blocks
-//! are still needed. It shares what is void, the pairing, the estimate and the widening with the report.
-//! Trials are decoded when they are added, and only workloads that are not done are estimated again. What the estimates
-//! say so far can be told to whoever waits; the rule itself does not heed it.
-//! What it cannot see: diagnostics; a drifting cell can be narrow.
+//! Fixed width (`METHODOLOGY.md`, *Stopping*): a workload is done when, in every arm, every metric's 95 % interval of
+//! ln(ratio) has a half-width of at most ln(1 + margin)/2, or ln(1 + precision) if the study specifies one. The rule
+//! looks at widths, never at whether an interval excludes 0, so that repeated looks hardly bias the result; only
+//! differences of half as much again need less. No workload is done before a single difference in it could pass the
+//! correction over all cells of its arm. From widths it also estimates how many blocks are still needed. It shares
+//! the void rules, the pairing, the estimate and the widening with the report.
+//! Trials are decoded when they are added, and only workloads that are not done are estimated again. Interim
+//! estimates can be shown to the user; the rule itself ignores them.
+//! Limits: ignores diagnostics; a drifting cell can be narrow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +19,12 @@ use tare_stats::{Needed, verdict};
 use super::cell::target_half_width;
 use super::collect::Collector;
 use super::input::TrialRef;
-use super::kept::{Group, GroupKey};
-use super::pairs::{Against, Pairs};
+use super::kept_trial::{Group, GroupKey};
+use super::pairs::{Pairs, Reference};
 use super::{Find, blocks_to_pass, effect, void};
 
-/// Where the study leaves it to the margin how precise a cell is to be, blocks are worth their time until its interval is
-/// so many times as narrow as that.
+/// If the study sets no precision, more blocks are worth their time until the interval is this many times narrower
+/// than the margin requires.
 const FINEST: f64 = 2.0;
 
 /// Decides which workloads need no more blocks.
@@ -32,22 +32,22 @@ pub struct PrecisionRule<'a> {
     study: Study,
     collected: Collector<'a>,
     done: BTreeSet<u32>,
-    /// By cell: its work, its arm's place in the study, its metric's place in the workload.
+    /// By cell: its work, its arm's index in the study, its metric's index in the workload.
     seen: BTreeMap<(GroupKey, usize, usize), Verdict>,
 }
 
-/// What an arm's metrics say so far.
+/// Interim verdicts of an arm's metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoFar {
     /// The arm.
     pub arm: String,
-    /// How many cost more.
+    /// Number of metrics with a higher cost.
     pub more: usize,
-    /// How many cost less.
+    /// Number of metrics with a lower cost.
     pub less: usize,
-    /// How many differ by nothing that matters.
+    /// Number of metrics with a negligible difference.
     pub nothing: usize,
-    /// Of how many neither is shown.
+    /// Number of inconclusive metrics.
     pub open: usize,
 }
 
@@ -61,10 +61,10 @@ impl std::fmt::Debug for PrecisionRule<'_> {
 }
 
 impl<'a> PrecisionRule<'a> {
-    /// A rule that has seen nothing yet.
+    /// Creates a rule without trials.
     pub fn new(study: &Study, find: Find<'a>) -> Self {
         let mut collected = Collector::new(study, find);
-        // It is asked after every block: what was compared once is not compared again.
+        // The rule is evaluated after every block; compared blocks are not compared again.
         collected.drop_slices();
         Self {
             study: study.clone(),
@@ -74,19 +74,19 @@ impl<'a> PrecisionRule<'a> {
         }
     }
 
-    /// Takes note of one trial. Every trial once, between trials, in any order.
+    /// Adds one trial. Each trial once, between trials, in any order.
     pub fn add<'t>(&mut self, data: impl Into<TrialRef<'t>>) {
         self.collected.add(data.into());
     }
 
-    /// For each workload of the study, in its order, how many more blocks it needs: 0 where it is done, infinitely
-    /// many where nothing can be said yet. To be asked after whole blocks. A workload that needs none at all stays so. A
-    /// metric that has no value in an arm, or no ratio, does not hold its workload back: no number of blocks would help.
-    /// What is void by what was found `inside` of the arms does not count, as in the report.
+    /// Returns how many more blocks each workload of the study needs, in its order: 0 if it is done, infinitely many
+    /// if nothing is known yet. Call after whole blocks. A workload that needs none at all stays done. A metric
+    /// without a value or a ratio in an arm does not hold its workload back: no number of blocks would help. Trials
+    /// that are void by the facts found `inside` the arms do not count, as in the report.
     pub fn needed(&mut self, inside: &BTreeMap<ArmId, Facts>) -> Vec<Needed> {
         let struck = void::take_out(&self.study, |arm| inside.get(arm), &mut self.collected);
         let needed = self.needed_by_what_counts();
-        // A later block may show that the clocks agree, or that the work of all was another's.
+        // A later block may show that the clocks agree, or that all work differed.
         void::put_back(struck, &mut self.collected);
         needed
     }
@@ -94,7 +94,7 @@ impl<'a> PrecisionRule<'a> {
     fn needed_by_what_counts(&mut self) -> Vec<Needed> {
         let mut needed: Vec<Option<Needed>> = vec![None; self.study.workloads.len()];
         let groups = self.collected.groups.iter();
-        let looked: Vec<(GroupKey, Vec<Seen>)> = groups
+        let looked: Vec<(GroupKey, Vec<CellState>)> = groups
             .map(|(key, group)| {
                 let is_done = self.done.contains(&key.workload_index);
                 (
@@ -132,9 +132,9 @@ impl<'a> PrecisionRule<'a> {
         needed.into_iter().map(or_unknown).collect()
     }
 
-    /// Blocks until a difference that stands alone could pass the correction over all cells of its arm: fewer could
-    /// show it and not hold it up.
-    fn until_it_could_pass(&self, cell: &Seen) -> Needed {
+    /// Blocks until a single difference could pass the correction over all cells of its arm: fewer could show it, but
+    /// it would not pass.
+    fn until_it_could_pass(&self, cell: &CellState) -> Needed {
         let of_arm = self.seen.keys().filter(|(_, arm, _)| *arm == cell.arm);
         let least = blocks_to_pass(of_arm.count().max(1));
         let more = f64::from(least.saturating_sub(cell.n_blocks));
@@ -144,7 +144,7 @@ impl<'a> PrecisionRule<'a> {
         }
     }
 
-    /// What was seen when it was last asked what is needed, an entry for each arm of which there is an interval.
+    /// Returns the interim verdicts at the last call of `needed`, one entry for each arm that has an interval.
     pub fn so_far(&self) -> Vec<SoFar> {
         let arms = self.study.arms.iter().enumerate();
         arms.filter_map(|(place, arm)| {
@@ -168,12 +168,12 @@ impl<'a> PrecisionRule<'a> {
     }
 
     /// What each cell of the group still needs.
-    fn cells(&self, group: &Group) -> Vec<Seen> {
+    fn cells(&self, group: &Group) -> Vec<CellState> {
         let study = &self.study;
         let Some(workload) = group.workload else {
             return Vec::new();
         };
-        // The A′ arm only decides where there is no other: its cells are counted, not quoted.
+        // The A′ arm decides only if there is no other: its cells are counted, not quoted.
         let has_others = study
             .arms
             .iter()
@@ -183,7 +183,7 @@ impl<'a> PrecisionRule<'a> {
         });
         let mut cells = Vec::new();
         for (arm, _) in arms {
-            let Some(against) = Against::baseline(study, &self.collected, arm) else {
+            let Some(against) = Reference::baseline(study, &self.collected, arm) else {
                 return Vec::new();
             };
             for (place, metric) in workload.metrics().iter().enumerate() {
@@ -194,7 +194,7 @@ impl<'a> PrecisionRule<'a> {
                 let Some(d) = pairs.ln_ratios(metric.better, |reading| reading.typical) else {
                     continue;
                 };
-                let mut cell = Seen {
+                let mut cell = CellState {
                     arm,
                     metric: place,
                     n_blocks: whole_count(d.len()),
@@ -218,16 +218,16 @@ impl<'a> PrecisionRule<'a> {
     }
 }
 
-/// One cell as it is at present.
-struct Seen {
-    /// The arm's place in the study.
+/// The current state of one cell.
+struct CellState {
+    /// The arm's index in the study.
     arm: usize,
-    /// The metric's place in the workload.
+    /// The metric's index in the workload.
     metric: usize,
-    /// Blocks that it has.
+    /// Number of blocks that it has.
     n_blocks: u32,
-    /// Blocks that it still needs.
+    /// Number of blocks that it still needs.
     needed: Needed,
-    /// What it says so far; `None` where there is no interval yet.
+    /// Its interim verdict; `None` if there is no interval yet.
     word: Option<Verdict>,
 }

@@ -1,9 +1,9 @@
-//! A publication's tables and figures, filled in with what was measured here.
+//! Fills a publication's tables and figures with the values measured here.
 //!
-//! Every place is either a value with its interval or a reason why there is none; what was published for the
-//! place stands beside it as it was printed. What has no place is listed with the reason, so that no published
-//! number is lost. What is computed from published numbers stands in `own_numbers`.
-//! What it cannot see: whether the two are comparable; the report says on what each was measured.
+//! Every place is either a value with its interval or a reason why there is none, next to the published value as it
+//! was printed. Numbers without a place are listed with the reason, so that no published number is lost. Values
+//! computed from published numbers are in `own_numbers`.
+//! Limits: does not judge whether the two are comparable; the report states what each was measured on.
 
 use tare_model::course::{DossierCourse, PublishedCourse};
 use tare_model::dossier::{
@@ -18,7 +18,7 @@ use tare_model::{LayoutKind, Study};
 use super::quantity::Lookup;
 use crate::workload::{WORKLOADS, completed};
 
-/// The publication beside this run's values.
+/// Returns the publication with this run's values.
 pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> DossierPublication {
     let look = Lookup {
         publication,
@@ -72,7 +72,7 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
     }
 }
 
-/// What of a study is at another scale than its publication, to be said before the run; `None` where nothing is.
+/// Describes how the study's scale differs from its publication's, to be shown before the run; `None` if it does not.
 pub fn other_scale(study: &Study) -> Option<String> {
     let publication = study.publication.as_ref()?;
     let mut texts: Vec<String> = Vec::new();
@@ -90,10 +90,10 @@ pub fn other_scale(study: &Study) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
-/// Marks a row that was measured at another scale than published.
+/// Marks a row measured at another scale than published.
 const SCALED: &str = " ‡";
 
-/// A column's heading, which also says where its numbers are no cost of the environment that it names.
+/// A column's heading, with a note if its numbers do not measure the environment that it names.
 fn heading(look: &Lookup<'_>, column: &LayoutColumn) -> String {
     if look.is_emulated(&column.arm) {
         format!("{} (EMULATED here)", column.label)
@@ -104,7 +104,7 @@ fn heading(look: &Lookup<'_>, column: &LayoutColumn) -> String {
     }
 }
 
-/// The columns, and one for each further arm of which something was recorded in one of the rows.
+/// The columns, plus one for each further arm with a recorded value in one of the rows.
 fn with_recorded(
     look: &Lookup<'_>,
     rows: &[String],
@@ -173,7 +173,7 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
                 None => look.range(name, &column.arm, column.instances),
                 Some(_) => None,
             };
-            // Where the publication tells instances apart, so does this.
+            // Instances are listed separately if the publication does so.
             let n_parts = numbers.iter().filter(|it| it.part.is_some()).count();
             let each = if n_parts > 1 && column.over.is_none() {
                 look.each(name, &column.arm, column.instances)
@@ -207,7 +207,7 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
     }
 }
 
-/// What was published of the ways of such trials from beginning to end, an entry for each arm and place.
+/// Returns the published courses of such trials over time, one entry for each arm and place.
 pub(super) fn published_course(
     publication: &Publication,
     course: &DossierCourse,
@@ -251,13 +251,13 @@ pub(super) fn published_course(
     found
 }
 
-/// The unit of a metric; `None` where no workload has it.
+/// The unit of a metric; `None` if no workload has it.
 fn unit_of(metric: &str) -> Option<&'static str> {
     let mut known = WORKLOADS.iter().flat_map(|workload| workload.metrics());
     known.find(|it| it.id == metric).map(|it| it.unit.symbol())
 }
 
-/// A published value in the unit of a metric; `None` where it is of another kind.
+/// Converts a published value to the unit of a metric; `None` if its kind differs.
 fn in_unit((value, unit): (f64, &str), wanted: &str) -> Option<f64> {
     let (factor, base) = match unit {
         "s" => (1e9, "ns"),
@@ -282,7 +282,7 @@ fn in_unit((value, unit): (f64, &str), wanted: &str) -> Option<f64> {
     (base == wanted && value.is_finite() && value >= 0.0).then_some(value)
 }
 
-/// What is to be known of quantities and numbers that stand in tables and figures: each once, in their order.
+/// Returns the notes on quantities and numbers of tables and figures: each once, in order.
 fn notes(publication: &Publication) -> Vec<DossierNote> {
     let mut notes = Vec::new();
     for it in &publication.recorded {
@@ -318,7 +318,7 @@ fn notes(publication: &Publication) -> Vec<DossierNote> {
     notes
 }
 
-/// The numbers that stand in no table or figure, in their order.
+/// Returns the numbers that are in no table or figure, in order.
 fn others(publication: &Publication) -> Vec<DossierPublished> {
     let numbers = publication.numbers.iter();
     numbers
@@ -340,14 +340,14 @@ fn others(publication: &Publication) -> Vec<DossierPublished> {
 pub(super) mod tests {
     use super::*;
 
-    /// A publication with these parts.
+    /// Builds a publication with these parts.
     pub(crate) fn publication_of(parts: &str) -> Publication {
         let head = "title = \"t\"\nwhere = \"w\"\nmachine = \"m\"\n";
         toml::from_str(&(head.to_owned() + parts)).unwrap()
     }
 
     #[test]
-    fn steps_of_a_published_trial_stand_beside_the_course_of_the_same_metric_and_path() {
+    fn published_steps_match_course_by_metric_and_path() {
         let publication = publication_of(
             r#"
 number = [
@@ -379,7 +379,7 @@ path = "arm→arm"
             .iter()
             .map(|it| (it.arm.as_str(), it.points.as_slice()))
             .collect();
-        // A number in another kind of unit is no step of these, and neither is one without a step.
+        // A number in another kind of unit is not a step, and neither is one without a step.
         assert_eq!(
             points,
             [
@@ -392,7 +392,7 @@ path = "arm→arm"
     }
 
     #[test]
-    fn published_values_are_told_in_the_metrics_unit_or_not_at_all() {
+    fn published_value_converts_to_metric_unit_or_fails() {
         assert_eq!(in_unit((1.5, "ms"), "ns"), Some(1.5e6));
         assert_eq!(in_unit((8.0, "Mbit/s"), "B/s"), Some(1e6));
         assert_eq!(in_unit((12.0, "op/s"), "op/s"), Some(12.0));

@@ -1,7 +1,5 @@
-//! The values of a publication's quantities: where each stands in the dossier, as the publication has it, or why it does
-//! not.
-//!
-//! What it cannot see: which of them a rule needs.
+//! Looks up the values of a publication's quantities in the dossier, converted as published, or the reason for a
+//! missing value.
 
 use tare_model::Params;
 use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
@@ -12,7 +10,7 @@ use tare_stats::median;
 
 use crate::workload::completed;
 
-/// Where to look values up.
+/// The sources in which values are looked up.
 pub(super) struct Lookup<'a> {
     pub(super) publication: &'a Publication,
     pub(super) dossier: &'a Dossier,
@@ -56,7 +54,7 @@ impl Lookup<'_> {
             })
     }
 
-    /// Why a value is missing.
+    /// Explains why a value is missing.
     pub(super) fn why(&self, name: &str, arm: &str, instances: u32) -> String {
         let label = self
             .quantity(name)
@@ -76,7 +74,7 @@ impl Lookup<'_> {
             Some(_) if instances > 1 => {
                 format!("“{label}” was not measured in `{arm}` with {instances} instances at once")
             }
-            // One reason for all that a workload would have given there.
+            // One reason for all values that the workload would have given.
             Some(_) => self
                 .failure(name, arm)
                 .or_else(|| self.ran_without(name, arm))
@@ -84,7 +82,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// That the workload ran there and told something else only, as a tool that finds no device tells nothing of it.
+    /// Explains that the workload ran but did not report this quantity, like a tool that finds no device.
     pub(super) fn ran_without(&self, name: &str, arm: &str) -> Option<String> {
         let quantity = self.quantity(name)?;
         let cells = || self.dossier.cells.iter().chain(&self.dossier.aa);
@@ -101,7 +99,7 @@ impl Lookup<'_> {
         ))
     }
 
-    /// What befell the workload that gives this quantity, where nothing came of it.
+    /// Returns why the workload of this quantity gave no result, if it failed.
     pub(super) fn failure(&self, name: &str, arm: &str) -> Option<String> {
         let metric = &self.quantity(name)?.metric;
         let mut cells = self.dossier.cells.iter().chain(&self.dossier.aa);
@@ -115,7 +113,7 @@ impl Lookup<'_> {
         ))
     }
 
-    /// Whether software imitates the arm's processor.
+    /// Whether the arm's CPU is emulated in software.
     pub(super) fn is_emulated(&self, arm: &str) -> bool {
         let mut arms = self.dossier.arms.iter();
         arms.any(|it| it.id == arm && emulation(&it.facts).is_some())
@@ -142,7 +140,7 @@ impl Lookup<'_> {
             .ok_or_else(|| "a value is not above 0".to_owned())
     }
 
-    /// What was recorded of it elsewhere for an arm: the middle one of its values between the least and the greatest.
+    /// Returns the values recorded elsewhere for an arm: the median, between minimum and maximum.
     pub(super) fn recorded(&self, name: &str, arm: &str, instances: u32) -> Option<Span> {
         let quantity = self.quantity(name)?;
         let (mut values, mut called) = (Vec::new(), None);
@@ -160,14 +158,14 @@ impl Lookup<'_> {
         self.as_published(name, span, (&called?, instances))
     }
 
-    /// Whether the arm is one of another place, of which there are only records.
+    /// Whether the arm exists only as records from elsewhere.
     pub(super) fn is_recorded(&self, arm: &str) -> bool {
         let mut measured = self.dossier.arms.iter();
         let is_here = measured.any(|it| it.id == arm && it.available);
         !is_here && self.publication.recorded.iter().any(|it| it.arm == arm)
     }
 
-    /// What each of several instances took; nothing where they are counted together.
+    /// Returns what each of several instances took; empty if they are counted together.
     pub(super) fn each(&self, name: &str, arm: &str, instances: u32) -> Vec<Span> {
         let is_of_all = self.quantity(name).is_some_and(Quantity::is_of_all);
         let found = self.cell(name, arm, instances);
@@ -182,7 +180,7 @@ impl Lookup<'_> {
         shown.unwrap_or_default()
     }
 
-    /// In what it was measured at another scale than published.
+    /// Describes how its scale differs from the published one, if it does.
     pub(super) fn scale(&self, name: &str) -> Option<String> {
         let quantity = self.quantity(name)?;
         let mut cells = self.dossier.cells.iter().chain(&self.dossier.aa);
@@ -191,13 +189,13 @@ impl Lookup<'_> {
         quantity.scale(&completed(&cell.workload, &cell.params, cell.path))
     }
 
-    /// The unit in which the values of a quantity are told.
+    /// The unit in which the values of a quantity are reported.
     pub(super) fn unit(&self, name: &str, cell: &DossierCell) -> String {
         let unit = self.quantity(name).and_then(|found| found.unit.as_ref());
         unit.unwrap_or(&cell.unit).clone()
     }
 
-    /// The least and the greatest value of a block in one arm.
+    /// The minimum and maximum over the blocks in one arm.
     pub(super) fn range(&self, name: &str, arm: &str, instances: u32) -> Option<[f64; 2]> {
         let cell = self.cell(name, arm, instances)?;
         let side = usize::from(arm != self.baseline());
@@ -211,8 +209,8 @@ impl Lookup<'_> {
         (least <= most).then_some([range.low, range.high])
     }
 
-    /// The value as the publication counts it: a whole file where the metric is a line, operations by the time where the
-    /// metric is the time of one. `None` where nothing can be divided by it.
+    /// Converts the value to the publication's unit: a whole file if the metric is a line, operations per time if the
+    /// metric is the time of one. `None` if it would divide by zero.
     pub(super) fn as_published(
         &self,
         name: &str,
@@ -247,14 +245,14 @@ impl Lookup<'_> {
         })
     }
 
-    /// What a series of instances says of this many.
+    /// The series' entry for this number of instances, if it has enough blocks.
     pub(super) fn point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
         let is_enough = |n_blocks: u32| n_blocks as usize >= super::FEWEST_BLOCKS;
         self.any_point(name, arm, instances)
             .filter(|point| is_enough(point.n_blocks))
     }
 
-    /// The same of however few blocks.
+    /// The same for any number of blocks.
     pub(super) fn any_point(
         &self,
         name: &str,
@@ -278,7 +276,7 @@ mod tests {
     use crate::analyze::publication::tests::publication_of;
 
     #[test]
-    fn a_metric_that_its_workload_does_not_tell_in_an_arm_has_that_for_its_reason() {
+    fn metric_unreported_by_its_workload_is_the_reason() {
         const STORED: &str = include_str!("../../../../fixtures/before/20261122-210603-620a.json");
         const PARTS: &str = r#"
 quantity = [

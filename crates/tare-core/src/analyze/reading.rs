@@ -1,32 +1,32 @@
-//! From a sample to a reading: one number for what is typical in a trial, one for the best.
+//! Reduces a sample to a reading: one typical and one best number.
 //!
-//! Typical is the median of the observations. Where the work is done by somebody's program, which may warm up, and
-//! there are at least 40 of them, MSER-5 cuts the warm-up first; on the agent's own loops it would cut into half of
-//! all trials on noise alone. Floor is the best observation of all, warm-up included, because what is best needs no
-//! warm-up. Both stay in the metric's own unit; [`cost`] turns rates over, so that more is always worse.
-//! What it cannot see: several plateaus, as a just-in-time compiler makes them; such a series is only said
-//! not to be steady.
+//! Typical is the median of the observations. If the work is done by a user's program, which may warm up, and there
+//! are at least 40 observations, MSER-5 cuts the warm-up first; on the agent's built-in loops it would cut into half
+//! of all trials on noise alone. Floor is the best of all observations, warm-up included, because the best needs no
+//! warm-up. Both stay in the metric's unit; [`cost`] inverts rates, so that more is always worse.
+//! Limits: does not resolve several plateaus, as a just-in-time compiler produces; such a series is only marked as
+//! not steady.
 
 use tare_model::Better;
 use tare_stats::{median, mser5};
 
-/// Shorter series are taken whole: eight batches of five are the least in which a cut means something.
+/// Shorter series are taken whole: a cut needs at least eight batches of five to be meaningful.
 const WARM_UP_FROM: usize = 40;
 
-/// What one trial says about one metric.
+/// One trial's result for one metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Reading {
     /// Median of the steady part, in the metric's unit.
     pub(crate) typical: f64,
     /// Best observation, in the metric's unit.
     pub(crate) floor: f64,
-    /// Mean of all observations, of rates the harmonic one: what the whole of the work took.
+    /// Mean of all observations, harmonic for rates: what all the work took.
     pub(crate) total: f64,
-    /// The series did not settle within its first half.
+    /// Whether the series did not settle within its first half.
     pub(crate) unsteady: bool,
 }
 
-/// The reading of a sample; `None` if it is empty or holds what is no finite number.
+/// Reads a sample; `None` if it is empty or contains a non-finite number.
 pub(crate) fn read(observations: &[f64], better: Better, may_warm_up: bool) -> Option<Reading> {
     let cut = if may_warm_up && observations.len() >= WARM_UP_FROM {
         mser5(observations)?
@@ -50,7 +50,7 @@ pub(crate) fn read(observations: &[f64], better: Better, may_warm_up: bool) -> O
     })
 }
 
-/// The arithmetic mean where less is better, the harmonic one where more is; `None` for no values.
+/// The arithmetic mean if less is better, otherwise the harmonic mean; `None` for no values.
 pub(super) fn mean(values: &[f64], better: Better) -> Option<f64> {
     let n = values.len() as f64;
     let mean = match better {
@@ -60,8 +60,8 @@ pub(super) fn mean(values: &[f64], better: Better) -> Option<f64> {
     mean.is_finite().then_some(mean)
 }
 
-/// The natural logarithm of a value's cost: of the value itself where less is better, of its reciprocal
-/// where more is. `None` for values that have no logarithm.
+/// The natural logarithm of a value's cost: of the value itself if less is better, otherwise of its reciprocal.
+/// `None` for values that have no logarithm.
 pub(crate) fn ln_cost(value: f64, better: Better) -> Option<f64> {
     let ln = (value > 0.0 && value.is_finite()).then(|| value.ln())?;
     Some(match better {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warm_up_is_cut_from_the_typical_value_but_may_hold_the_floor() {
+    fn typical_value_skips_warm_up_and_floor_includes_it() {
         let mut series = vec![90.0; 10];
         series[0] = 4.0;
         series.extend((0..40).map(|step| 10.0 + f64::from(step % 3)));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_native_loop_is_taken_whole_however_long_its_series() {
+    fn native_loop_series_has_no_warm_up_cut() {
         let mut series = vec![90.0; 30];
         series.extend([10.0; 30]);
         assert_eq!(read(&series, Better::Lower, false).unwrap().typical, 50.0);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_series_is_taken_whole() {
+    fn short_series_has_no_warm_up_cut() {
         let series: Vec<f64> = (0..39).map(f64::from).collect();
         assert_eq!(read(&series, Better::Lower, true).unwrap().typical, 19.0);
     }
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_infinite_and_no_number_give_no_reading() {
+    fn empty_infinite_or_nan_series_gives_no_reading() {
         for observations in [&[][..], &[1.0, f64::NAN], &[f64::INFINITY, 1.0]] {
             assert_eq!(read(observations, Better::Lower, true), None);
         }
     }
 
     #[test]
-    fn what_has_no_logarithm_has_no_cost() {
+    fn value_without_logarithm_has_no_cost() {
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(ln_cost(value, Better::Lower), None);
         }

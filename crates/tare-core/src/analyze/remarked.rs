@@ -1,9 +1,9 @@
-//! What a workload said of single trials, as flags of a cell.
+//! Turns a workload's remarks on single trials into flags of a cell.
 //!
-//! One flag for each kind of remark, with the number of trials on either side that it befell and the words of
-//! the first: a doubt about every trial of one arm is another matter than one about a single trial.
-//! It labels and changes nothing: whether a doubtful reading is wrong is not known here.
-//! What it cannot see: trials without a pair, which are in no cell.
+//! One flag for each kind of remark, with the number of trials affected on either side and the text of the first: a
+//! doubt about every trial of one arm weighs more than one about a single trial. It labels and changes nothing:
+//! whether a doubtful reading is wrong is not known here.
+//! Limits: ignores unpaired trials, which are in no cell.
 
 use tare_model::MetricSpec;
 use tare_model::dossier::Flag;
@@ -12,7 +12,7 @@ use super::flag::flag;
 use super::pairs::{Pairs, Side};
 use crate::workload::Remark;
 
-/// The flags that the trials' remarks make, in the order of their first appearance.
+/// Returns the flags of the trials' remarks, in the order of their first appearance.
 pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
     let mut ids: Vec<&'static str> = Vec::new();
     let (env, base) = (pairs.env(), pairs.base());
@@ -33,7 +33,7 @@ pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
         .collect()
 }
 
-/// The remarks of one side's trials that concern the metric.
+/// Returns the remarks of one side's trials on the metric.
 fn on<'a>(side: &'a [Side<'a>], metric: &'a MetricSpec) -> impl Iterator<Item = &'a Remark> {
     side.iter()
         .flat_map(|(kept, _)| &kept.remarks)
@@ -60,14 +60,14 @@ fn remark(side: &str, trials: &[Side<'_>], metric: &MetricSpec, id: &str) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::kept::Kept;
-    use crate::analyze::pairs::{Against, Level, Pair};
+    use crate::analyze::kept_trial::KeptTrial;
+    use crate::analyze::pairs::{Level, Pair, Reference};
     use crate::analyze::reading::Reading;
 
     tare_model::metrics! { METRIC = "disk.fio-read.rate", BytePerSecond, Higher, Disk: "Bytes."; }
 
-    fn kept(remarks: Vec<Remark>) -> Kept {
-        Kept {
+    fn kept(remarks: Vec<Remark>) -> KeptTrial {
+        KeptTrial {
             position: 0,
             launch: 0,
             host_ns: 1,
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_says_in_how_many_trials_of_which_side_something_was_remarked() {
+    fn remark_flag_counts_trials_per_side() {
         let doubt = |detail: &str| Remark::new("page-cache", detail);
         let elsewhere = doubt("of a neighbour").about("disk.fio-write.rate");
         let reading = Reading {
@@ -105,7 +105,7 @@ mod tests {
                         first: (base, reading),
                         twin: None,
                     };
-                    Pair::of(block, base, (env, reading), 0, Against::arm(0))
+                    Pair::of(block, base, (env, reading), 0, Reference::arm(0))
                 })
                 .collect(),
             0,

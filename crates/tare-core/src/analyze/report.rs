@@ -1,6 +1,4 @@
-//! A probe's report as it is read for a reading: borrowed from its bytes, without what no reading needs.
-//!
-//! What it cannot see: whether the values are such as the workload's metrics must have.
+//! Parses the parts of a probe's report that readings need, borrowed from its bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use tare_model::{Reason, Sliced, Unit, WorkSpan};
 
-/// A `probe/1` report, borrowed from its bytes. What a program printed is not read again.
+/// A `probe/1` report, borrowed from its bytes. A program's printed output is not parsed again.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(super) struct Report<'a> {
     #[serde(borrow)]
@@ -37,7 +35,7 @@ pub(super) struct Report<'a> {
     pub(super) timed_ns: Option<u64>,
 }
 
-/// What a program used.
+/// A program's time and usage.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(super) struct CommandPart<'a> {
     pub(super) wall_ns: u64,
@@ -57,7 +55,7 @@ pub(super) struct SeriesPart<'a> {
     pub(super) linearity: Option<f64>,
 }
 
-/// The values in room that is asked for once.
+/// Reads the values into a buffer allocated once.
 fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
     struct Values;
 
@@ -69,7 +67,7 @@ fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Err
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<f64>, A::Error> {
-            // As many slices as a block mostly has.
+            // As many slices as a block usually has.
             let mut all = Vec::with_capacity(64);
             while let Some(value) = list.next_element()? {
                 all.push(value);
@@ -81,11 +79,11 @@ fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Err
     deserializer.deserialize_seq(Values)
 }
 
-/// A text that is borrowed also where it stands in something else.
+/// A text that is borrowed even when nested.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// Numbers by name, in the order in which they stand.
+/// Numbers by name, in document order.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Numbers<'a>(Vec<(Cow<'a, str>, f64)>);
 
@@ -125,12 +123,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Numbers<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// The report in these bytes.
+    /// Parses a report.
     ///
     /// # Errors
-    /// What is no report.
+    /// If it is not a report.
     pub(super) fn of(text: &'a [u8]) -> serde_json::Result<Self> {
-        // Text that is known to be UTF-8 is not looked at again, name by name.
+        // Validates UTF-8 once instead of name by name.
         match std::str::from_utf8(text) {
             Ok(text) => serde_json::from_str(text),
             Err(_) => serde_json::from_slice(text),
@@ -147,7 +145,7 @@ mod tests {
     const WHOLE: &str = r#"{"probe":"getppid","revision":1,"series":[{"metric":"syscall.getppid.time","unit":"ns","values":[277.2036743744061,274,1e2],"batch":3157,"linearity":2.0630929363330526,"notes":["x"]}],"checksum":"00ff","canary_ns":[981.0,892.0],"elapsed_ns":421938557,"counters":{"user_ns":12.5},"timer":{"cost_ns":31.0,"resolution_ns":29.0},"sliced":{"slice_ns":1000000,"by_page":true,"cpu":0},"timed_ns":7}"#;
 
     #[test]
-    fn a_report_is_read_as_the_agent_wrote_it_and_its_names_are_not_copied() {
+    fn report_parses_as_written_and_borrows_names() {
         let report = Report::of(WHOLE.as_bytes()).unwrap();
         let written: ProbeReport = serde_json::from_str(WHOLE).unwrap();
         assert_eq!(report.series[0].values, written.series[0].values);
@@ -167,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_an_error_that_says_where() {
+    fn malformed_report_is_an_error_with_position() {
         for (from, to) in [
             (r#""ns""#, r#""parsecs""#),
             (r#""revision":1"#, r#""revision":4294967296"#),

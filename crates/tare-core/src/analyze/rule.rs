@@ -1,35 +1,35 @@
-//! What a rule of a publication's needs: what ratio is made of two of its values.
+//! Computes the ratio that a publication's rule is about.
 //!
-//! A ratio against the baseline is the cell's own paired interval, and one of several instances to one alone is that
-//! of the series. Every other ratio is paired by block as well: what blocks share, such as a neighbour's load, falls out.
-//! Only where two values have too few blocks in common is it made of their intervals, lower end over upper end and upper
-//! over lower, which is wider. What is no interval but a range of few blocks, and a cell whose two sides cannot be
-//! compared, decide nothing.
+//! A ratio against the baseline is the cell's own paired interval, and one of several instances to a single one is
+//! that of the series. Every other ratio is paired by block as well: what blocks share, such as a neighbour's load,
+//! cancels out. Only if two values have too few blocks in common is it computed from their intervals, lower end over
+//! upper end and upper over lower, which is wider. A range of few blocks instead of an interval, and a cell whose two
+//! sides cannot be compared, decide nothing.
 
 use std::collections::BTreeMap;
 
 use tare_model::dossier::{DossierBlock, DossierCell, Span};
 use tare_model::facts::cpu_list;
-use tare_model::publication::{Available, Place, Rule, Several};
+use tare_model::publication::{Available, QuantityRef, Rule, Several};
 use tare_model::{Better, fact};
 use tare_stats::{Differences, Interval, normal_quantile};
 
-use super::beside::is_same_metric;
 use super::cell::counted;
 use super::diagnostics::{DIFFERENT_TOOL, EMULATED};
 use super::effect::interval_at;
 use super::flag::THROTTLED;
 use super::quantity::Lookup;
+use super::run_comparison::is_same_metric;
 use super::{FEWEST_BLOCKS, LEVEL};
 
-/// Whether a ratio is one of two arms, or of two numbers of the same.
+/// Whether a ratio is one of two arms, or of two numbers of the same arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sides {
     OneArm,
     TwoArms,
 }
 
-/// Whether a span is an interval of the run's level, and no range of fewer blocks than give one.
+/// Whether a span is an interval of the run's level, rather than a range of too few blocks.
 fn is_interval(span: &Span, n_blocks: u32) -> bool {
     n_blocks as usize >= FEWEST_BLOCKS && span.level.is_none_or(|level| level >= LEVEL)
 }
@@ -37,7 +37,7 @@ fn is_interval(span: &Span, n_blocks: u32) -> bool {
 /// ln of a ratio in every block, and the block's launch.
 type ByBlock = BTreeMap<u32, (u32, Differences)>;
 
-/// A ratio with its interval at 95 %, and the blocks that it is of where they are known.
+/// A ratio with its 95 % interval, and its blocks if they are known.
 pub(super) struct Ratio {
     pub(super) span: Span,
     by_block: ByBlock,
@@ -51,20 +51,20 @@ impl Ratio {
         }
     }
 
-    /// `None` where the blocks are too few.
+    /// Returns `None` if there are too few blocks.
     fn of_blocks(by_block: ByBlock) -> Option<Self> {
         let span = span_at(&by_block, LEVEL)?;
         Some(Self { span, by_block })
     }
 
-    /// The interval that leaves out the truth in at most 5 % of cases for all of `n` ratios together (Bonferroni, which is
-    /// the first step of Holm's). `None` where the blocks are too few for one.
+    /// The interval that excludes the truth in at most 5 % of cases for all of `n` ratios together (Bonferroni, which
+    /// is the first step of Holm's). `None` if there are too few blocks for one.
     pub(super) fn of_several(&self, n: usize) -> Option<Span> {
         let level = 1.0 - (1.0 - LEVEL) / n.max(1) as f64;
         if !self.by_block.is_empty() {
             return span_at(&self.by_block, level);
         }
-        // Of a series of instances the dossier has the interval alone.
+        // For a series of instances the dossier has only the interval.
         let z = |level: f64| normal_quantile(f64::midpoint(1.0, level));
         let factor = z(level) / z(LEVEL);
         let Span {
@@ -83,7 +83,7 @@ fn span_at(by_block: &ByBlock, level: f64) -> Option<Span> {
     Some(Span::new(low, point, high))
 }
 
-/// What the first costs more than the second, in the blocks that both have.
+/// The difference of the first and the second, in the blocks that both have.
 fn over(first: &ByBlock, second: &ByBlock) -> ByBlock {
     let both = first.iter().filter_map(|(block, (launch, above))| {
         let (_, below) = second.get(block)?;
@@ -110,7 +110,7 @@ fn by_block(cell: &DossierCell) -> ByBlock {
 
 impl Lookup<'_> {
     /// ln of a value in every block.
-    fn logs(&self, (name, arm, instances): Place<'_>) -> ByBlock {
+    fn logs(&self, (name, arm, instances): QuantityRef<'_>) -> ByBlock {
         let Some(cell) = self.cell(name, arm, instances) else {
             return ByBlock::new();
         };
@@ -128,8 +128,12 @@ impl Lookup<'_> {
         cell.blocks.iter().filter_map(of).collect()
     }
 
-    /// What one value costs against another one, in the same or in another arm.
-    pub(super) fn between(&self, first: Place<'_>, second: Place<'_>) -> Result<Ratio, String> {
+    /// The cost of one value over another, in the same or in another arm.
+    pub(super) fn between(
+        &self,
+        first: QuantityRef<'_>,
+        second: QuantityRef<'_>,
+    ) -> Result<Ratio, String> {
         let (above, cell) = self.value(first.0, first.1, first.2)?;
         let (below, other) = self.value(second.0, second.1, second.2)?;
         let sides = if first.1 == second.1 {
@@ -165,8 +169,8 @@ impl Lookup<'_> {
             .ok_or_else(|| "a value is not above 0".to_owned())
     }
 
-    /// How much more an instance takes with others than alone, paired by block, or all of them together where that is
-    /// what is published; `None` where the run has no such series.
+    /// How many times longer an instance takes with others than alone, paired by block, or all of them together if
+    /// that is what is published; `None` if the run has no such series.
     fn stretch(&self, name: &str, arm: &str, instances: u32) -> Option<Result<Span, String>> {
         let point = self.point(name, arm, instances)?;
         let stretch = point.stretch?;
@@ -185,9 +189,9 @@ impl Lookup<'_> {
         }))
     }
 
-    /// That a cell says of its arm what a rule is about: an emulated processor says nothing of the environment that it
-    /// stands in for, one that was stopped by a quota that nobody asked for nothing of its speed, and two programs
-    /// nothing of the two places in which they ran.
+    /// Checks that a cell is valid evidence about its arm for a rule: an emulated CPU is no evidence about the
+    /// environment, a CPU throttled by a quota that was not requested is none about its speed, and two programs are
+    /// none about the places where they ran.
     fn genuine(&self, cell: &DossierCell, arm: &str, sides: Sides) -> Result<(), String> {
         let find = |cells: &mut dyn Iterator<Item = &'_ DossierCell>, id: &str| {
             let mut flags = cells.flat_map(|cell| &cell.flags);
@@ -195,7 +199,7 @@ impl Lookup<'_> {
                 .find(|flag| flag.id == id)
                 .map(|flag| flag.detail.clone())
         };
-        // A cell is also flagged for its arm; the baseline's own state shows in its copy.
+        // A cell is also flagged for its arm; the baseline's state shows in its copy.
         let flagged = |id: &str| {
             if arm != self.baseline() {
                 return find(&mut std::iter::once(cell), id);
@@ -230,7 +234,7 @@ impl Lookup<'_> {
             .ok_or_else(|| self.why(name, arm, instances))?;
         self.genuine(cell, arm, Sides::TwoArms)?;
         let span = cell.ratio.ok_or_else(|| {
-            // What was struck out left no block.
+            // Void trials left no block.
             let failure = (cell.n_blocks == 0).then(|| self.failure(name, arm));
             failure.flatten().unwrap_or_else(|| {
                 format!(
@@ -246,7 +250,7 @@ impl Lookup<'_> {
         })
     }
 
-    /// What an arm costs against another one, or against the baseline.
+    /// The cost of an arm over another one, or over the baseline.
     fn cost_against(
         &self,
         name: &str,
@@ -260,7 +264,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// How much more several instances take than one alone.
+    /// How many times longer several instances take than a single one.
     fn growth(&self, name: &str, arm: &str, instances: u32) -> Result<Ratio, String> {
         if let Some(cell) = self.cell(name, arm, instances) {
             self.genuine(cell, arm, Sides::OneArm)?;
@@ -280,7 +284,7 @@ impl Lookup<'_> {
         self.cost_against(name, arm, several.other.as_deref(), instances)
     }
 
-    /// The instance that fares worst against the mean of all, each by its own interval.
+    /// The instance that performs worst over the mean of all, each by its interval.
     fn worst_over_mean(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
         if instances == 1 {
             return Err(format!(
@@ -301,8 +305,8 @@ impl Lookup<'_> {
             .ok_or_else(|| self.why(name, arm, instances))
     }
 
-    /// A value with all its instances, over what the arm has of it where that is asked for.
-    fn amount(&self, place: Place<'_>, of: Option<Available>) -> Result<Span, String> {
+    /// A value with all its instances, over the arm's available amount if requested.
+    fn amount(&self, place: QuantityRef<'_>, of: Option<Available>) -> Result<Span, String> {
         let (name, arm, instances) = place;
         let (span, cell) = self.value(name, arm, instances)?;
         self.genuine(cell, arm, Sides::OneArm)?;
@@ -333,7 +337,7 @@ impl Lookup<'_> {
         ))
     }
 
-    /// The ratio, or the amount, that a rule is about.
+    /// Computes the ratio, or the amount, that a rule is about.
     pub(super) fn ratio(&self, rule: &Rule) -> Result<Span, String> {
         match rule {
             Rule::Cost {
@@ -387,7 +391,7 @@ impl Lookup<'_> {
     }
 }
 
-/// The cost of the first over that of the second; rates are turned over, so that above 1 is always more costly.
+/// The cost of the first over that of the second; rates are inverted, so that above 1 is always more costly.
 fn quotient(above: &Span, below: &Span, is_rate: bool) -> Option<Span> {
     let (above, below) = if is_rate {
         (below, above)

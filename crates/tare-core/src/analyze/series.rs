@@ -1,8 +1,8 @@
-//! Every reading of a run in its long form: one series an arm and metric, one point a block, with the slices where the
-//! arms took turns.
+//! Exports every reading of a run in long form: one series per arm and metric, one point per block, with the slices
+//! of interleaved arms.
 //!
-//! What was struck out as void is not among them, so that whoever computes from these numbers starts where the report
-//! started. What it cannot see: trials that left nothing; the dossier's failures tell those.
+//! Void trials are excluded, so that computations on these numbers start where the report started. Limits: has no
+//! trials that left nothing; those are in the dossier's failures.
 
 use tare_model::{Better, Params, Path, Spread, Study};
 
@@ -11,7 +11,7 @@ use super::collect::Collector;
 /// The readings of one metric of one workload in one arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The arm; A′ is one of its own.
+    /// The arm; A′ is a separate one.
     pub arm: String,
     /// The workload.
     pub workload: String,
@@ -25,7 +25,7 @@ pub struct Series {
     pub spread: Option<Spread>,
     /// The metric.
     pub metric: &'static str,
-    /// Its unit.
+    /// Whether lower or higher is better.
     pub unit: &'static str,
     /// Which direction is the better one.
     pub better: Better,
@@ -33,20 +33,20 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// What one trial says of one metric.
+/// One trial's reading of one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// The block.
     pub block: u32,
     /// The launch of the arms that it belongs to.
     pub launch: u32,
-    /// The arm's place in the order of the block.
+    /// The arm's position in the order of the block.
     pub position: u32,
     /// The median of its observations.
     pub typical: f64,
     /// The best of them.
     pub best: f64,
-    /// The slices in the order of their cycles; empty where the trial ran whole.
+    /// The slices in the order of their cycles; empty if the trial ran whole.
     pub slices: Vec<f32>,
 }
 

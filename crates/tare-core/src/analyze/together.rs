@@ -1,11 +1,11 @@
-//! One trial with several instances: from what each left to one reading.
+//! Reduces a trial with several instances to one reading.
 //!
-//! The reading of a trial is the mean of what its instances took, because that is what an instance may expect:
-//! of times the arithmetic mean, of rates the harmonic one, so that turning a rate over changes nothing. What
-//! each of them took is kept beside it. A trial of which one instance failed has no reading: the mean of the
-//! others would be that of another number of instances. Checks of the loop and the clock are left to the series'
-//! trials with one instance, because instances that wait for each other's processor fail them innocently.
-//! What it cannot see: whether the instances were at work at the same time; `concurrency` computes that.
+//! The reading of a trial is the mean of what its instances took, because that is what an instance may expect: the
+//! arithmetic mean of times, the harmonic mean of rates, so that inverting a rate changes nothing. What each of them
+//! took is kept as well. A trial in which one instance failed has no reading: the mean of the others would be that of
+//! another number of instances. Checks of the loop and the clock are left to the series' trials with one instance,
+//! because instances that wait for each other's CPU fail them without being wrong.
+//! Limits: does not check whether the instances ran at the same time; `concurrency` computes that.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use tare_model::{
 };
 
 use super::decode::decode;
-use super::kept::{Decoded, Joint, Maybe, ProbeFacts};
+use super::kept_trial::{Decoded, Joint, Maybe, ProbeFacts};
 use super::reading::{Reading, mean, read};
 use super::turns::Turns;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 
-/// What a trial's bytes say.
+/// Decodes a trial's bytes.
 pub(super) fn decoded(
     workload: &'static dyn Workload,
     raw: &RawOutput,
@@ -32,7 +32,7 @@ pub(super) fn decoded(
     }
 }
 
-/// What a trial says that was ended at its limit, where that counts.
+/// The reading of a trial that was killed at its time limit, for workloads where that counts.
 pub(super) fn cut_off(
     workload: &'static dyn Workload,
     params: &Params,
@@ -130,7 +130,7 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
         }
     }
     if let Some(label) = crowded(&demands, together.spread, count) {
-        // It says all that the remark on a single instance says.
+        // It covers the remark on a single instance.
         remarks.retain(|remark| remark.id != MORE_THREADS_THAN_CPUS);
         remarks.push(Remark::new(MORE_THREADS_THAN_CPUS, label));
     }
@@ -141,14 +141,14 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
         probe: merged,
         remarks,
         span: None,
-        // They ran at once.
+        // They ran concurrently.
         timed_ns: each.iter().filter_map(|it| it.timed_ns).max(),
         joint: Some(Box::new(Joint {
             values: values.into_boxed_slice(),
             spans: spans.unwrap_or_default(),
             host_ns,
         })),
-        // Those of several at once are no way of one.
+        // Several concurrent courses do not make one.
         course: None,
     })
 }
@@ -166,7 +166,7 @@ fn mean_reading(readings: &[Reading], better: Better) -> Option<Reading> {
     })
 }
 
-/// Takes another instance's facts in. The machine's counters were seen by all, a program's own by each.
+/// Merges another instance's facts. The machine's counters were seen by all, a program's by each.
 fn merge(into: &mut Option<ProbeFacts>, other: Option<&ProbeFacts>) -> Result<(), String> {
     let (Some(into), Some(other)) = (into.as_mut(), other) else {
         return Ok(());
@@ -189,7 +189,7 @@ fn merge(into: &mut Option<ProbeFacts>, other: Option<&ProbeFacts>) -> Result<()
     Ok(())
 }
 
-/// `3 instances × 2 threads on 2 CPUs`, if that is more threads than processors.
+/// `3 instances × 2 threads on 2 CPUs`, if that is more threads than CPUs.
 fn crowded(demands: &[Demand], spread: Spread, count: usize) -> Option<String> {
     if demands.len() != count {
         return None;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_all_instances_are_held_against_the_processors_that_they_may_use() {
+    fn crowding_compares_total_threads_with_usable_cpus() {
         let two = [demand(2, 2, None); 2];
         assert_eq!(
             crowded(&two, Spread::Processes, 2).unwrap(),
@@ -247,12 +247,12 @@ mod tests {
             crowded(&[demand(1, 2, None); 2], Spread::Processes, 2),
             None
         );
-        // One that does not tell leaves the sum unknown.
+        // A single missing number leaves the sum unknown.
         assert_eq!(crowded(&two[..1], Spread::Processes, 2), None);
     }
 
     #[test]
-    fn a_quota_is_shared_by_processes_and_given_to_each_environment() {
+    fn processes_share_cpu_quota_and_environments_do_not() {
         let limited = [demand(2, 8, Some(1.5)); 2];
         assert_eq!(
             crowded(&limited, Spread::Processes, 2).unwrap(),

@@ -1,8 +1,9 @@
-//! Comparisons whose truth is known, judged as any run is: made-up trials with a planted difference, and windows of a
+//! Judges comparisons whose truth is known like any run: simulated trials with a planted difference, and windows of a
 //! recorded run of equal arms.
 //!
-//! Both ends of an interval are counted apart. One that errs on one side only covers 95 % and still calls equal arms
-//! faster twice as often as it promises: the mean of both copies of the baseline does, and must be found out here.
+//! The two ends of an interval are counted separately. An interval that errs on one side only covers 95 % and still
+//! calls equal arms faster twice as often as it promises. The mean of both copies of the baseline does so, and must
+//! be detected here.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +17,14 @@ use tare_stats::{BlockOrders, Interval, Stream, binomial_quantile, hodges_lehman
 
 use super::{ArmData, Find, LEVEL, RunData, RunHead, TrialData, analyze};
 
-/// Intervals that miss the truth, by the side on which they lie.
+/// Counts of intervals that miss the truth, by side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sides {
-    /// Intervals.
+    /// Number of intervals.
     pub n: u64,
-    /// Of these, how many say more than is true.
+    /// Number of intervals above the truth.
     pub above: u64,
-    /// How many say less.
+    /// Number of intervals below the truth.
     pub below: u64,
 }
 
@@ -34,42 +35,42 @@ impl Sides {
         self.below += u64::from(high < truth);
     }
 
-    /// Whether either side has no more than one in forty and chance give, at one false complaint in a hundred.
+    /// Whether neither side misses more often than one in forty plus chance, at one false alarm in a hundred.
     pub fn is_accepted(&self) -> bool {
         let most = binomial_quantile(0.99, self.n, (1.0 - LEVEL) / 2.0).unwrap_or(0);
         self.above.max(self.below) <= most
     }
 }
 
-/// What came of made-up comparisons.
+/// Result of simulated comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Simulated {
-    /// The dossiers' intervals.
+    /// Counts of the dossiers' intervals.
     pub sides: Sides,
-    /// Those of the mean of both copies of the baseline, which are known to be wrong.
+    /// Counts for the mean of both copies of the baseline, known to be wrong.
     pub mutant: Sides,
-    /// Of the estimates on what was planted, on the ln scale; 1 is right.
+    /// Slope of the estimates on the planted effects, on the ln scale; 1 is right.
     pub slope: f64,
 }
 
-/// What is planted, in turn; most often nothing.
+/// The planted effects, used cyclically; many are 0 or small.
 const DOSES: [f64; 8] = [0.0, 0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 1.0];
 const N_BLOCKS: [u32; 2] = [20, 40];
 const N_SLICES: usize = 8;
 const THIRD: &str = "third";
 const SEED: u64 = 0x0074_7275_7468;
-/// What a trial's level and a slice's scatter by, on the ln scale.
+/// Scatter of a trial's level and of a slice, on the ln scale.
 const LEVEL_NOISE: f64 = 0.02;
 const SLICE_NOISE: f64 = 0.002;
 
-/// Judges `n` made-up runs of three arms that are equal but for what is planted in the third. The workload is one of a
-/// single time, by its name in the registry. `None` where there is none of that name.
+/// Judges `n` simulated runs of three arms that are equal except for the effect planted in the third. The workload is
+/// one with a single time, by its name in the registry. `None` if there is none of that name.
 pub fn simulated(workload: &str, find: Find<'_>, n: u32) -> Option<Simulated> {
     let (mut sides, mut mutant) = (Sides::default(), Sides::default());
     let (mut products, mut squares) = (0.0, 0.0);
     for number in 0..n {
         let dose = DOSES[number as usize % DOSES.len()];
-        let made = Made::new(workload, find, number, dose)?;
+        let made = SimulatedRun::new(workload, find, number, dose)?;
         let d: Vec<f64> = made.mean_differences();
         let dossier = analyze(&made.run, find);
         let cell = dossier.cells.iter().find(|cell| cell.arm == THIRD)?;
@@ -89,14 +90,14 @@ pub fn simulated(workload: &str, find: Find<'_>, n: u32) -> Option<Simulated> {
     })
 }
 
-/// A made-up run.
-struct Made {
+/// A simulated run.
+struct SimulatedRun {
     run: RunData,
-    /// ln of every slice, by block: of the host, its copy and the third arm.
+    /// ln of every slice, by block, for the host, its copy and the third arm.
     ln_slices: Vec<[Vec<f64>; 3]>,
 }
 
-impl Made {
+impl SimulatedRun {
     fn new(workload: &str, find: Find<'_>, number: u32, dose: f64) -> Option<Self> {
         let metric = find(workload)?.metrics().first()?;
         let n_blocks = N_BLOCKS[number as usize % N_BLOCKS.len()];
@@ -161,7 +162,7 @@ impl Made {
         Some(Self { run, ln_slices })
     }
 
-    /// By block: the third arm against the mean of both copies.
+    /// By block: the third arm minus the mean of both copies.
     fn mean_differences(&self) -> Vec<f64> {
         let of_block = |[host, copy, third]: &[Vec<f64>; 3]| {
             let cycles = host.iter().zip(copy).zip(third);
@@ -174,7 +175,7 @@ impl Made {
     }
 }
 
-/// Noise that only ever lengthens work; every fourth run has noise of both sides.
+/// Noise that only lengthens the work; a quarter of the runs has noise on both sides.
 fn one_sided(number: u32, stream: &mut Stream) -> f64 {
     match number / 16 % 4 {
         0 => stream.normal(),
@@ -231,21 +232,21 @@ fn head(study: Study) -> Option<RunHead> {
     })
 }
 
-/// What was found in disjoint windows of one recording.
+/// Result over disjoint windows of one recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replayed {
-    /// Windows.
+    /// Number of windows.
     pub n_windows: usize,
-    /// The intervals of one arm, against the truth.
+    /// Counts of one arm's intervals against the truth.
     pub sides: Sides,
-    /// How many of them leave out "no difference".
+    /// Number of intervals that exclude "no difference".
     pub found: u64,
     /// The intervals that miss the truth: metric and ratio.
     pub missed: Vec<(String, Span)>,
 }
 
-/// Judges every `n_blocks` whole blocks of a recorded run by themselves, as if they were all that was measured, and holds
-/// the ratios of `arm` against `truth`. A rest of fewer blocks is left out.
+/// Judges every `n_blocks` whole blocks of a recorded run separately, as if they were all that was measured, and
+/// compares the ratios of `arm` with `truth`. Remaining blocks are left out.
 pub fn replayed(run: &RunData, find: Find<'_>, arm: &str, truth: f64, n_blocks: u32) -> Replayed {
     let mut blocks: Vec<u32> = run.trials.iter().map(|data| data.trial.block).collect();
     blocks.sort_unstable();
@@ -302,13 +303,13 @@ mod tests {
             sides.is_accepted()
         };
         assert!(accepted(25, 25) && accepted(0, 35));
-        // Together one in twenty, and all on one side.
+        // One in twenty in total, but all on one side.
         assert!(!accepted(50, 0) && !accepted(0, 45));
     }
 
     #[test]
     fn windows_of_a_recording_are_judged_by_themselves() {
-        let made = Made::new("getppid", &workload::find, 1, 0.1).unwrap();
+        let made = SimulatedRun::new("getppid", &workload::find, 1, 0.1).unwrap();
         let by = |arm, truth, n| replayed(&made.run, &workload::find, arm, truth, n);
         let third = by(THIRD, 1.1, 12);
         // Forty blocks hold three windows of twelve, and four are left out.

@@ -1,22 +1,21 @@
-//! What the arms' taking turns left of a trial: its slices, or how they compare with those of the other arms.
+//! The result of interleaving the arms: a trial's slices, or their comparison with those of the other arms.
 //!
-//! Slices are most of what is kept of a trial. Once all arms of a block have come they are compared, each with each,
-//! and only the medians stay, so that a million trials fit into memory.
-//! What it cannot see: which of the arms is the baseline.
+//! Slices are most of what is kept of a trial. Once all arms of a block have arrived they are compared pairwise, and
+//! only the medians stay, so that a million trials fit into memory.
 
 use tare_stats::median_in_place;
 
-/// What a trial is compared by where the arms took turns slice by slice.
+/// The data by which interleaved trials are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Turns {
     /// It ran whole.
     Whole,
     /// The slices of each metric, in the order of their cycles.
     Slices(Box<[Box<[f32]>]>),
-    /// By metric and then by arm in the study's order: the median over the cycles of ln(this arm/that arm). NaN where
+    /// By metric and then by arm in the study's order: the median over the cycles of ln(this arm/that arm). NaN if
     /// there is none.
     Ratios {
-        /// Arms of the study.
+        /// Number of arms of the study.
         n_arms: usize,
         /// The medians.
         medians: Box<[f64]>,
@@ -24,7 +23,7 @@ pub(crate) enum Turns {
 }
 
 impl Turns {
-    /// Whether the arms took turns.
+    /// Whether the arms were interleaved.
     pub(crate) fn were_taken(&self) -> bool {
         *self != Self::Whole
     }
@@ -37,8 +36,8 @@ impl Turns {
         }
     }
 
-    /// The median over the cycles of ln(this/other) of a metric; `arm` is the other's place in the study. `None`
-    /// unless both took turns, without a cycle, or if a value has no logarithm.
+    /// The median over the cycles of ln(this/other) of a metric; `arm` is the other's index in the study. `None`
+    /// unless both were interleaved, without a cycle, or if a value has no logarithm.
     pub(crate) fn ratio(&self, other: &Self, place: usize, arm: usize) -> Option<f64> {
         let Self::Ratios { n_arms, medians } = self else {
             return median_ratio(self.slices(place)?, other.slices(place)?);
@@ -47,8 +46,8 @@ impl Turns {
         (other.were_taken() && !median.is_nan()).then_some(median)
     }
 
-    /// Those of the arms of a block, by place in the study, compared each with each; `None` for an arm without slices,
-    /// which compares with none.
+    /// Compares the arms of a block pairwise, by index in the study; `None` for an arm without slices, which is not
+    /// compared.
     pub(crate) fn settled(of_block: &[Option<&Self>]) -> Vec<Option<Self>> {
         let n_arms = of_block.len();
         let n_metrics = of_block.iter().map(|turns| match turns {
@@ -93,7 +92,7 @@ fn median_ratio(left: &[f32], right: &[f32]) -> Option<f64> {
     median_in_place(&mut both.map(|(left, right)| left - right).collect::<Vec<f64>>())
 }
 
-/// NaN for a value that has none, from which no median comes.
+/// NaN for a value without a logarithm; no median results from it.
 fn logarithms(values: &[f32]) -> Vec<f64> {
     let ln = |value: f32| {
         if value > 0.0 {
@@ -110,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_settled_compares_as_the_slices_did() {
+    fn settled_turns_give_the_same_ratios_as_slices() {
         let slices = |metrics: &[&[f32]]| {
             Turns::Slices(metrics.iter().map(|values| (*values).into()).collect())
         };
@@ -132,7 +131,7 @@ mod tests {
         }
         assert!(all[0].ratio(&Turns::Whole, 0, 1).is_none());
         assert!(all[0].slices(0).is_none() && all[0].were_taken());
-        // Arms that are not there, or ran whole, keep the others from nothing.
+        // Absent arms, and arms that ran whole, do not affect the others.
         let some = Turns::settled(&[Some(&arms[0]), None, Some(&Turns::Whole), Some(&arms[2])]);
         let (first, last) = (some[0].as_ref().unwrap(), some[3].as_ref().unwrap());
         assert_eq!((&some[1], &some[2]), (&None, &None));

@@ -1,12 +1,12 @@
-//! What must not be compared is struck out here, and listed as void.
+//! Removes what must not be compared, and lists it as void.
 //!
-//! Two rules. *Other work*: if a checksum or a kernel's revision differs from the baseline's in any block,
-//! the arm did not do the same work, and the whole cell is void. *Other time*: a worker's clock that runs
-//! against the host's makes its trial void. The worker's interval lies inside of the host's, so it can
-//! never be the longer one; it may be shorter by the way to the worker and back, for which an allowance is
-//! made, since a reply that waits for a processor says nothing about a clock. An arm on the host's own
-//! kernel has the host's clock, so nothing is asked there: on a busy machine the way alone would void it.
-//! What it cannot see: a clock that is slow by less than the allowance; the canary sees that.
+//! Two rules. *Other work*: if a checksum or a kernel's revision differs from the baseline's in any block, the arm
+//! did not do the same work, and the whole cell is void. *Other time*: a worker's clock that contradicts the host's
+//! makes its trial void. The worker's interval is inside the host's, so it can never be the longer one. It may be
+//! shorter by the round trip to the worker, for which an allowance is made, because a reply that waits for a CPU is
+//! no evidence about a clock. An arm on the host's kernel shares the host's clock, so it is not checked: on a busy
+//! machine the round trip alone would void it.
+//! Limits: misses a clock that is slow by less than the allowance; the canary detects that.
 
 use tare_model::fact;
 use tare_model::{Absence, ArmId, Facts, Failure, Study, whole_count};
@@ -15,25 +15,25 @@ use tare_stats::median;
 use super::collect::Collector;
 use super::failures::Counted;
 use super::input::RunHead;
-use super::kept::{Checksum, Group, GroupKey, Kept};
+use super::kept_trial::{Checksum, Group, GroupKey, KeptTrial};
 
-/// Largest disagreement of the two clocks, as a share.
+/// Largest disagreement of the two clocks, as a fraction.
 const CLOCK_SHARE: f64 = 0.001;
-/// Least allowance for the way to the worker and back, nanoseconds: a few scheduling quanta.
+/// Least allowance for the round trip to the worker, in nanoseconds: a few scheduling quanta.
 const WAY_NS: f64 = 20_000_000.0;
-/// How many times the arm's typical way a way may take.
+/// How many times the arm's typical round trip a round trip may take.
 const WAY_FACTOR: f64 = 20.0;
 
-/// What was struck out of one arm's trials of a workload, and why.
-pub(crate) struct Struck {
+/// Trials of one arm and workload that were removed, and why.
+pub(crate) struct VoidTrials {
     key: GroupKey,
-    /// The arm's place in the study.
+    /// The arm's index in the study.
     arm: usize,
     why: String,
-    trials: Vec<(u32, Kept)>,
+    trials: Vec<(u32, KeptTrial)>,
 }
 
-/// Strikes out what is void, and counts it.
+/// Removes void trials and counts them.
 pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
     for struck in take_out(&head.study, |arm| head.facts(arm), collected) {
         let counted = Counted {
@@ -48,15 +48,15 @@ pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
     }
 }
 
-/// Takes out what is void, for whoever may [`put_back`] it. `inside` are the facts that were found in an arm.
+/// Removes void trials so that [`put_back`] can restore them. `inside` returns the facts found in an arm.
 pub(crate) fn take_out<'f>(
     study: &Study,
     inside: impl Fn(&ArmId) -> Option<&'f Facts>,
     collected: &mut Collector<'_>,
-) -> Vec<Struck> {
+) -> Vec<VoidTrials> {
     let baseline = collected.arm_index(study.baseline.as_str());
     let of_baseline = inside(&study.baseline);
-    // The typical way to each arm that may have a clock of its own.
+    // The typical round trip to each arm that may have a separate clock.
     let arms = study.arms.iter().enumerate();
     let ways: Vec<Option<f64>> = arms
         .map(|(arm, spec)| {
@@ -67,8 +67,8 @@ pub(crate) fn take_out<'f>(
     let mut struck = Vec::new();
     for (key, group) in &mut collected.groups {
         for (arm, way) in ways.iter().enumerate() {
-            let mut strike = |why: String, trials: Vec<(u32, Kept)>| {
-                struck.push(Struck {
+            let mut strike = |why: String, trials: Vec<(u32, KeptTrial)>| {
+                struck.push(VoidTrials {
                     key: *key,
                     arm,
                     why,
@@ -93,9 +93,9 @@ pub(crate) fn take_out<'f>(
     struck
 }
 
-/// Puts back what was taken out.
-pub(crate) fn put_back(struck: Vec<Struck>, collected: &mut Collector<'_>) {
-    for Struck {
+/// Restores what was removed.
+pub(crate) fn put_back(struck: Vec<VoidTrials>, collected: &mut Collector<'_>) {
+    for VoidTrials {
         key, arm, trials, ..
     } in struck
     {
@@ -108,7 +108,7 @@ pub(crate) fn put_back(struck: Vec<Struck>, collected: &mut Collector<'_>) {
     }
 }
 
-/// Whether an arm is known to run on, or may run on, another kernel than the baseline, by the facts of both.
+/// Whether an arm runs, or may run, on another kernel than the baseline, by the facts of both.
 pub(crate) fn has_own_clock(arm: Option<&Facts>, baseline: Option<&Facts>) -> bool {
     let boot = |facts: Option<&Facts>| facts?.get(fact::KERNEL_BOOT_ID).cloned();
     match (boot(arm), boot(baseline)) {
@@ -125,14 +125,14 @@ fn typical_way_ns<'a>(groups: impl Iterator<Item = &'a Group>, arm: usize) -> f6
     median(&ways).map_or(0.0, |way| way.max(0.0))
 }
 
-/// The host's interval less the worker's.
-fn way_ns(kept: &Kept) -> Option<f64> {
+/// The host's interval minus the worker's.
+fn way_ns(kept: &KeptTrial) -> Option<f64> {
     let probe = kept.probe.as_ref()?;
     (kept.host_ns > 0 && probe.elapsed_ns > 0)
         .then_some(kept.host_ns as f64 - probe.elapsed_ns as f64)
 }
 
-fn clocks_agree(kept: &Kept, typical_way_ns: f64) -> bool {
+fn clocks_agree(kept: &KeptTrial, typical_way_ns: f64) -> bool {
     let Some(way) = way_ns(kept) else {
         return true;
     };
@@ -141,7 +141,7 @@ fn clocks_agree(kept: &Kept, typical_way_ns: f64) -> bool {
     -share_ns <= way && way <= share_ns + allowance_ns
 }
 
-/// Why the arm's work was not the baseline's, if it was not.
+/// Returns why the arm's work differed from the baseline's, if it did.
 fn other_work(group: &Group, baseline: usize, arm: usize) -> Option<String> {
     group.arms[arm].iter().find_map(|(block, here)| {
         let there = group.arms[baseline].get(block)?.probe.as_ref()?;

@@ -1,8 +1,8 @@
-//! Programs for another processor, translated as they run: qemu-user, Rosetta.
+//! Programs for another CPU architecture, translated at run time: qemu-user, Rosetta.
 //!
-//! Recognised by the image's architecture against the engine's, or by an agent that was built for another
-//! machine than the one that shares its kernel. What it cannot see: which of several translators it is, unless
-//! its handler is registered under a name that says so.
+//! Recognised by an image architecture that differs from the engine's, or by an agent built for another machine than
+//! the one that shares its kernel. Limits: the translator is known only if its handler is registered under a telling
+//! name.
 
 use super::prelude::*;
 
@@ -26,12 +26,12 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&Kind::all_but(&[Kind::CopyUp, Kind::Output]));
     let image = case.fact(fact::IMAGE_ARCHITECTURE).map(machine);
     let native = case.fact(fact::ENGINE_ARCHITECTURE).map(machine);
     let by_image = image.zip(native).filter(|(image, native)| image != native);
-    // One kernel cannot have two machines: the one inside is imitated.
+    // One kernel cannot have two machines: the one inside is emulated.
     let by_agent = match (case.same_kernel(), case.differs(fact::MACHINE)) {
         (Some(true), Some((there, here))) => Some((machine(here), machine(there))),
         _ => None,
@@ -68,7 +68,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-/// One word for each machine: engines, uname and ELF have their own.
+/// Normalises machine names: engines, uname and ELF use different ones.
 fn machine(name: &str) -> &str {
     match name {
         "amd64" | "x86_64" => "x86_64",
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_image_is_suspected_under_whatever_name_its_machine_goes() {
+    fn foreign_image_is_suspected_under_any_arch_name() {
         let image = |of: &str, engine: &str| {
             Composed::of("docker")
                 .fact("image.architecture", of)
@@ -107,7 +107,7 @@ mod tests {
             &[
                 image("amd64", "x86_64"),
                 image("arm64", "aarch64"),
-                // Another machine with another kernel is a machine of its own.
+                // Another machine with another kernel is simply another computer.
                 Composed::of("ssh")
                     .base("machine", "x86_64")
                     .fact("machine", "aarch64")

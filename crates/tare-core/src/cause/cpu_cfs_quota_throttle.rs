@@ -1,8 +1,8 @@
-//! A processor quota that stops the whole group until the next period.
+//! A CPU quota that throttles the whole cgroup until the next period.
 //!
-//! That a limit exists is a fact; that it bit shows only in counters taken around the work. A count of zero does
-//! not clear the limit: on a busy machine a group may wait so long for a processor that it never uses its share
-//! up. What it cannot see: the tail of single requests, which is where a quota hurts most.
+//! That a limit exists is a fact; that it took effect shows only in counters taken around the work. A count of zero
+//! does not clear the limit: on a busy machine a cgroup may wait so long for a CPU that it never uses up its share.
+//! Limits: misses the tail latency of single requests, where a quota hurts most.
 
 use super::prelude::*;
 
@@ -28,7 +28,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let here = quota(&case.arm.facts)?;
     if quota(&case.baseline.facts).is_some_and(|there| there <= here) {
         return None;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_decides_how_likely_it_is() {
+    fn throttle_counter_determines_quota_likelihood() {
         let likelihood = |composed: Composed| composed.suspects(&CAUSE).unwrap().likelihood;
         assert!(likelihood(counted(1.05e8)) > likelihood(with_quota()));
         assert!(likelihood(with_quota()) > likelihood(counted(0.0)));

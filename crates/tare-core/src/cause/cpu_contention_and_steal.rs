@@ -1,7 +1,7 @@
-//! Somebody else's work: on the same kernel, or on the same processor under it.
+//! Contention: other work on the same kernel, or on the same CPU below it (steal time).
 //!
-//! What it cannot see: threads other than the first of a process, and neighbours of a hypervisor that reports no
-//! stolen time.
+//! Limits: misses threads of a process other than the first, and neighbours under a hypervisor that reports no steal
+//! time.
 
 use super::prelude::*;
 
@@ -28,7 +28,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let all = case.costs(&Kind::all_but(&[Kind::CopyUp, Kind::StartUp]));
     let cells: Vec<usize> = all
         .into_iter()
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_for_a_processor_is_suspected_and_using_it_is_not() {
+    fn cpu_wait_is_suspected_and_cpu_use_is_not() {
         let counted = |delay: f64, steal: f64, user: f64| {
             let counters = [
                 ("wall_ns", 1e9, 2e9),

@@ -1,6 +1,6 @@
-//! Fewer processors, halves of one core, or memory on the far side.
+//! Fewer CPUs, SMT siblings of one core, or memory on another NUMA node.
 //!
-//! What it cannot see: on which node a process's pages lie.
+//! Limits: does not know on which node a process's pages are.
 
 use super::prelude::*;
 use super::triage::Family::{Contention, OtherCode, Spin, Waiting};
@@ -25,7 +25,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cores = |facts: &Facts| {
         let cpus = cpus_in(facts.get(fact::CPU_AFFINITY)?)?;
         let cores = number(facts, fact::CPU_CORES)?;
@@ -49,7 +49,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let cells: Vec<usize> = case
         .costs(&kinds)
         .into_iter()
-        // One thread does not miss the other processors, unless several instances share them.
+        // A single thread does not need the other CPUs, unless several instances share them.
         .filter(|index| {
             let cell = &case.cells[*index];
             let is_alone = is_own_probe(cell) || is_single(case);
@@ -57,7 +57,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         })
         .collect();
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             (if fewer.is_some() || halves.is_some() { 0.55 } else { 0.4 }) * case.fit(&cells, FAMILIES),
             match fewer {
@@ -73,7 +73,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-/// Whether the command was seen to be one thread and nothing else.
+/// Whether the command was observed to run as a single thread.
 fn is_single(case: &Case<'_>) -> bool {
     case.number(fact::COMMAND_THREADS) == Some(1.0)
         && case.number(fact::COMMAND_PROCESSES) == Some(1.0)
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewer_or_halved_processors_are_suspected_of_work_in_several_threads() {
+    fn smaller_cpuset_is_suspected_for_parallel_work() {
         let cpus = |there: &str, here: &str, metric: &str| {
             Composed::of("docker")
                 .setting("cpuset", here)

@@ -1,7 +1,7 @@
-//! The same instructions at another clock: governors, turbo, cores of two kinds.
+//! The same instructions at another clock: governors, turbo, hybrid cores.
 //!
-//! Guests do not see frequencies; a fixed loop ahead of each trial is what the analysis compares, and its flag is
-//! read here. What it cannot see: on which core a thread ran.
+//! Guests do not see frequencies. The analysis compares a fixed loop that runs before each trial; its flag is read
+//! here. Limits: does not know on which core a thread ran.
 
 use super::prelude::*;
 
@@ -26,7 +26,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let all = case.costs(&[Kind::Compute, Kind::Interpreted, Kind::Matrix]);
     let confounded: Vec<usize> = all
         .iter()
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_clock_is_suspected_and_equal_governors_are_not() {
+    fn clock_difference_is_suspected_equal_governors_not() {
         let mut flagged = cell("cpu.integer.time", 1.3);
         flagged.flags.push(tare_model::dossier::Flag {
             id: "clock-confounded".into(),

@@ -1,6 +1,6 @@
-//! Other mitigations of processor weaknesses on the two sides.
+//! Different mitigations of CPU vulnerabilities on the two sides.
 //!
-//! Only between two kernels: one kernel has one set of them. What it cannot see: which of them costs.
+//! Only between two kernels: one kernel has one set of them. Limits: does not know which of them is responsible.
 
 use super::prelude::*;
 
@@ -20,7 +20,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if case.same_kernel() == Some(true) {
         return None;
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_kernels_with_other_mitigations_are_suspected_of_slow_calls() {
+    fn different_mitigations_are_suspected_of_slow_calls() {
         let kernels = |other: &str, here: &str, metric: &str| {
             Composed::of("vm")
                 .base("kernel.boot_id", "a")

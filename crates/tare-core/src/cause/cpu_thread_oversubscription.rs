@@ -1,18 +1,18 @@
-//! More compute threads than processors that may be used.
+//! More compute threads than usable CPUs.
 //!
-//! Seen in three ways: user time per unit of work that grows together with involuntary switches, a time that
-//! grows far faster than the number of instances, and more threads counted than processors. A quota that the
-//! libraries do not see is only a hint. What it cannot see: pools that grow and shrink between two looks.
+//! Detected in three ways: user time per unit of work that grows together with involuntary switches, a time that
+//! grows far faster than the number of instances, and more threads than CPUs. A quota that libraries do not see is
+//! only a hint. Limits: misses pools that grow and shrink between two samples.
 
 use super::prelude::*;
 use tare_model::Better;
 
-/// Variables that size the usual pools.
+/// Variables that size the common thread pools.
 pub(super) const VARIABLES: &[&str] = &tare_model::rows! {
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_MAX_THREADS",
     "GOMAXPROCS", "RAYON_NUM_THREADS", "UV_THREADPOOL_SIZE", "DOTNET_PROCESSOR_COUNT",
 };
-/// n instances that share the processors fairly take n times as long; this many times that is no sharing.
+/// n instances that share the CPUs fairly take n times as long; growth of this many times that is not sharing.
 const UNFAIR: f64 = 3.0;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -40,7 +40,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&[Kind::Matrix, Kind::Compute, Kind::Interpreted]);
     let usable = usable_cpus(&case.arm.facts);
     let pinned = VARIABLES.iter().find_map(|name| {
@@ -118,13 +118,13 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     Some(found.by(switch::variables(&pairs)))
 }
 
-/// Whether one thread did the work: it waits for no other, and its switches are those of a busy machine.
+/// Whether one thread did the work: it waits for no other, and its switches are due to a busy machine.
 fn is_single(case: &Case<'_>, cell: usize) -> bool {
     case.counter(&[cell], counter::THREADS)
         .is_some_and(|(_, threads)| threads <= 1.0)
 }
 
-/// Cells of several instances whose time grew far more than n-fold from that of one instance, in the arm.
+/// Cells of several instances whose time in the arm grew far more than n-fold from that of one instance.
 fn unfair_growth(case: &Case<'_>, cells: &[usize]) -> Option<(Vec<usize>, String)> {
     let mut found = Vec::new();
     let mut line = None;
@@ -154,11 +154,11 @@ fn unfair_growth(case: &Case<'_>, cells: &[usize]) -> Option<(Vec<usize>, String
     Some((found, line?))
 }
 
-/// A quota smaller than what libraries see, for programs that may have pools at all.
+/// Cells of programs that may have pools, if the quota is smaller than the CPUs that libraries see.
 fn hidden_quota(case: &Case<'_>, cells: &[usize]) -> Option<Vec<usize>> {
     let paid = quota(&case.arm.facts)?;
     let visible = case.fact(fact::CPU_AFFINITY).and_then(cpus_in)? as f64;
-    // The probes of Tare itself have one thread.
+    // Tare's built-in probes have one thread.
     let cells: Vec<usize> = cells
         .iter()
         .copied()
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn spinning_unfair_growth_and_hidden_quotas_are_suspected_and_fair_sharing_is_not() {
+    fn oversubscription_is_suspected_fair_sharing_is_not() {
         let quota = Composed::of("docker")
             .both("cpu.affinity", "0-7")
             .fact("cgroup.cpu.max", "100000 100000")
@@ -219,14 +219,14 @@ mod tests {
         let with = |threads: f64| spinning().counted("blas", &[("threads", 1.0, threads)]);
         assert!(with(1.0).suspects(&CAUSE).is_none());
         assert!(with(2.0).suspects(&CAUSE).is_some());
-        // A quota that a library would not see is no harm to who has no library with threads.
+        // A quota that a library would not see does not hurt a program without a threaded library.
         let under_quota = |threads: f64| with(threads).fact("cgroup.cpu.max", "50000 100000");
         assert!(under_quota(1.0).suspects(&CAUSE).is_none());
         assert!(under_quota(2.0).suspects(&CAUSE).is_some());
     }
 
     #[test]
-    fn the_pools_are_sized_by_what_the_quota_pays_for() {
+    fn thread_pool_counterfactual_is_sized_by_quota() {
         let text = Composed::of("docker")
             .both("cpu.affinity", "0-7")
             .fact("cgroup.cpu.max", "250000 100000")

@@ -1,6 +1,6 @@
-//! A limit on bytes or requests a second, or another scheduler of requests.
+//! A limit on bytes or requests per second, or a different I/O scheduler.
 //!
-//! What it cannot see: limits of a cloud's volume, which look like a slow disk.
+//! Limits: misses limits of a cloud volume, which look like a slow disk.
 
 use super::prelude::*;
 use tare_model::facts::io_limit;
@@ -10,7 +10,7 @@ const FAMILIES: &[Family] = &[Family::Waiting, Family::Device];
 pub(super) static CAUSE: Entry = Entry {
     id: "disk.io-limits-and-scheduler",
     title: "A limit on the disk, or another scheduler of its requests",
-    mechanism: "A control group may be allowed so many bytes or requests a second and waits when they are used up; \
+    mechanism: "A cgroup may be allowed so many bytes or requests a second and waits when they are used up; \
                 a scheduler may hold requests back to be fair to others.",
     needs: &[
         fact::CGROUP_IO_MAX,
@@ -24,7 +24,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let limit =
         io_limit(&case.arm.facts).filter(|limit| io_limit(&case.baseline.facts) != Some(*limit));
     let part = |facts| of_work_mount(facts, fact::BLOCK_SCHEDULER).and_then(chosen);
@@ -47,7 +47,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         ),
     };
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             strength * case.fit(&cells, FAMILIES).max(0.6),
             claim,
@@ -69,7 +69,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-/// The scheduler in brackets, as the kernel marks the one in use.
+/// Returns the active scheduler, which the kernel marks with brackets.
 fn chosen(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0)
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_or_a_scheduler_of_the_arm_alone_is_suspected() {
+    fn io_limit_or_scheduler_of_arm_alone_is_suspected() {
         let limit = |there: &str, here: &str| {
             Composed::of("docker")
                 .base("cgroup.io.max", there)

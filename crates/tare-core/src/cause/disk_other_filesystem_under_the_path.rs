@@ -1,14 +1,14 @@
-//! Not the same file system, or not the same device, under the same path.
+//! A different file system or device under the same path.
 //!
-//! Overlays and shared folders have causes of their own; what is left is a tmpfs against a disk, or one disk
-//! against another, or a file system that a program serves (FUSE). Of a user's command the paths that it was seen to
-//! use count, of a probe its folder. What it cannot see: files that a command has open too shortly to be seen.
+//! Overlays and shared folders have separate causes. This one covers tmpfs against a disk, one disk against another,
+//! or a file system served by a program (FUSE). For a user's command the paths that it was observed to use count; for
+//! a probe its directory. Limits: misses files that a command keeps open too briefly to be observed.
 
 use super::disk_shared_folder;
 use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];
-/// File systems that live in memory: a flush costs nothing there.
+/// File systems in memory: a flush costs nothing there.
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "rootfs"];
 
 pub(super) static CAUSE: Entry = Entry {
@@ -32,15 +32,15 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-/// How likely it is that one file system under the files costs more than another.
+/// A difference of the file systems under the files, with the likelihood that it is slower.
 struct Difference<'a> {
-    place: Place<'a>,
+    place: FileLocation<'a>,
     there: &'a str,
     here: &'a str,
     likelihood: f64,
 }
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let places = case.places().into_iter();
     let found = places.filter_map(|place| difference(case, place));
     let Difference {
@@ -58,7 +58,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         |path| format!("The files of `{path}`"),
     );
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             likelihood * case.fit(&cells, FAMILIES),
             if there == here {
@@ -93,10 +93,10 @@ fn is_in_memory(fstype: &str) -> bool {
     IN_MEMORY.contains(&fstype)
 }
 
-/// What differs under one place, if anything does that this cause is about.
-fn difference<'a>(case: &Case<'a>, place: Place<'a>) -> Option<Difference<'a>> {
+/// Returns the difference at one place, if it is one that this cause covers.
+fn difference<'a>(case: &Case<'a>, place: FileLocation<'a>) -> Option<Difference<'a>> {
     let (there, here) = place.part(case, fact::MOUNT_FSTYPE)?;
-    // An overlay's own cost is another cause; that it lies on a disk and the baseline in memory is this one.
+    // An overlay's overhead is another cause, but disk against memory is this one even under an overlay.
     let is_layered = |fstype: &str| fstype.contains("overlay");
     let is_shared = |fstype: &str| disk_shared_folder::SHARED.contains(&fstype);
     if is_shared(here) || is_shared(there) {
@@ -105,7 +105,7 @@ fn difference<'a>(case: &Case<'a>, place: Place<'a>) -> Option<Difference<'a>> {
     let memory_differs = is_in_memory(there) != is_in_memory(here);
     let is_served_by_a_program = here.starts_with("fuse") && !there.starts_with("fuse");
     let fstype_differs = there != here && !is_layered(here) && !is_layered(there);
-    // Numbers of devices mean something on one kernel only.
+    // Device numbers are comparable on one kernel only.
     let device_differs = place
         .part(case, fact::MOUNT_DEVICE)
         .is_some_and(|(there, here)| there != here)
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_against_a_disk_is_suspected_and_equal_file_systems_are_not() {
+    fn other_file_system_is_suspected_equal_one_is_not() {
         let on = |there: &str, here: &str| {
             Composed::of("docker")
                 .both("kernel.boot_id", "one")
@@ -154,7 +154,7 @@ mod tests {
                 .both("command.mount./work.fstype", "ext4")
                 .base("command.mount./scratch.fstype", "tmpfs")
                 .fact("command.mount./scratch.fstype", "ext4")
-                // The agent's own folder says nothing of the command's.
+                // The agent's directory is no evidence about the command's.
                 .base("mount./a.fstype", "tmpfs")
                 .fact("mount./b.fstype", "ext4")
                 .base("command.opened", opened)
@@ -176,7 +176,7 @@ mod tests {
                 on("ext4", "9p"),
                 on("ext4", "fuse.sshfs"),
                 devices("other"),
-                // Another file system under a path that the command does not use.
+                // A different file system under a path that the command does not use.
                 of_command("/work/x"),
                 Composed::of("docker")
                     .base("mount./.fstype", "tmpfs")
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_own_folder_is_what_proves_it() {
+    fn file_system_counterfactual_binds_host_folder() {
         let told = Composed::of("docker")
             .both("kernel.boot_id", "one")
             .both("command.directory", "/work")

@@ -1,6 +1,6 @@
-//! The image's layers under the files: the first write copies, and each look-up takes one step more.
+//! The image's overlay layers: the first write to a file copies it, and each lookup takes one step more.
 //!
-//! What it cannot see: whether a file existed in the image; the probe for it writes one that does.
+//! Limits: does not know whether a file existed in the image; the probe for this writes one that does.
 
 use super::prelude::*;
 use super::triage::Family::{CostlierCalls, Device, MoreCalls, Waiting};
@@ -25,7 +25,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let is_overlay = |fstype: Option<&str>| {
         fstype.is_some_and(|name| name == "overlay" || name == "fuse.fuse-overlayfs")
     };

@@ -1,17 +1,17 @@
 //! A folder of another operating system under the files: Docker Desktop, WSL 2's `/mnt/c`, network file systems.
 //!
-//! Recognised by the file system's name in mountinfo, because statfs gives one number for every FUSE; where no
-//! mount was recorded, by an engine that is known to run its containers in a virtual machine. What it cannot
-//! see: a server that is slow for reasons of its own.
+//! Recognised by the file system's name in mountinfo, because statfs gives one number for every FUSE; if no mount was
+//! recorded, by an engine that is known to run its containers in a virtual machine. Limits: cannot distinguish a
+//! server that is slow for other reasons.
 
 use super::prelude::*;
 
-/// File systems behind which another machine or another operating system answers.
+/// File systems that another machine or operating system serves.
 pub(super) const SHARED: &[&str] = &tare_model::rows! {
     "9p", "virtiofs", "fuse.grpcfuse", "fuse.osxfs", "fakeowner", "drvfs", "vboxsf", "prl_fs", "vmhgfs",
     "fuse.vmhgfs-fuse", "cifs", "smb3", "nfs", "nfs4", "fuse.sshfs",
 };
-/// What the other side's way is called, for the claim.
+/// Engine systems that run their containers in a virtual machine.
 const ON_A_DESKTOP: &[&str] = &[
     "Docker Desktop",
     "OrbStack",
@@ -19,7 +19,7 @@ const ON_A_DESKTOP: &[&str] = &[
     "Lima",
     "Colima",
 ];
-/// Submission that takes this many times as long as completion is no queue.
+/// If submission takes this many times as long as completion, there is no queue.
 const BLOCKED_SUBMISSION: f64 = 10.0;
 const FAMILIES: &[Family] = &[Family::Waiting, Family::Device, Family::CostlierCalls];
 
@@ -47,13 +47,13 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&[Kind::Disk, Kind::Metadata, Kind::CopyUp]);
     if cells.is_empty() {
         return None;
     }
     let places = case.places();
-    let is_shared = |place: &&Place<'_>| {
+    let is_shared = |place: &&FileLocation<'_>| {
         let differs = place
             .part(case, fact::MOUNT_FSTYPE)
             .is_none_or(|(there, here)| there != here);
@@ -76,13 +76,13 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             case.found(&cells, 0.95 * fit, format!("The files lie on `{fstype}`{whose}, which another system serves"))
             .seen(format!(
                 "the file system {} is `{fstype}`, in the baseline `{}`",
-                place.map(Place::words).unwrap_or_default(),
+                place.map(FileLocation::words).unwrap_or_default(),
                 there.unwrap_or("not recorded")
             ))
         }
         None if is_bound(case) && runs_in_a_machine(case) => case.found(&cells, 0.8 * fit, "The files lie in a bound folder of the other side of a virtual machine")
         .seen("the folder is bound from the system outside of the engine's virtual machine; its file system was not recorded"),
-        // Known and of another kind, or nothing that speaks for it.
+        // Known and of another kind, or without evidence.
         _ => return None,
     };
     let found = found
@@ -92,7 +92,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         )
         .seen_if(blocked_submission(case))
         .because(case, FAMILIES);
-    // On one kernel the folder itself can be shown in place of what serves it.
+    // On one kernel the directory itself can be mounted instead of what serves it.
     let own = place.filter(|place| place.path.is_some() && case.same_kernel() == Some(true));
     Some(found.by(match own {
         Some(place) => switch::same_folder(case, place),
@@ -117,7 +117,7 @@ fn runs_in_a_machine(case: &Case<'_>) -> bool {
         )
 }
 
-/// Submission latency far above completion latency: the requests were carried out while they were handed over.
+/// Reports a submission latency far above the completion latency: the requests ran while they were submitted.
 fn blocked_submission(case: &Case<'_>) -> Option<String> {
     let value = |word: &str| {
         let cell = case.cells.iter().find(|cell| cell.metric.contains(word))?;
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_that_another_system_serves_is_suspected_and_a_local_one_is_not() {
+    fn shared_folder_is_suspected_and_local_mount_is_not() {
         let on = |fstype: &str| {
             Composed::of("docker")
                 .base("mount./tmp.fstype", "ext4")
@@ -177,7 +177,7 @@ mod tests {
                     .setting("storage", "bind")
                     .cost("disk.fio-read.rate", 2.0),
                 on("9p").base("mount./tmp.fstype", "9p"),
-                // It lies under a path that the command does not use.
+                // It is under a path that the command does not use.
                 of_command("/work/x"),
                 Composed::of("docker")
                     .fact("mount./w.fstype", "9p")
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_or_a_disk_of_its_own_is_what_proves_it() {
+    fn shared_folder_counterfactual_is_volume_or_disk() {
         let told = Composed::golden("docker-desktop-windows-bind")
             .setting("storage", "bind")
             .cost("fs.stat.time", 10.0)

@@ -1,11 +1,11 @@
-//! An engine that keeps its layers in an unusual way.
+//! An engine with an unusual storage driver for its layers.
 //!
-//! The containerd image store calls its snapshotter `overlayfs`, which is the ordinary way. What it cannot see:
-//! whether the files at hand lie on the layers; a volume does not.
+//! The containerd image store calls its snapshotter `overlayfs`, which is the usual driver. Limits: does not know
+//! whether the files are on the layers; a volume is not.
 
 use super::prelude::*;
 
-/// Drivers that cost, and why.
+/// Slow drivers, and why.
 const SLOW: &[(&str, &str)] = &[
     ("vfs", "copies every layer as a whole for each container"),
     ("fuse-overlayfs", "answers every file access in user space"),
@@ -36,7 +36,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let fstype = of_work_mount(&case.arm.facts, fact::MOUNT_FSTYPE);
     let is_fuse = |text: Option<&str>| text.is_some_and(|text| text.contains("fuse-overlayfs"));
     let driver = if is_fuse(case.fact(fact::ENGINE_STORAGE_PROGRAM)) || is_fuse(fstype) {
@@ -55,7 +55,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     } else {
         case.costs_only(&kinds)
     };
-    // Snapshots of a file system cost little to start.
+    // Snapshots of a file system start quickly.
     let strength = match *name {
         "vfs" | "fuse-overlayfs" => 0.85,
         "devicemapper" | "aufs" => 0.7,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unusual_drivers_are_suspected_and_overlays_of_the_kernel_are_not() {
+    fn unusual_storage_driver_is_suspected_overlay_is_not() {
         let driver = |name: &str| {
             Composed::of("docker")
                 .fact("engine.storage_driver", name)

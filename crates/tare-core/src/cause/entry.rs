@@ -1,36 +1,36 @@
-//! How a cause is written down: texts that never change, and a function that looks at a case.
+//! Declares a cause: constant texts, and a function that examines a case.
 //!
-//! Advice and price are texts of the cause, so that they can be checked without a case; a case may replace
-//! the advice where the safest remedy depends on it.
+//! Advice and price are texts of the cause, so that they can be checked without a case; a case may replace the advice
+//! if the safest fix depends on it.
 
 use std::fmt::Display;
 
 use super::triage::Family;
 use super::{Case, Counterfactual, Suspicion};
 
-/// A cause as its file declares it: a reason why an environment may cost more.
+/// A cause as its file declares it: a reason why an environment may be slower.
 pub struct Entry {
-    /// `domain.name`, the file being `domain_name.rs`.
+    /// `domain.name`; the file is `domain_name.rs`.
     pub id: &'static str,
-    /// One line: what it is.
+    /// What it is, in one line.
     pub title: &'static str,
-    /// Why it costs: the mechanism, two or three sentences.
+    /// The mechanism of the slowdown, two or three sentences.
     pub mechanism: &'static str,
-    /// Which facts and counters it reads.
+    /// The facts and counters that it reads.
     pub needs: &'static [&'static str],
-    /// How large it is usually, with the circumstances under which that was seen.
+    /// Its usual size, with the circumstances in which that was observed.
     pub size: &'static str,
-    /// What to do, the safest remedy first, where no case asks for another.
+    /// What to do, the safest fix first, unless a case needs another.
     pub advice: &'static str,
-    /// What that costs in security or money.
+    /// The price of the advice in security or money.
     pub price: &'static str,
-    /// Whether it is at work in a case.
-    pub suspect: fn(&Case<'_>) -> Option<Found>,
+    /// Examines a case and returns what it found, if it is suspected.
+    pub suspect: fn(&Case<'_>) -> Option<CauseMatch>,
 }
 
-/// What a cause found in a case; the rest of a [`Suspicion`] are the cause's own texts.
+/// What a cause found in a case; the rest of a [`Suspicion`] are the cause's constant texts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct CauseMatch {
     cells: Vec<usize>,
     likelihood: f64,
     claim: String,
@@ -39,8 +39,8 @@ pub struct Found {
     advice: Option<String>,
 }
 
-impl Found {
-    /// In these cells, this likely, with this claim.
+impl CauseMatch {
+    /// Creates a finding in these cells, with this likelihood and claim.
     pub fn new(cells: Vec<usize>, likelihood: f64, claim: impl Into<String>) -> Self {
         Self {
             cells,
@@ -54,42 +54,42 @@ impl Found {
         }
     }
 
-    /// A line of evidence.
+    /// Adds a line of evidence.
     #[must_use]
     pub fn seen(mut self, line: impl Into<String>) -> Self {
         self.evidence.push(line.into());
         self
     }
 
-    /// Lines of evidence.
+    /// Adds lines of evidence.
     #[must_use]
     pub fn seen_all(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.evidence.extend(lines);
         self
     }
 
-    /// What the counters of its cells say for these families.
+    /// Adds the evidence of its cells' counters for these families.
     #[must_use]
     pub fn because(mut self, case: &Case<'_>, families: &[Family]) -> Self {
         self.evidence.extend(case.because(&self.cells, families));
         self
     }
 
-    /// A line of evidence, if there is one.
+    /// Adds a line of evidence, if there is one.
     #[must_use]
     pub fn seen_if(mut self, line: Option<String>) -> Self {
         self.evidence.extend(line);
         self
     }
 
-    /// How it would be proved.
+    /// Sets the counterfactual that would prove it.
     #[must_use]
     pub fn by(mut self, counterfactual: Counterfactual) -> Self {
         self.counterfactual = counterfactual;
         self
     }
 
-    /// Other advice than the cause's own.
+    /// Replaces the cause's advice.
     #[must_use]
     pub fn advising(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
@@ -98,18 +98,19 @@ impl Found {
 }
 
 impl Case<'_> {
-    /// What makes these cells cost more, this likely: `claim` is a clause that is followed by what they cost.
-    pub fn found(&self, cells: &[usize], likelihood: f64, claim: impl Display) -> Found {
+    /// Creates a finding for these cells with this likelihood: `claim` is a clause, and the slowdown is appended to
+    /// it.
+    pub fn found(&self, cells: &[usize], likelihood: f64, claim: impl Display) -> CauseMatch {
         let claim = format!("{claim}, and {}.", self.cost_clause(cells));
-        Found::new(cells.to_vec(), likelihood, claim)
+        CauseMatch::new(cells.to_vec(), likelihood, claim)
     }
 }
 
 impl Entry {
-    /// Whether it is at work in this case, and what it says then.
+    /// Returns its suspicion in this case, if any.
     pub fn suspect(&self, case: &Case<'_>) -> Option<Suspicion> {
         let found = (self.suspect)(case)?;
-        // Facts alone are no cost: a cause that explains no cell is not at work.
+        // Facts alone are not a slowdown: a cause that explains no cell is not suspected.
         if found.cells.is_empty() {
             return None;
         }

@@ -1,35 +1,35 @@
-//! What is suspected after a run, from what was measured, without anything having been switched off.
+//! Derives suspected causes from a run's measurements, without switching anything off.
 //!
-//! Pure: arms with their facts and counters, and the cells of a dossier. A suspicion wants a material cost, so that
-//! facts alone never make one. As a finding it is `supported` where the evidence is specific, else `untested`;
-//! `confirmed` takes a counterfactual, which is for those who can start arms. What it cannot see: two causes of one
-//! cost that hide each other.
+//! Pure: arms with their facts and counters, and the cells of a dossier. A suspicion needs a relevant slowdown, so
+//! facts alone never make one. As a finding it is `supported` if the evidence is specific, else `untested`;
+//! `confirmed` needs a counterfactual, which only code that can start arms can run. Limits: misses two causes of one
+//! slowdown that hide each other.
 
 use tare_model::dossier::{DossierCell, DossierFinding};
 use tare_model::{Status, Verdict, whole_count};
 
 use super::{ArmEvidence, Case, Suspicion, likely_suspicions};
 
-/// From this likelihood on a suspicion counts as supported by its evidence.
+/// From this likelihood on the evidence counts as supporting a suspicion.
 const SUPPORTED: f64 = 0.5;
-/// Below this nothing is said: a run without a suspect is better than one with a wild guess.
+/// Suspicions below this are not reported: no suspect is better than a wild guess.
 const LEAST: f64 = 0.2;
-/// A suspicion is left out when all of its cells are explained by others that are this many times as likely.
+/// A suspicion is omitted if other suspicions that are this many times as likely explain all of its cells.
 const OUTDONE: f64 = 2.0;
 
-/// A suspicion that a run's cells give rise to.
+/// A suspicion based on a run's cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspected {
-    /// The arm that costs more.
+    /// The slower arm.
     pub arm: String,
-    /// The cause.
+    /// The cause's id.
     pub cause: &'static str,
-    /// What it says; its cells are places among those of all arms.
+    /// The suspicion; its cells are indices into those of all arms.
     pub suspicion: Suspicion,
 }
 
 impl Suspected {
-    /// The finding, as long as nothing was switched off.
+    /// Returns it as a finding without a counterfactual.
     pub fn finding(&self) -> DossierFinding {
         let Suspicion {
             claim,
@@ -61,7 +61,7 @@ impl Suspected {
     }
 }
 
-/// What is suspected in every arm but the baseline, the likeliest first. `cells` are those of all arms.
+/// Returns the suspicions in every arm but the baseline, the likeliest first. `cells` are those of all arms.
 pub fn suspected(arms: &[ArmEvidence], baseline: &str, cells: &[DossierCell]) -> Vec<Suspected> {
     let Some(base) = arms.iter().find(|arm| arm.arm == baseline) else {
         return Vec::new();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_material_cost_with_specific_evidence_is_supported() {
+    fn material_cost_with_specific_evidence_is_supported() {
         let found = of(&filtered()
             .cost("cpu.integer.time", 1.0)
             .cost("syscall.getppid.time", 1.16));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wild_guess_beside_a_good_explanation_is_left_out() {
+    fn unlikely_cause_is_omitted_given_a_likely_one() {
         let composed = Composed::of("docker")
             .base("shm.size_bytes", "12884901888")
             .fact("shm.size_bytes", "67108864")

@@ -1,25 +1,25 @@
-//! What a cell is made of: which resource its metric leans on.
+//! Classifies a cell by the resource that its metric depends on.
 //!
-//! A cause explains costs of some kinds only: a filter on system calls says nothing about a loop without any.
-//! Read from the metric's name, whose first word is its domain, or the tool whose it is.
-//! What it cannot see: what a user's own command does; that is [`Kind::Any`], and counters decide.
+//! A cause explains only some kinds: a seccomp filter does not affect a loop without syscalls. The kind is read from
+//! the metric's name, whose first word is its domain or its tool.
+//! Limits: does not know what a user's command does; that is [`Kind::Any`], and counters decide.
 
 use tare_model::dossier::DossierCell;
 
-/// What a metric leans on.
+/// The resource that a metric depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Arithmetic and branches in user space.
     Compute,
-    /// The same, by an interpreter or through dependent loads: leans on stores that are soon loaded again.
+    /// The same, by an interpreter or through dependent loads: sensitive to stores that are soon loaded again.
     Interpreted,
-    /// Dense linear algebra, as libraries do it in several threads.
+    /// Dense linear algebra by multithreaded libraries.
     Matrix,
-    /// Bandwidth and latency of memory that is there already.
+    /// Bandwidth and latency of memory that is already mapped.
     Memory,
     /// Pages touched for the first time.
     Touch,
-    /// System calls, pipes, processes.
+    /// Syscalls, pipes, processes.
     Kernel,
     /// Reading the time.
     Clock,
@@ -35,11 +35,11 @@ pub enum Kind {
     StartUp,
     /// Lines to standard output.
     Output,
-    /// A command of which nothing is known.
+    /// An unknown command.
     Any,
 }
 
-/// By the beginning of the metric's name, the longest first.
+/// Kinds by prefix of the metric's name, longer prefixes first.
 const BY_METRIC: &[(&str, Kind)] = &[
     ("cpu.matrix", Kind::Matrix),
     ("cpu.chase", Kind::Interpreted),
@@ -88,20 +88,20 @@ const BY_METRIC: &[(&str, Kind)] = &[
     ("service.", Kind::Network),
 ];
 
-/// First words of the metrics of Tare's own probes, which are the same bytes in every arm.
+/// First words of the metrics of Tare's built-in probes, which are the same bytes in every arm.
 const OWN: &[&str] = &tare_model::rows! {
     "clock.", "cpu.", "disk.copy-up.", "disk.fsync.", "disk.random-read", "disk.sequential-read",
     "environment.", "fs.", "ipc.", "lock.", "mem.", "net.tcp.", "net.udp.", "proc.", "random.", "start-up.",
     "stdio.", "syscall.", "task.", "thread.", "timer.",
 };
 
-/// Whether the cell is one of Tare's own probes: static, the same bytes everywhere.
+/// Whether the cell is one of Tare's built-in probes: static, the same bytes everywhere.
 pub fn is_own_probe(cell: &DossierCell) -> bool {
     OWN.iter().any(|prefix| cell.metric.starts_with(prefix))
 }
 
 impl Kind {
-    /// What the cell leans on.
+    /// Returns the kind of a cell.
     pub fn of(cell: &DossierCell) -> Self {
         let by_metric = BY_METRIC
             .iter()
@@ -109,7 +109,7 @@ impl Kind {
         by_metric.map_or(Self::Any, |(_, kind)| *kind)
     }
 
-    /// Every kind but these and a command of which nothing is known.
+    /// Returns every kind except these and `Kind::Any`.
     pub fn all_but(left_out: &[Self]) -> Vec<Self> {
         let known = BY_METRIC.iter().map(|(_, kind)| *kind);
         known.filter(|kind| !left_out.contains(kind)).collect()
@@ -123,9 +123,9 @@ mod tests {
 
     /// Workloads that run a program of the user's choice; every other program is named as a tool.
     const COMMANDS: [&str; 3] = ["command", "compared-command", "user-command"];
-    /// It runs the server that a parameter names.
+    /// Runs the server that a parameter names.
     const SERVER: &str = "service";
-    /// What it leans on is a parameter's affair.
+    /// A parameter decides which resource it uses.
     const OF_ALL_KINDS: &str = "stress-ng";
 
     #[test]

@@ -1,19 +1,19 @@
-//! Programs that close or watch every descriptor that they might have.
+//! Programs that close or watch every possible file descriptor, under a huge limit.
 //!
-//! What it cannot see: the calls themselves; that a program spends its time in the kernel is all that is counted.
+//! Limits: does not see the calls themselves, only the time that a program spends in the kernel.
 
 use super::prelude::*;
 
-/// From this limit on one loop is felt.
+/// From this limit on a single loop is noticeable.
 const MANY: f64 = 1_048_576.0;
-/// A lower limit must be this many times the baseline's, and the counters must speak for it.
+/// A lower limit must be this many times the baseline's, and supported by the counters.
 const SEVERAL: f64 = 4.0;
-/// The limits that containers are advised to have.
+/// The soft limit recommended for containers.
 const ORDINARY_SOFT: u32 = 1024;
-/// The hard one.
+/// The recommended hard limit.
 const ORDINARY_HARD: f64 = 524_288.0;
 const FAMILIES: &[Family] = &[Family::MoreCalls, Family::CostlierCalls];
-/// What closing a descriptor that is not open takes, nanoseconds.
+/// Time to close a descriptor that is not open, in nanoseconds.
 const CLOSE_NS: f64 = 115.0;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -30,7 +30,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let (there, _) = limits(&case.baseline.facts)?;
     let (here, hard) = limits(&case.arm.facts)?;
     if there >= here {
@@ -38,13 +38,13 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let cells = case.costs(&[]);
     let leads = case.leads(&cells);
-    // Others' work on the machine hides what the counters would say.
+    // Contention on the machine hides what the counters would show.
     let fits = leads.iter().any(|lead| {
         FAMILIES.contains(&lead.family)
             || [Family::Contention, Family::Steal].contains(&lead.family)
     });
-    // So many are felt the first time. Fewer are only where the counters speak for it: the time in the kernel
-    // grew by as much as closing those takes that the baseline has not, once at least.
+    // From this many descriptors on a single loop is noticeable. Fewer must be supported by the counters: time in the
+    // kernel grew by at least what closing the additional descriptors takes, once.
     let loop_ns = (here - there) * CLOSE_NS;
     let in_kernel = |name: &str| case.counter(&cells, name).map(|(base, arm)| arm - base);
     let grown_ns =
@@ -70,13 +70,13 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .by(switch::engine(
             case,
             "ulimits",
-            // What the arm may not have cannot be given to it.
+            // Never above the arm's hard limit.
             format!("nofile={ORDINARY_SOFT}:{:.0}", hard.min(ORDINARY_HARD)),
         )),
     )
 }
 
-/// The soft and the hard limit on descriptors.
+/// Returns the soft and the hard limit on file descriptors.
 fn limits(facts: &Facts) -> Option<(f64, f64)> {
     let mut words = facts.get(fact::RLIMIT_NOFILE)?.split_whitespace();
     let mut next = || -> Option<f64> {
@@ -133,8 +133,8 @@ mod tests {
             ],
             &[
                 limit("1024 4096", "1024 524288", "command.wall.time"),
-                // No loop at all would be faster than that, a limit twice as high is no other, and without counters
-                // nothing speaks for it.
+                // A loop cannot be faster than that, twice the limit is no difference, and without counters there is
+                // no evidence.
                 few("1024 4096", 1.5).cost("command.wall.time", 1.1),
                 few("10000 20000", 40.0),
                 limit("1024 4096", "20000 20000", "command.wall.time"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_proves_it_is_within_the_hard_limit() {
+    fn nofile_counterfactual_stays_within_hard_limit() {
         for (here, expected) in [
             ("1048576 1048576", "nofile=1024:524288"),
             ("1048576 30000", "nofile=1024:30000"),

@@ -1,13 +1,13 @@
 //! 64 MiB of shared memory, where the host has gigabytes.
 //!
-//! Programs usually fail there and are not slow; only those that fall back to files are. One that holds more than
-//! there is in the arm, where it has room for it, is one of these.
-//! What it cannot see: shared memory that is held for less than a step of the look at the command.
+//! Programs usually fail then instead of being slow; only those that fall back to files are slow. A command that uses
+//! more in the baseline than the arm offers is one of these.
+//! Limits: misses shared memory that is held for less than one sampling interval of the command.
 
 use super::prelude::*;
 
 const SMALL: f64 = 67_108_864.0;
-/// How likely it is where the command was seen to want more than there is.
+/// Likelihood if the command was observed to need more than there is.
 const WANTS_MORE: f64 = 0.85;
 const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];
 
@@ -23,7 +23,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let (there, here) = (
         number(&case.baseline.facts, fact::SHM_SIZE)?,
         case.number(fact::SHM_SIZE)?,
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_one_beside_a_large_one_is_suspected_of_commands() {
+    fn smaller_shm_is_suspected_for_commands() {
         let shm = |there: &str, here: &str, metric: &str| {
             Composed::of("docker")
                 .base("shm.size_bytes", there)
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_holds_more_than_there_is_makes_it_the_first_suspect() {
+    fn command_holding_more_shm_raises_shm_likelihood() {
         let holding = |bytes: &str| {
             Composed::of("docker")
                 .base("shm.size_bytes", "12884901888")

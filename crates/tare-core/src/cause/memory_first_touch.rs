@@ -1,6 +1,6 @@
-//! Pages that have to be made before they can be used.
+//! Page faults on first touch: pages must be allocated before they can be used.
 //!
-//! What it cannot see: whether the hypervisor had to find a page as well.
+//! Limits: does not know whether the hypervisor had to allocate a page as well.
 
 use super::prelude::*;
 
@@ -26,7 +26,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let touched = case.costs_only(&[Kind::Touch]);
     let cells = case.costs(&[Kind::Touch, Kind::Memory]);
     let faulting = case.led_by(&cells, Family::Faults);
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_suspected_where_there_are_more_of_them_or_where_they_are_measured() {
+    fn first_touch_is_suspected_by_count_or_measurement() {
         let faults = |arm: f64| {
             Composed::of("docker")
                 .cost("command.wall.time", 2.0)

@@ -1,7 +1,7 @@
-//! A memory limit that counts the page cache, and the reclaim that follows.
+//! A memory limit that includes the page cache, and the reclaim that follows.
 //!
-//! A limit that was never reached explains nothing; the control group counts how often it was. What it cannot
-//! see: programs that size themselves by the machine's memory and are killed: they leave no cell.
+//! A limit that was never reached explains nothing; the cgroup counts how often it was. Limits: misses programs that
+//! size themselves by the machine's memory and are killed, because they leave no cell.
 
 use super::prelude::*;
 
@@ -10,7 +10,7 @@ const FAMILIES: &[Family] = &[Family::Device, Family::Faults, Family::CostlierCa
 pub(super) static CAUSE: Entry = Entry {
     id: "memory.limit-cache-and-oom",
     title: "The memory limit is reached, and page cache counts towards it",
-    mechanism: "A control group is charged for the file pages that it reads first, for tmpfs and for socket buffers, and \
+    mechanism: "A cgroup is charged for the file pages that it reads first, for tmpfs and for socket buffers, and \
                 gives pages back at the limit. Work on files then reads from the device again although the machine has \
                 memory to spare, and a program that trusts the machine's memory is killed.",
     needs: &[
@@ -27,7 +27,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let here = memory_limit(&case.arm.facts)?;
     if memory_limit(&case.baseline.facts).is_some_and(|there| there <= here) {
         return None;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_that_was_reached_is_suspected_and_one_that_was_not_is_not() {
+    fn memory_limit_is_suspected_only_if_reached() {
         let limited = || {
             Composed::of("docker")
                 .setting("memory", "64m")

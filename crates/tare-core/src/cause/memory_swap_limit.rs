@@ -1,6 +1,6 @@
-//! No swap, or little of it, behind a memory limit.
+//! Little or no swap behind a memory limit.
 //!
-//! What it cannot see: swapping of the whole machine.
+//! Limits: does not see swapping of the whole machine.
 
 use super::prelude::*;
 
@@ -23,7 +23,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let limit = memory_limit(&case.arm.facts)?;
     let no_swap = case.fact(fact::CGROUP_SWAP_MAX) == Some("0")
         || case

@@ -1,10 +1,10 @@
-//! Causes: what can make an environment cost more, one file each.
+//! The catalogue of causes: what can make an environment slower, one file each.
 //!
-//! A cause looks at a [`Case`] — two arms with their facts and counters, and the cells that compare them — and
-//! either suspects itself or not. It is pure: it reads no file and runs nothing, so a case recorded on another
-//! machine is judged like one measured here. A suspicion names the counterfactual that would prove it; running
-//! that is the affair of those who can start arms. Adding one is a file here and a word in [`CAUSES`].
-//! What it cannot see: costs that leave no trace in facts or counters; those stay unexplained, and are said to.
+//! A cause examines a [`Case`] — two arms with their facts and counters, and the cells that compare them — and either
+//! suspects itself or not. It is pure: it reads no file and runs nothing, so a case recorded on another machine is
+//! judged like one measured here. A suspicion names the counterfactual that would prove it; running that is left to
+//! code that can start arms. To add a cause, add a file here and an entry in [`CAUSES`].
+//! Limits: slowdowns without a trace in facts or counters stay unexplained, and are reported as such.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ mod virt_emulated_devices;
 mod virt_nested_paging_and_thp;
 mod virt_tcg_or_unusable_kvm;
 
-/// Every cause, in the order of the catalogue: by how often it bites, the lesser ones last.
+/// Every cause, in catalogue order: the most frequent first.
 pub static CAUSES: &[&Entry] = &[
     &disk_shared_folder::CAUSE,
     &cpu_thread_oversubscription::CAUSE,
@@ -123,19 +123,19 @@ pub static CAUSES: &[&Entry] = &[
     &tooling_other_platform::CAUSE,
 ];
 
-/// Every suspicion of the catalogue in a case, the likeliest first.
+/// Returns every suspicion of the catalogue in a case, the likeliest first.
 pub fn suspicions(case: &Case<'_>) -> Vec<(&'static Entry, Suspicion)> {
     let mut found: Vec<_> = CAUSES
         .iter()
         .filter_map(|cause| Some((*cause, cause.suspect(case)?)))
         .collect();
-    // Stable: of two that are equally likely the one that bites more often comes first.
+    // Stable: of two equally likely ones the more frequent comes first.
     found.sort_by(|(_, a), (_, b)| b.likelihood.total_cmp(&a.likelihood));
     found
 }
 
-/// Those of them that are at least `least` likely and not outdone: one whose cells are all explained by others
-/// that are `outdone` times as likely is left out.
+/// Returns the suspicions that are at least `least` likely and not outdone: one whose cells are all explained by
+/// others that are `outdone` times as likely is omitted.
 pub fn likely_suspicions(
     case: &Case<'_>,
     least: f64,
@@ -158,65 +158,65 @@ pub fn likely_suspicions(
     suspicions
 }
 
-/// The cause of this name.
+/// Returns the cause with this id.
 pub fn find(id: &str) -> Option<&'static Entry> {
     CAUSES.iter().copied().find(|cause| cause.id == id)
 }
 
-/// What is known about one arm.
+/// The facts, settings and counters of one arm.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArmEvidence {
     /// Its name.
     pub arm: String,
     /// Its driver.
     pub driver: String,
-    /// Its settings as given.
+    /// Its settings as given by the user.
     pub settings: Params,
-    /// What the host side and the agent inside found out about it.
+    /// Facts found by the host side and by the agent inside.
     pub facts: Facts,
-    /// Counters per trial, the median over trials, by workload and name (`user_ns`, `run_delay_ns`,
-    /// `throttled_ns`, `majflt`, …; `wall_ns` among them). A counter that could not be read is absent. Where
-    /// trials are sized by time, `units` says how many operations one holds; without it a trial is one unit.
+    /// Counters per trial, the median over trials, by workload and name (`user_ns`, `run_delay_ns`, `throttled_ns`,
+    /// `majflt`, …; `wall_ns` among them). A counter that could not be read is absent. If trials are sized by time,
+    /// `units` is the number of operations in one; without it a trial is one unit.
     pub counters: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 impl ArmEvidence {
-    /// The fact of this name.
+    /// Returns the fact of this name.
     pub fn fact(&self, name: &str) -> Option<&str> {
         self.facts.get(name).map(String::as_str)
     }
 
-    /// The counter `name` of a workload.
+    /// Returns the counter `name` of a workload.
     pub fn counter(&self, workload: &str, name: &str) -> Option<f64> {
         self.counters.get(workload)?.get(name).copied()
     }
 }
 
-/// Two arms and what was measured between them.
+/// Two arms and the measurements that compare them.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
-    /// The machine.
+    /// Facts of the machine.
     pub host: &'a Facts,
-    /// What the arm is compared with.
+    /// The arm that is compared with.
     pub baseline: &'a ArmEvidence,
-    /// The arm that costs more, perhaps.
+    /// The arm that may be slower.
     pub arm: &'a ArmEvidence,
-    /// The cells of this arm; indices into them are what a suspicion names.
+    /// The cells of this arm; suspicions refer to them by index.
     pub cells: &'a [DossierCell],
 }
 
 impl Case<'_> {
-    /// Whether the arm's driver does this to a program.
+    /// Whether the arm's driver applies this mechanism to a program.
     pub fn has(&self, kind: mechanism::Kind) -> bool {
         driver::mechanisms(&self.arm.driver).of(kind).is_some()
     }
 
-    /// Whether an engine makes the arm: one that keeps what is printed in it.
+    /// Whether an engine creates the arm: one that logs the output.
     pub fn is_of_engine(&self) -> bool {
         self.has(mechanism::Kind::Output)
     }
 
-    /// Whether the arm's driver takes a setting of this name, one by which causes are switched.
+    /// Whether the arm's driver has a setting of this name among those that switch causes.
     pub fn takes(&self, setting: &str) -> bool {
         let takes = |driver: &driver::Declared| driver.switches.contains(&setting);
         debug_assert!(driver::DRIVERS.iter().any(|it| takes(it)), "{setting}");
@@ -224,46 +224,45 @@ impl Case<'_> {
     }
 }
 
-/// How a cause would be proved: by switching it off, or, where that is impossible, by switching it on elsewhere.
+/// How a cause would be proved: by switching it off, or, if that is impossible, by switching it on in the baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Counterfactual {
-    /// The same arm with these settings changed; a setting of the empty text is left out.
+    /// The same arm with these settings changed; a setting with an empty text is removed.
     Settings(Params),
     /// The same command with these environment variables, in the same arm.
     Variables(BTreeMap<String, String>),
-    /// The same command behind this prefix of words, in the same arm.
+    /// The same command with this prefix, in the same arm.
     Prefix(Vec<String>),
-    /// The same arm with the host's own program and what it loads, in place of those that an image or a folder
-    /// shows there.
+    /// The same arm with the host's program and its libraries instead of those from an image or a mount.
     HostProgram,
     /// The baseline with these settings changed: switches the cause on outside.
     BaselineSettings(Params),
-    /// The baseline behind this prefix of words: switches the cause on outside.
+    /// The baseline with this prefix: switches the cause on outside.
     BaselinePrefix(Vec<String>),
     /// The baseline with these files dropped from the page cache before each run: switches the cause on outside.
     BaselineCold(Vec<String>),
-    /// Not possible here, and why.
+    /// Impossible here, and why.
     NotHere(String),
 }
 
-/// What a cause says about a case.
+/// A cause's verdict on a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspicion {
-    /// What it claims, one sentence with its numbers.
+    /// Its claim, one sentence with numbers.
     pub claim: String,
-    /// The part of claim and evidence that says how large the cost is.
+    /// The part of claim and evidence that states the size of the slowdown.
     pub size: String,
-    /// What speaks for it, a line each.
+    /// The evidence, one line each.
     pub evidence: Vec<String>,
-    /// The cells that it explains, as indices into the case's.
+    /// The cells that it explains, as indices into the case's cells.
     pub cells: Vec<usize>,
-    /// How likely it is, 0 to 1: which suspect is tried first.
+    /// Its likelihood, 0 to 1; the likeliest is tested first.
     pub likelihood: f64,
-    /// How it would be proved.
+    /// The counterfactual that would prove it.
     pub counterfactual: Counterfactual,
-    /// What to do; the safest remedy first. Never a security downgrade that buys nothing.
+    /// What to do, the safest fix first. Never a security downgrade without a gain.
     pub advice: String,
-    /// What that costs in security or money.
+    /// The price of the advice in security or money.
     pub price: String,
 }
 
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_a_sentence_that_says_something() {
+    fn cause_catalogue_texts_are_well_formed() {
         for cause in CAUSES {
             let id = cause.id;
             let (domain, name) = id.split_once('.').unwrap();
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_advised_to_give_protection_up() {
+    fn cause_advice_never_removes_protection() {
         for cause in CAUSES {
             let advice = cause.advice.to_lowercase();
             for word in [

@@ -1,6 +1,6 @@
-//! A pair of virtual devices, a bridge and the packet filter between two ends on one machine.
+//! A veth pair, a bridge and the packet filter between two ends on one machine.
 //!
-//! What it cannot see: how the time divides between them; a network shared with another container would show it.
+//! Limits: does not split the time between them; a network shared with another container would.
 
 use super::network_joined::is_joined;
 use super::prelude::*;
@@ -30,11 +30,11 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let separate = case.differs(fact::NS_NET).is_some() && case.same_kernel() != Some(false);
     let veth = case.says(fact::NET_DEFAULT_DRIVER, &["veth"]);
     let by_setting = matches!(case.setting("network").as_deref(), Some("bridge" | "veth"));
-    // A pair of devices of its own and not a stack in user space.
+    // A separate pair of devices, not a user-space network stack.
     let rootless = case.fact(fact::ENGINE_ROOTLESS) == Some("true")
         || case.says(fact::NET_DEFAULT_DRIVER, &["tun"]);
     let none = matches!(
@@ -47,8 +47,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         || rootless
         || none
         || is_joined(case)
-        // What a proxy copies, a queue holds back or a small packet multiplies does not cost because of the
-        // bridge, and the host's network would take that away with it.
+        // A proxy, a rate limit or small packets are slow for other reasons than the bridge, and the host network
+        // would remove them as well.
         || case.is_proxied()
         || case.link_held_back().is_some()
         || case.small_packets().is_some()
@@ -57,8 +57,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let cells = case.costs(&[Kind::Network]);
     let only_own = case.costs_only(&[Kind::Network]);
-    // A command of which nothing is known needs counters that point outside: who reads smaller pieces runs more code of
-    // his own too, but not that alone.
+    // An unknown command needs counters that point outside: reading smaller pieces also runs more of its own code,
+    // but not only that.
     let points_outside = |family: Family| family != OtherCode && FAMILIES.contains(&family);
     let cells = if only_own.is_empty()
         && !case
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bridge_is_suspected_for_packets_and_for_nothing_else() {
+    fn bridge_is_suspected_only_for_network_metrics() {
         let bridged = || {
             Composed::of("docker")
                 .both("kernel.boot_id", "one")

@@ -1,12 +1,12 @@
-//! Names that take several questions, or a lost one, to be resolved.
+//! Names that need several DNS queries, or lose one, until they are resolved.
 //!
-//! Only for programs that resolve names: Tare's own probes speak to addresses. What it cannot see: the questions
-//! themselves; a program that waits outside of the processor is all that the counters show.
+//! Only for programs that resolve names: Tare's built-in probes connect to addresses. Limits: does not see the
+//! queries; the counters only show a program that waits off-CPU.
 
 use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Waiting];
-/// From this number of dots on, ordinary names are tried with every suffix first.
+/// From this `ndots` on, ordinary names are tried with every suffix first.
 const MANY_DOTS: u32 = 2;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -27,7 +27,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells: Vec<usize> = case
         .costs(&[Kind::Network])
         .into_iter()
@@ -61,7 +61,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         return None;
     }
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             (if multiplied { 0.5 } else { 0.25 }) * case.fit(&cells, FAMILIES),
             if multiplied {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_multiplied_question_is_suspected_of_waiting_and_of_nothing_else() {
+    fn dns_search_list_is_suspected_only_of_waiting() {
         let asks = |metric: &str| {
             Composed::of("docker")
                 .fact("resolver.options", "ndots:5")

@@ -1,6 +1,7 @@
-//! A network that is joined with its container: whatever is set in it comes along.
+//! Another container's network, with everything that is configured in it.
 //!
-//! What it cannot see: which of the values it is; the switch takes the whole network away, so that is what it names.
+//! Limits: does not know which setting is responsible; the switch removes the whole network, so that is what it
+//! names.
 
 use super::prelude::*;
 
@@ -23,8 +24,8 @@ pub(super) fn is_joined(case: &Case<'_>) -> bool {
     network.is_some_and(|name| name.starts_with("container:"))
 }
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
-    // What holds packets back, or makes them small, is known better.
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
+    // Rate limits and small packets have more specific causes.
     if !is_joined(case) || case.link_held_back().is_some() || case.small_packets().is_some() {
         return None;
     }
@@ -61,7 +62,7 @@ mod tests {
                 .cost("net.tcp.throughput.rate", 3.0)
         };
         check(&CAUSE, &[on("container:web")], &[on("bridge")]);
-        // What is switched is the whole network, and neither the bridge nor one value alone.
+        // The whole network is switched, neither the bridge nor a single value.
         for other in [
             &super::super::network_bridge_nat::CAUSE,
             &super::super::network_netns_sysctl_reset::CAUSE,

@@ -1,9 +1,9 @@
-//! A queue on the arm's link that holds packets back: a rate, or a delay that is to imitate a long line.
+//! A queue on the arm's link that holds packets back: a rate limit, or a delay that simulates a long line.
 //!
-//! The kernel tells the kind of each device's queue in one's own network namespace. A limit on the arm's own
-//! device is seen from inside; one on an engine's bridge or on the outer end of a pair is seen on the host, where
-//! it cannot be told whose packets pass it, and counts for less. What it cannot see: the rate itself, limits
-//! behind the machine, and filters that drop what comes in too fast.
+//! The kernel reports the kind of each device's queue in the reader's network namespace. A limit on the arm's device
+//! is visible from inside. One on an engine's bridge or on the outer end of a pair is visible on the host, where it
+//! is not known whose packets pass it, and counts for less. Limits: does not know the rate, limits behind the
+//! machine, or filters that drop packets arriving too fast.
 
 use super::prelude::*;
 use crate::driver;
@@ -29,7 +29,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if case.setting("network").as_deref() == Some("host") {
         return None;
     }
@@ -47,7 +47,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if own.is_none() && (outer.is_empty() || !is_separate) {
         return None;
     }
-    // Who is held back waits; a command that computes more, or a tool that does, has another cause.
+    // A limited program waits; a command or a tool that computes more has another cause.
     let cells: Vec<usize> = case
         .costs(&[Kind::Network])
         .into_iter()
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_holds_back_is_suspected_of_waiting_for_packets() {
+    fn rate_limiting_qdisc_is_suspected_of_network_waits() {
         const WAITING: [(&str, f64, f64); 3] = [
             ("wall_ns", 0.1e9, 2e9),
             ("user_ns", 0.05e9, 0.05e9),
@@ -113,7 +113,7 @@ mod tests {
             ],
             &[
                 waits(held("none", "none")),
-                // The machine's own way out is no link of the arm's.
+                // The machine's uplink is not a link of the arm.
                 waits(held("none", "eth0 cake")),
                 waits(held("eth0 tbf", "eth0 tbf")).setting("network", "host"),
                 held("eth0 tbf", "none")

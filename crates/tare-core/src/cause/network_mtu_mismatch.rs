@@ -1,8 +1,7 @@
-//! Packets that are too large for the way out of the machine, or much smaller than it allows.
+//! Packets that are too large for the machine's uplink, or much smaller than it allows.
 //!
-//! Too large matters only for traffic that leaves the machine, and for one that stays only where fragments or repeated
-//! packets were counted; much smaller matters for all data that is sent in bulk. What it cannot see: a smaller
-//! size somewhere behind the first link.
+//! Too large affects only traffic that leaves the machine, and local traffic only if fragments or retransmissions
+//! were counted; much smaller affects all bulk data. Limits: misses a smaller MTU behind the first link.
 
 use super::network_joined::is_joined;
 use super::prelude::*;
@@ -28,14 +27,14 @@ pub(super) static CAUSE: Entry = Entry {
 
 const FAMILIES: &[Family] = &[Family::Waiting, Family::CostlierCalls, Family::MoreCalls];
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if let Some((here, uplink)) = case.small_packets() {
         return Some(small(case, here, uplink));
     }
     let here = case.number(fact::NET_DEFAULT_MTU)?;
     let uplink = number(case.host, fact::NET_DEFAULT_MTU)
         .or_else(|| number(&case.baseline.facts, fact::NET_DEFAULT_MTU))?;
-    // The 65520 bytes of a stack in user space are not sent as they are.
+    // A user-space stack does not send its 65520 bytes as they are.
     if here <= uplink || here > 9_000.0 || is_joined(case) {
         return None;
     }
@@ -45,7 +44,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         (here > there)
             .then(|| format!("`{name}` grew from {there:.3} to {here:.3} per unit of work"))
     };
-    // A queue that is full drops packets of any size, and they are repeated too.
+    // A full queue drops packets of any size, which are retransmitted too.
     let is_held_back = case.link_held_back().is_some();
     let counted: Vec<String> = [counter::IP_FRAGMENT_FAILURES, counter::TCP_RETRANSMITS]
         .into_iter()
@@ -76,8 +75,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-fn small(case: &Case<'_>, here: f64, uplink: f64) -> Found {
-    // A command of which nothing is known has to wait, or to have more to do in the kernel.
+fn small(case: &Case<'_>, here: f64, uplink: f64) -> CauseMatch {
+    // An unknown command must wait, or have more to do in the kernel.
     let cells: Vec<usize> = case
         .costs(&[Kind::Network])
         .into_iter()

@@ -1,11 +1,11 @@
-//! Network settings that a new namespace starts without, and a table of connections that is full.
+//! Network sysctls that a new namespace resets, and a full connection table.
 //!
-//! What it cannot see: drops; only that the table is nearly full.
+//! Limits: does not see drops, only that the table is nearly full.
 
 use super::network_joined::is_joined;
 use super::prelude::*;
 
-/// From this share on the table counts as full.
+/// From this fraction on the table counts as full.
 const FULL: f64 = 0.95;
 const FAMILIES: &[Family] = &[Family::Waiting];
 
@@ -25,7 +25,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let differing: Vec<(&str, &str, &str)> = case
         .all_differing(fact::SYSCTL_NET)
         .into_iter()
@@ -44,7 +44,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let cells = case.costs_only(&[Kind::Network]);
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             (if full.is_some() { 0.8 } else { 0.3 }) * case.fit(&cells, FAMILIES).max(0.6),
             match full {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_buffers_and_a_full_table_are_suspected_of_packets() {
+    fn netns_buffers_and_full_conntrack_are_suspected() {
         let buffers = |here: &str, metric: &str| {
             Composed::of("docker")
                 .base("sysctl.net.ipv4.tcp_rmem", "4096\t131072\t6291456")

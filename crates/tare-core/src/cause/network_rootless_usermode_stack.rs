@@ -1,6 +1,6 @@
-//! A network stack in user space, for containers of ordinary users.
+//! A user-space network stack for rootless containers.
 //!
-//! What it cannot see: which of the ways a rootless engine was told to take where it does not say.
+//! Limits: does not know which stack a rootless engine uses if it does not report it.
 
 use super::prelude::*;
 use super::triage::Family::{CostlierCalls, MoreCalls, OtherCode, Waiting};
@@ -28,7 +28,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let rootless = case.fact(fact::ENGINE_ROOTLESS) == Some("true")
         || case.says(fact::ENGINE_SECURITY, &["rootless"]);
     let tap = case.says(fact::NET_DEFAULT_DRIVER, &["tun"]);

@@ -1,8 +1,8 @@
 //! A published port that is reached through a copying process.
 //!
-//! Either the arm's own port is published, or its command goes through somebody else's: then the proxies on this
-//! machine are busy while it runs inside, and not while it runs outside.
-//! What it cannot see: whether the engine's proxy is switched off; then the measurement shows no cost.
+//! Either the arm's port is published, or its command uses another container's: then the proxies on this machine are
+//! busy while it runs inside, and not while it runs outside.
+//! Limits: does not know whether the engine's proxy is off; then the measurement shows no slowdown.
 
 use super::prelude::*;
 use super::triage::Family::{CostlierCalls, MoreCalls, OtherCode, Waiting};
@@ -33,7 +33,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let is_published = case.setting("network").as_deref() == Some("published")
         || case.fact(fact::ASKED_PORTS).is_some_and(is_some_port);
     let busy = case.proxy_busy();
@@ -44,12 +44,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let cells: Vec<usize> = case
         .costs(&[Kind::Network])
         .into_iter()
-        // Only who comes from the host meets the port.
+        // Only connections from the host use the port.
         .filter(|index| {
             let path = case.cells[*index].path;
             path.is_none_or(|path| path.client() == End::Host)
         })
-        // Somebody looked, and the proxies had nothing to do with the command.
+        // The proxies were observed, and had nothing to do with the command.
         .filter(|index| busy.is_none() || is_proxied || Kind::of(&case.cells[*index]) != Kind::Any)
         .collect();
     Some(
@@ -65,8 +65,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             )
         }))
         .because(case, FAMILIES)
-        // Who goes through the port himself loses it with the setting; on the host's network the kernel rewrites
-        // the same address.
+        // A command that uses the port itself loses it with the setting; on the host network the kernel rewrites the
+        // same address.
         .by(if is_proxied {
             switch::host_network(case)
         } else {
@@ -75,7 +75,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-/// Whether what a container was asked for names a port at all: engines write the empty list out.
+/// Whether a container's configuration names a port at all: engines print the empty list.
 fn is_some_port(asked: &str) -> bool {
     asked.chars().any(|letter| letter.is_ascii_digit())
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_ports_are_suspected_and_addresses_are_not() {
+    fn published_port_is_suspected_direct_address_is_not() {
         let reached = |network: &str| {
             Composed::of("docker")
                 .setting("network", network)
@@ -116,7 +116,7 @@ mod tests {
                 proxied("4e8", "3e8"),
                 proxied("0", "0").setting("network", "published"),
                 reached("host"),
-                // What an engine writes of a container without a port.
+                // What an engine prints for a container without a port.
                 Composed::of("docker")
                     .fact("asked.PortBindings", "{}")
                     .cost("redis.request.rate", 2.0),

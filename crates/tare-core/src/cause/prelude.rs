@@ -1,12 +1,12 @@
-//! What a cause's file is written with.
+//! Common imports of the causes' files.
 
 pub(super) use tare_model::unit::bytes;
 pub(super) use tare_model::{Facts, Params, counter, fact};
 
-pub(super) use super::entry::{Entry, Found};
+pub(super) use super::entry::{CauseMatch, Entry};
 pub(super) use super::kind::{Kind, is_own_probe};
 pub(super) use super::queries::{
-    Place, cpus_in, is_cost, kernel, memory_limit, number, of_work_mount, quota, ratio,
+    FileLocation, cpus_in, is_cost, kernel, memory_limit, number, of_work_mount, quota, ratio,
     usable_cpus, words,
 };
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What causes ask of a case: which cells cost, which facts differ, how many processors may be used.
+//! Queries on a case: which cells are slower, which facts differ, how many CPUs are usable.
 //!
-//! Facts that only one side tells are no difference: not known is not unequal. What it cannot see: facts that
-//! neither the agent nor a driver records.
+//! A fact that only one side reports is not a difference: unknown does not mean unequal. Limits: sees only facts that
+//! the agent or a driver records.
 
 use std::path::Path;
 
@@ -15,51 +15,51 @@ use super::kind::Kind;
 use super::triage::{Family, Lead, Usage, triage};
 use super::{ArmEvidence, Case};
 
-/// Likelihood left when no counter was read.
+/// Factor on the likelihood if no counter was read.
 const WITHOUT_COUNTERS: f64 = 0.8;
-/// The metric that asks about time on processors; a test holds it against the workload's own name.
+/// The metric for CPU time; a test checks it against the workload's name.
 const CPU: &str = "command.cpu.time";
-/// From this share of the command's time on a port proxy has work to do.
+/// From this share of the command's time on a port proxy counts as busy.
 const BUSY_PROXY: f64 = 0.05;
-/// Bytes of a packet that networks and engines use by default.
+/// The default packet size of networks and engines, in bytes.
 const USUAL_MTU: f64 = 1500.0;
-/// How many times the arm's packets fit into those of the way out before they count as small.
+/// The arm's packets count as small if the uplink's are this many times as large.
 const SMALL: f64 = 1.5;
-/// How much busier it must be than while the command ran outside: others may use it too.
+/// How many times busier it must be than while the command ran outside: others may use it too.
 const BUSIER: f64 = 3.0;
-/// Likelihood left when the counters speak for other families.
+/// Factor on the likelihood if the counters indicate other families.
 const AGAINST_COUNTERS: f64 = 0.35;
 
 impl<'a> Case<'a> {
-    /// Cells of these kinds, or of an unknown one, that cost more.
+    /// Returns slower cells of these kinds, or of an unknown one.
     pub fn costs(&self, kinds: &[Kind]) -> Vec<usize> {
         self.pick(|cell| is_cost(cell) && matches(cell, kinds))
     }
 
-    /// Cells of exactly these kinds that cost more.
+    /// Returns slower cells of exactly these kinds.
     pub fn costs_only(&self, kinds: &[Kind]) -> Vec<usize> {
         self.pick(|cell| is_cost(cell) && kinds.contains(&Kind::of(cell)))
     }
 
-    /// Cells of these kinds that differ either way.
+    /// Returns cells of these kinds that differ in either direction.
     pub fn differences(&self, kinds: &[Kind]) -> Vec<usize> {
         self.pick(|cell| (is_cost(cell) || is_gain(cell)) && matches(cell, kinds))
     }
 
-    /// Cells for which `wanted` holds.
+    /// Returns the cells for which `wanted` holds.
     pub fn pick(&self, wanted: impl Fn(&DossierCell) -> bool) -> Vec<usize> {
         (0..self.cells.len())
             .filter(|index| wanted(&self.cells[*index]))
             .collect()
     }
 
-    /// The cell with the largest cost among these.
+    /// Returns the slowest of these cells.
     pub fn largest(&self, cells: &[usize]) -> Option<&'a DossierCell> {
         let cells = cells.iter().filter_map(|index| self.cells.get(*index));
         cells.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// The largest of these costs as a clause: "`command.wall.time` is 2.6× slower".
+    /// Formats the largest of these slowdowns as a clause: "`command.wall.time` is 2.6× slower".
     pub fn cost_clause(&self, cells: &[usize]) -> String {
         let Some(cell) = self.largest(cells) else {
             return "nothing costs more".to_owned();
@@ -72,12 +72,12 @@ impl<'a> Case<'a> {
         format!("{}{more}", clause(cell))
     }
 
-    /// A fact of the arm.
+    /// Returns a fact of the arm.
     pub fn fact(&self, name: &str) -> Option<&'a str> {
         self.arm.fact(name)
     }
 
-    /// A number among the arm's facts.
+    /// Returns a numeric fact of the arm.
     pub fn number(&self, name: &str) -> Option<f64> {
         number(&self.arm.facts, name)
     }
@@ -88,13 +88,13 @@ impl<'a> Case<'a> {
             .is_some_and(|value| words.iter().any(|word| value.contains(word)))
     }
 
-    /// Baseline's and arm's value of a fact that both tell and that differs.
+    /// Returns the baseline's and the arm's value of a fact that both report and that differs.
     pub fn differs(&self, name: &str) -> Option<(&'a str, &'a str)> {
         let (there, here) = (self.baseline.fact(name)?, self.fact(name)?);
         (there != here).then_some((there, here))
     }
 
-    /// Names of this family whose facts differ, with both values.
+    /// Returns the names of this family whose facts differ, with both values.
     pub fn all_differing(&self, family: &str) -> Vec<(&'a str, &'a str, &'a str)> {
         let prefix = fact::beginning(family);
         let facts = self.arm.facts.range(prefix.to_owned()..);
@@ -107,7 +107,7 @@ impl<'a> Case<'a> {
             .collect()
     }
 
-    /// Whether both run on one boot of one kernel; `None` where one side does not tell.
+    /// Whether both run on one boot of one kernel; `None` if a side does not report it.
     pub fn same_kernel(&self) -> Option<bool> {
         let (there, here) = (
             self.baseline.fact(fact::KERNEL_BOOT_ID)?,
@@ -116,33 +116,33 @@ impl<'a> Case<'a> {
         Some(there == here)
     }
 
-    /// Whether system calls go through a filter in the arm, and through none in the baseline.
+    /// Whether syscalls pass a seccomp filter in the arm, and none in the baseline.
     pub fn is_filtered(&self) -> bool {
         let mode = |arm: &ArmEvidence| arm.fact(fact::STATUS_SECCOMP).map(|mode| mode == "2");
         mode(self.arm) == Some(true) && mode(self.baseline) == Some(false)
     }
 
-    /// The arm's setting of this name as text.
+    /// Returns the arm's setting of this name as text.
     pub fn setting(&self, name: &str) -> Option<String> {
         Some(self.arm.settings.value(name)?.to_string())
     }
 
-    /// How busy the engine's port proxies were while the command ran in the baseline and in the arm, as shares of
-    /// the time that it took; `None` where there were none or nobody looked.
+    /// How busy the engine's port proxies were while the command ran in the baseline and in the arm, as shares of its
+    /// run time; `None` if there were none or they were not observed.
     pub fn proxy_busy(&self) -> Option<(f64, f64)> {
         let busy = |facts: &Facts| {
             let took = number(facts, fact::COMMAND_WALL).filter(|took| *took > 0.0)?;
             Some(number(facts, fact::COMMAND_PROXY)? / took)
         };
-        // Without a proxy on this side nothing was copied there.
+        // Without a proxy on this side nothing was copied.
         Some((
             busy(&self.baseline.facts).unwrap_or(0.0),
             busy(&self.arm.facts)?,
         ))
     }
 
-    /// The device of the arm's own network, and the kind of its queue, that holds packets back; `None` where
-    /// there is none or the arm has no network of its own.
+    /// The device of the arm's network that holds packets back, and the kind of its queue; `None` if there is none or
+    /// the arm shares the baseline's network.
     pub fn link_held_back(&self) -> Option<&'a str> {
         let held = self
             .fact(fact::NET_HELD_BACK)
@@ -154,9 +154,9 @@ impl<'a> Case<'a> {
         (!shares).then_some(held)
     }
 
-    /// The largest packets of the arm and of the machine's way out where the arm's are much smaller: by a third
-    /// at least, so that half as many packets more are needed for the same data. What networks use by default is
-    /// not small beside the largest frames of a data centre.
+    /// The MTU of the arm and of the machine's uplink if the arm's is much smaller: by at least a third, so that the
+    /// same data needs half as many packets more. The networks' default is not small compared with the jumbo frames
+    /// of a data centre.
     pub fn small_packets(&self) -> Option<(f64, f64)> {
         let here = self.number(fact::NET_DEFAULT_MTU)?;
         let uplink = number(self.host, fact::NET_DEFAULT_MTU)
@@ -164,19 +164,19 @@ impl<'a> Case<'a> {
         (here * SMALL <= uplink.min(USUAL_MTU)).then_some((here, uplink))
     }
 
-    /// Whether the command inside kept the engine's port proxies busy, and the one outside did not.
+    /// Whether the command kept the engine's port proxies busy inside, and not outside.
     pub fn is_proxied(&self) -> bool {
         self.proxy_busy()
             .is_some_and(|(there, here)| here >= BUSY_PROXY && here >= BUSIER * there)
     }
 
-    /// Those of the cells for whose workloads the counters speak for this.
+    /// Returns those cells for whose workloads the counters indicate this family.
     pub fn led_by(&self, cells: &[usize], family: Family) -> Vec<usize> {
         let is_led = |cell: &usize| self.leads(&[*cell]).iter().any(|it| it.family == family);
         cells.iter().copied().filter(is_led).collect()
     }
 
-    /// What the counters of the cells' workloads speak for, the strongest of each workload first.
+    /// Returns the families that the counters of the cells' workloads indicate, the strongest of each workload first.
     pub fn leads(&self, cells: &[usize]) -> Vec<Lead> {
         let mut leads: Vec<Lead> = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
@@ -200,7 +200,7 @@ impl<'a> Case<'a> {
         leads
     }
 
-    /// How well the counters fit these families, as a factor for a likelihood.
+    /// How well the counters match these families, as a factor on a likelihood.
     pub fn fit(&self, cells: &[usize], families: &[Family]) -> f64 {
         let leads = self.leads(cells);
         if leads.is_empty() {
@@ -212,7 +212,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Why the counters fit these families, a line each.
+    /// Why the counters match these families, one line each.
     pub fn because(&self, cells: &[usize], families: &[Family]) -> Vec<String> {
         let mut lines: Vec<String> = self
             .leads(cells)
@@ -225,7 +225,7 @@ impl<'a> Case<'a> {
         lines
     }
 
-    /// The counter per unit of work of the first workload among the cells that has it, baseline's and arm's.
+    /// Returns the counter per unit of work of the first workload among the cells that has it, baseline's and arm's.
     pub fn counter(&self, cells: &[usize], name: &str) -> Option<(f64, f64)> {
         cells
             .iter()
@@ -242,30 +242,30 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Where files lie on both sides.
+/// Location of files on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place<'a> {
-    /// The path, the same on both sides; `None` for the probes' own files, which each side has elsewhere.
+pub struct FileLocation<'a> {
+    /// The path, the same on both sides; `None` for the probes' files, which are elsewhere on each side.
     pub path: Option<&'a str>,
-    /// What the baseline's facts about it begin with.
+    /// Prefix of the baseline's facts about it.
     there: String,
-    /// What the arm's facts about it begin with.
+    /// Prefix of the arm's facts about it.
     here: String,
 }
 
-impl Place<'_> {
-    /// A fact about both mounts, for example [`fact::MOUNT_FSTYPE`]: the baseline's and the arm's.
+impl FileLocation<'_> {
+    /// Returns a fact about both mounts, for example [`fact::MOUNT_FSTYPE`]: the baseline's and the arm's.
     pub fn part<'a>(&self, case: &Case<'a>, part: &str) -> Option<(&'a str, &'a str)> {
         let there = case.baseline.fact(&about(&self.there, part))?;
         Some((there, self.part_here(case, part)?))
     }
 
-    /// A fact about the arm's mount, whether or not the baseline tells.
+    /// Returns a fact about the arm's mount, even if the baseline does not report it.
     pub fn part_here<'a>(&self, case: &Case<'a>, part: &str) -> Option<&'a str> {
         case.fact(&about(&self.here, part))
     }
 
-    /// The place in words: ``under `/data` ``.
+    /// Describes the location: ``under `/data` ``.
     pub fn words(&self) -> String {
         match self.path {
             Some(path) => format!("under `{path}`"),
@@ -275,15 +275,15 @@ impl Place<'_> {
 }
 
 impl<'a> Case<'a> {
-    /// Where the files of what was measured lie: the paths that a user's command was seen to use, else the
-    /// probes' own folder.
-    pub fn places(&self) -> Vec<Place<'a>> {
+    /// Returns the locations of the measured files: the paths that a user's command was observed to use, else the
+    /// probes' directory.
+    pub fn places(&self) -> Vec<FileLocation<'a>> {
         if self.baseline.fact(fact::COMMAND_DIRECTORY).is_none() {
             return match (
                 work_mount(&self.baseline.facts),
                 work_mount(&self.arm.facts),
             ) {
-                (there, Some(here)) => vec![Place {
+                (there, Some(here)) => vec![FileLocation {
                     path: None,
                     there: there.unwrap_or_else(|| fact::beginning(fact::MOUNT).to_owned()),
                     here,
@@ -320,7 +320,7 @@ impl<'a> Case<'a> {
             .collect();
         paths.sort_unstable();
         paths.dedup();
-        let place = |path: &'a str| Place {
+        let place = |path: &'a str| FileLocation {
             path: Some(path),
             there: fact::of(fact::COMMAND_MOUNT, path),
             here: fact::of(fact::COMMAND_MOUNT, path),
@@ -329,7 +329,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The name of a fact about this mount, of the pattern of those about any.
+/// Builds the name of a fact about this mount from the pattern for any mount.
 fn about(mount: &str, pattern: &str) -> String {
     format!("{mount}{}", fact::ending(pattern))
 }
@@ -349,17 +349,17 @@ fn matches(cell: &DossierCell, kinds: &[Kind]) -> bool {
     kind == Kind::Any || kinds.contains(&kind)
 }
 
-/// The cell's cost ratio; 1 where it has none.
+/// The cell's cost ratio; 1 if it has none.
 pub fn ratio(cell: &DossierCell) -> f64 {
     cell.ratio.map_or(1.0, |span| span.point)
 }
 
-/// A ratio as a clause: "`command.wall.time` is 2.6× slower".
+/// Formats a ratio as a clause: "`command.wall.time` is 2.6× slower".
 pub fn clause(cell: &DossierCell) -> String {
     format!("`{}` {}", cell.metric, words(cell))
 }
 
-/// A cell's ratio as the end of a clause; of a rate, how much less it gives.
+/// Formats a cell's ratio as the end of a clause; for a rate, how much lower it is.
 pub fn words(cell: &DossierCell) -> String {
     let quotient = ratio(cell);
     let percent = 100.0 * (quotient - 1.0).abs();
@@ -375,7 +375,7 @@ pub fn words(cell: &DossierCell) -> String {
     }
 }
 
-/// A number among facts.
+/// Returns a numeric fact.
 pub fn number(facts: &Facts, name: &str) -> Option<f64> {
     facts.get(name)?.trim().parse().ok()
 }
@@ -386,12 +386,12 @@ pub fn kernel(facts: &Facts) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// How many processors a list such as `0-3,6` names.
+/// How many CPUs a list such as `0-3,6` names.
 pub fn cpus_in(list: &str) -> Option<usize> {
     cpu_list(list).map(|cpus| cpus.len())
 }
 
-/// Processors that may really be used: those of the affinity, as far as a quota pays for them.
+/// Number of usable CPUs: those of the affinity, up to the quota.
 pub fn usable_cpus(facts: &Facts) -> Option<f64> {
     let allowed = facts.get(fact::CPU_AFFINITY).and_then(|list| cpus_in(list));
     let allowed = allowed
@@ -403,7 +403,7 @@ pub fn usable_cpus(facts: &Facts) -> Option<f64> {
     }
 }
 
-/// The mount under the probes' files: name of the fact without its last part. That of `/` where only it is known.
+/// The mount of the probes' files, as the fact's name without its last part; that of `/` if only it is known.
 pub fn work_mount(facts: &Facts) -> Option<String> {
     let mounts = facts.keys().filter_map(|name| {
         let path = fact::what(fact::MOUNT_FSTYPE, name)?;
@@ -412,7 +412,7 @@ pub fn work_mount(facts: &Facts) -> Option<String> {
     mounts.max().map(|(_, name)| name)
 }
 
-/// A fact about the work mount, for example [`fact::MOUNT_FSTYPE`].
+/// Returns a fact about the work mount, for example [`fact::MOUNT_FSTYPE`].
 pub fn of_work_mount<'a>(facts: &'a Facts, part: &str) -> Option<&'a str> {
     let mount = work_mount(facts)?;
     facts.get(&about(&mount, part)).map(String::as_str)
@@ -425,12 +425,12 @@ mod tests {
     use crate::parity::tests::facts;
 
     #[test]
-    fn time_on_processors_is_called_as_the_workload_calls_it() {
+    fn cpu_metric_name_matches_user_command_workload() {
         assert_eq!(CPU, crate::workload::user_command::CPU);
     }
 
     #[test]
-    fn usable_processors_are_the_fewer_of_allowed_and_paid_for() {
+    fn usable_cpus_are_minimum_of_affinity_and_quota() {
         type Case<'a> = (&'a [(&'a str, &'a str)], Option<f64>);
         let cases: [Case<'_>; 5] = tare_model::rows! {
             (&[("cpu.affinity", "0-3,6")], Some(5.0)),
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_and_ratios_are_read_and_written_as_people_do() {
+    fn kernel_release_is_parsed_and_ratio_is_worded() {
         assert_eq!(
             kernel(&facts(&[("kernel.release", "5.15.0-91-generic")])),
             Some((5, 15))

@@ -1,11 +1,11 @@
-//! Language runtimes that choose another algorithm from the limits that they find.
+//! Language runtimes that choose another algorithm by the limits that they find.
 //!
-//! What it cannot see: which runtime a command is; the variables of several are set to prove it.
+//! Limits: does not know which runtime a command uses; the variables of several are set to prove it.
 
 use super::prelude::*;
 use super::triage::Family::{Contention, Faults, OtherCode, Quota, Spin};
 
-/// Below these a JVM takes itself for a client and collects its garbage with one thread.
+/// Below these a JVM considers itself a client and uses a single-threaded garbage collector.
 const CLIENT_CPUS: f64 = 2.0;
 const CLIENT_BYTES: u64 = 1792 << 20;
 const FAMILIES: &[Family] = &[OtherCode, Spin, Quota, Contention, Faults];
@@ -13,7 +13,7 @@ const FAMILIES: &[Family] = &[OtherCode, Spin, Quota, Contention, Faults];
 pub(super) static CAUSE: Entry = Entry {
     id: "runtime.ergonomics",
     title: "A language runtime chooses other collectors and pools from the limits",
-    mechanism: "Runtimes read the limits of their control group and choose their garbage collector, the size of their \
+    mechanism: "Runtimes read the limits of their cgroup and choose their garbage collector, the size of their \
                 heap and the number of their threads by them. A limit then changes the algorithm and not only the speed.",
     needs: &[
         fact::CGROUP_CPU_MAX,
@@ -28,9 +28,9 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&[]);
-    // Every such runtime has threads beside that of the program.
+    // Every such runtime has threads in addition to the program's.
     let threads = case.counter(&cells, counter::THREADS);
     if threads.is_some_and(|(there, here)| there.max(here) < 2.0) {
         return None;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_below_the_thresholds_are_suspected_of_commands() {
+    fn limits_below_runtime_thresholds_are_suspected() {
         let arm = |quota: &str, metric: &str| {
             Composed::of("docker")
                 .both("cpu.affinity", "0-3")

@@ -1,14 +1,14 @@
-//! A runtime that is neither the usual one nor known: a script around one, a build of one's own.
+//! An OCI runtime that is neither usual nor known: a wrapper script, a custom build.
 //!
-//! What it cannot see: which of the things that it does it is; the switch takes the whole runtime away, so that is what
-//! it names.
+//! Limits: does not know which part of it is responsible; the switch replaces the whole runtime, so that is what it
+//! names.
 
 use super::prelude::*;
 use super::queries::is_cost;
 use super::security_isolating_runtime::isolating;
 use crate::driver::own;
 
-/// Those that do what everybody's does.
+/// Runtimes with standard behaviour.
 const USUAL: [&str; 4] = ["", "runc", "crun", "youki"];
 
 pub(super) static CAUSE: Entry = Entry {
@@ -19,15 +19,15 @@ pub(super) static CAUSE: Entry = Entry {
     needs: &["settings: runtime"],
     size: "Whatever it does: a limit on reading makes a program that reads many times slower.",
     advice: "Compare the specification that the runtime starts with the one that it was given (`config.json` in the \
-             bundle), and the values in the container's control group with those under the usual runtime.",
+             bundle), and the values in the container's cgroup with those under the usual runtime.",
     price: "What the runtime was chosen for.",
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let runtime = case.setting("runtime")?;
     let name = runtime.rsplit('/').next().unwrap_or_default();
-    // One with a kernel of its own is known better.
+    // A runtime with a separate kernel has a more specific cause.
     let is_known = USUAL.contains(&name) || isolating(name).is_some();
     if is_known || own::is_own(&case.arm.settings) {
         return None;

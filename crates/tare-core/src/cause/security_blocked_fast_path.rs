@@ -1,7 +1,7 @@
-//! A system call that is denied or hidden, so that programs take a slower way.
+//! A blocked or hidden syscall, so that programs take a slower path.
 //!
-//! Read from what harmless calls answered on both sides: a call that the filter refuses looks like one that the
-//! kernel lacks. What it cannot see: whether the program at hand wanted the call.
+//! Based on how harmless calls were answered on both sides: a call that the seccomp filter denies looks like one that
+//! the kernel lacks. Limits: does not know whether the program needed the call.
 
 use super::prelude::*;
 use super::triage::Family::{CostlierCalls, MoreCalls, OtherCode, Waiting};
@@ -27,7 +27,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if case.same_kernel() == Some(false) {
         return None;
     }

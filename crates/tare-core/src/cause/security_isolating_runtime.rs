@@ -1,8 +1,7 @@
-//! A runtime with a kernel of its own: gVisor, Kata, Firecracker, Sysbox.
+//! A runtime with a separate kernel: gVisor, Kata, Firecracker, Sysbox.
 //!
-//! Named by the engine or the arm's settings; a kernel that calls itself `4.4.0` or names gVisor is
-//! gVisor's. What
-//! it cannot see: which of its options are on.
+//! Named by the engine or the arm's settings; a kernel that reports `4.4.0` or names gVisor is gVisor's. Limits: does
+//! not know its options.
 
 use super::prelude::*;
 
@@ -52,7 +51,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-/// What a runtime of this name does, if it has a kernel of its own.
+/// Describes the runtime of this name, if it has a separate kernel.
 pub(super) fn isolating(name: &str) -> Option<&'static str> {
     let lower = name.to_lowercase();
     let mut all = RUNTIMES.iter();
@@ -60,7 +59,7 @@ pub(super) fn isolating(name: &str) -> Option<&'static str> {
         .map(|(_, what)| *what)
 }
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let named = [fact::ASKED_RUNTIME, fact::OCI_RUNTIME, fact::ENGINE_RUNTIME]
         .iter()
         .find_map(|name| {
@@ -110,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_of_its_own_is_suspected_of_calls_and_not_of_arithmetic() {
+    fn isolating_runtime_suspected_for_calls_not_compute() {
         let runtime = |name: &str| Composed::of("docker").fact("asked.Runtime", name);
         let kata = Composed::of("oci").setting("runtime", "/opt/kata/bin/kata-runtime");
         let one_kernel = Composed::of("docker").both("kernel.release", "4.4.0");

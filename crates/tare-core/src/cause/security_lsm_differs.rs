@@ -1,10 +1,10 @@
-//! A security module that asks more questions on one side.
+//! A security module that checks more on one side.
 //!
-//! What it cannot see: rules of auditing, which no file tells an ordinary process.
+//! Limits: does not see audit rules, which an ordinary process cannot read.
 
 use super::prelude::*;
 
-/// More than this it does not explain: about one percent is usual.
+/// The largest ratio that it explains: about one percent is usual.
 const MOST: f64 = 1.1;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -19,7 +19,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let (there, here) = case.differs(fact::LSM_LABEL)?;
     if here.starts_with("unconfined") || case.same_kernel() == Some(false) {
         return None;

@@ -1,20 +1,20 @@
 //! A seccomp filter that switched speculation mitigations on: kernels before 5.16.
 //!
-//! Not the filter costs, but what the kernel tied to it: loads may no longer pass stores, and a program without a
-//! single system call slows down. The process's own status says so where it was recorded; else the kernel's age
-//! and the pattern do (interpreters suffer, numerical kernels do not). From 5.16 on this cause never speaks.
-//! What it cannot see: mitigations that a program asked for itself.
+//! Not the filter is slow, but what the kernel tied to it: loads may no longer bypass stores, and a program without a
+//! single syscall slows down. The process's status shows it if recorded; otherwise the kernel's age and the pattern
+//! do (interpreters suffer, numerical kernels do not). From 5.16 on this cause is never suspected.
+//! Limits: does not see mitigations that a program requested itself.
 
 use super::prelude::*;
 
 /// The first kernel that does not tie the mitigations to seccomp.
 const UNTIED: (u32, u32) = (5, 16);
-/// A numerical kernel is said to be spared below this cost.
+/// A numerical kernel counts as unaffected below this ratio.
 const SPARED: f64 = 1.15;
-/// An interpreter is said to suffer from this cost on.
+/// An interpreter counts as affected from this ratio on.
 const SUFFERS: f64 = 1.15;
 
-/// What helps where the kernel does not tie them to the filter.
+/// Advice if the kernel does not tie the mitigations to the filter.
 const ASKED_FOR: &str = "Find what asks for the mitigation: a setting of the environment, a wrapper that calls prctl, or the boot option \
      `spec_store_bypass_disable` (`prctl` leaves it to the programs that want it); the seccomp filter has no part in it, keep it.";
 
@@ -43,7 +43,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&[Kind::Interpreted, Kind::Compute]);
     if cells.is_empty() {
         return None;
@@ -64,7 +64,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             ));
             0.97
         }
-        // The process itself says that it is spared.
+        // The process status reports that it is unaffected.
         (Some(_), _) => return None,
         (None, _) => {
             let filtered = case.fact(fact::STATUS_SECCOMP) == Some("2")
@@ -123,7 +123,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     })
 }
 
-/// Interpreters suffer and numerical kernels do not: the mark of this cause where nothing else was recorded.
+/// Interpreters suffer and numerical kernels do not: the signature of this cause if nothing else was recorded.
 fn pattern(case: &Case<'_>) -> Option<String> {
     let worst = |kind: Kind| {
         let cells = case.cells.iter().filter(|cell| Kind::of(cell) == kind);
@@ -137,10 +137,10 @@ fn pattern(case: &Case<'_>) -> Option<String> {
     })
 }
 
-/// Whatever keeps the filter is tried first.
+/// Prefers a switch that keeps the filter.
 fn counterfactual(case: &Case<'_>, is_tied: bool) -> Counterfactual {
     if case.setting("ssbd").as_deref() == Some("true") {
-        // Asked for by name, so that the filter is not what brings it.
+        // Requested explicitly, so the filter is not what causes it.
         return switch::without(case, "ssbd");
     }
     if !is_tied {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_new_kernel_who_asks_for_it_is_named_and_the_filter_is_cleared() {
+    fn ssbd_on_new_kernel_blames_requester_not_seccomp() {
         let mut forced = filtered("6.18.44")
             .base("status.Speculation_Store_Bypass", "thread vulnerable")
             .fact("status.Speculation_Store_Bypass", "thread mitigated");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_stays_in_what_is_tried_first_and_in_all_advice() {
+    fn ssbd_counterfactual_and_advice_keep_the_filter() {
         let with_crun = filtered("5.10.0").fact("engine.runtimes", "crun runc");
         let suspicion = with_crun.suspects(&CAUSE).unwrap();
         assert!(format!("{:?}", suspicion.counterfactual).contains("crun"));

@@ -1,17 +1,17 @@
-//! The steady price of a seccomp filter: some nanoseconds for each system call.
+//! The constant overhead of a seccomp filter: some nanoseconds per syscall.
 //!
-//! Only for costs that it can explain: those of a single call, or of a command whose calls were counted and
-//! amount to enough. What it cannot see: calls other than reads and writes where no counter tells them.
+//! Only for slowdowns that it can explain: those of a single call, or of a command whose calls were counted and add
+//! up to enough. Limits: calls other than reads and writes are unknown without a counter.
 
 use super::prelude::*;
 
-/// What a filter that allows by number costs per call, nanoseconds.
+/// Overhead per call of a filter that allows by number, in nanoseconds.
 const PER_CALL_NS: f64 = 16.0;
-/// The same where every call runs the whole filter, as before Linux 5.11.
+/// The same if every call runs the whole filter, as before Linux 5.11.
 const PER_CALL_OLD_NS: f64 = 118.0;
-/// Share of the extra time that the calls must amount to.
+/// Share of the extra time that the calls must add up to.
 const SHARE: f64 = 0.1;
-/// Since this kernel calls that are always allowed skip the filter's program.
+/// From this kernel on, calls that are always allowed skip the filter's program.
 const BITMAP: (u32, u32) = (5, 11);
 
 pub(super) static CAUSE: Entry = Entry {
@@ -36,7 +36,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if !case.is_filtered() || case.same_kernel() == Some(false) {
         return None;
     }
@@ -62,7 +62,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             }
             let Some(difference) = cell.difference.filter(|_| cell.unit == "ns") else { return false };
             let share = (per_call * calls_in(&cell.metric) / difference.point).min(1.0);
-            // Reading the clock without a call meets no filter.
+            // Reading the clock without a syscall passes no filter.
             let fits = share >= SHARE && !cell.metric.starts_with("clock.vdso");
             if fits {
                 likelihood = likelihood.max(0.9 * share);
@@ -72,7 +72,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .collect();
     let largest = case.largest(&cells)?;
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             likelihood,
             match largest
@@ -80,7 +80,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .filter(|_| largest.unit == "ns" && Kind::of(largest) != Kind::Any)
             {
                 Some(difference) => {
-                    // How much of it is the filter's is for a trial to say.
+                    // A trial must decide how much of it is due to the filter.
                     let (metric, cost) = (&largest.metric, words(largest));
                     format!(
                         "System calls pass a seccomp filter, which may be part of the {:.0} ns that `{metric}` takes longer; it {cost}.",
@@ -105,7 +105,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-/// System calls in one operation of a probe.
+/// Number of syscalls in one operation of a probe.
 fn calls_in(metric: &str) -> f64 {
     if metric.starts_with("ipc.pipe") {
         2.0
@@ -121,7 +121,7 @@ fn filters(case: &Case<'_>) -> String {
     }
 }
 
-/// Calls that were counted and extra wall time of a command, per unit of work.
+/// Counted calls and extra wall time of a command, per unit of work.
 fn calls_and_extra(case: &Case<'_>, index: usize) -> Option<(f64, f64)> {
     let (base_wall, wall) = case.counter(&[index], counter::WALL)?;
     let (_, read) = case.counter(&[index], counter::SYSCR)?;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn cheap_calls_and_commands_of_many_calls_are_suspected_and_computation_is_not() {
+    fn seccomp_tax_is_suspected_for_calls_not_compute() {
         let command = |calls: f64| {
             filtered("command.wall.time", 1.2).counted(
                 "command",
@@ -162,7 +162,7 @@ mod tests {
             &[
                 filtered("cpu.integer.time", 1.5),
                 filtered("clock.vdso.time", 1.5),
-                // 57 times as long for a fault of 100 ns is no filter's doing.
+                // 57 times as long for a fault of 100 ns is not due to a filter.
                 filtered("proc.spawn.time", 57.0),
                 command(1e4),
                 filtered("command.wall.time", 2.0),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_has_only_measured_numbers_and_the_rest_makes_it_less_likely() {
+    fn seccomp_tax_claim_uses_only_measured_numbers() {
         let told = |ratio: f64| filtered("fs.stat.time", ratio).suspects(&CAUSE).unwrap();
         for (ratio, longer) in [(1.16, "the 16 ns that"), (1.6, "the 60 ns that")] {
             let claim = told(ratio).claim;

@@ -1,14 +1,14 @@
-//! What it takes to set an environment up and to remove it, charged to a short job.
+//! The time to create and remove an environment, charged to a short job.
 //!
-//! Seen in the cells of `start-up` alone: a trial in a warm arm does not pay it. What it cannot see: how the time
-//! divides between the client, the daemon, the runtime and the kernel; switching the network off shows one part.
+//! Visible only in the cells of `start-up`: a trial in a warm arm does not pay it. Limits: does not split the time
+//! between client, daemon, runtime and kernel; switching the network off shows one part.
 
 use super::prelude::*;
 
 pub(super) static CAUSE: Entry = Entry {
     id: "startup.docker-run-constant",
     title: "Setting up and removing the environment is charged to a short job",
-    mechanism: "Between the command and the first instruction lie the daemon, the runtime, mounts, control groups, \
+    mechanism: "Between the command and the first instruction lie the daemon, the runtime, mounts, cgroups, \
                 network devices, packet filter rules and a log file, and all of it again backwards at the end. For a \
                 job of less than seconds this constant is most of what a stopwatch outside shows.",
     needs: &[
@@ -25,18 +25,18 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if !case.has(Mechanism::SystemCallFilter) {
         return None;
     }
     let cells = case.costs_only(&[Kind::StartUp]);
-    // All of a start rather than the part of it that a process does fastest.
+    // The whole start, not only the part that a process does fastest.
     let differences = cells.iter().filter_map(|cell| case.cells[*cell].difference);
     let ns = differences.map(|span| span.point).max_by(f64::total_cmp);
     let milliseconds = ns.map(|ns| ns / 1e6);
     let is_engine = case.is_of_engine();
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             if is_engine { 0.9 } else { 0.7 },
             match milliseconds {

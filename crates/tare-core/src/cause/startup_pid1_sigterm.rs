@@ -1,15 +1,15 @@
-//! A stop that takes ten seconds, because process 1 does not hear it.
+//! A stop that takes ten seconds, because process 1 ignores SIGTERM.
 //!
-//! Seen where an environment's whole life takes seconds longer than its way to the first answer: what is left is
-//! its end. What it cannot see: why a program that does hear the signal takes long to obey.
+//! Visible if an environment's whole life takes seconds longer than its time to the first answer: the rest is its
+//! end. Limits: does not know why a program that handles the signal takes long to exit.
 
 use super::prelude::*;
 
-/// How long engines wait before they kill, where the arm does not say otherwise, nanoseconds.
+/// How long engines wait before they kill, unless the arm sets it, in nanoseconds.
 const PATIENCE_NS: f64 = 10e9;
-/// An end that takes this share of the patience is one by force.
+/// A stop that takes this share of the timeout was a kill.
 const SPENT: f64 = 0.8;
-/// Nothing else takes as long: below it process 1 must be known not to hear the signal.
+/// Nothing else takes as long: below this, process 1 must be known to ignore the signal.
 const SLOW_STOP_NS: f64 = 5e9;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -31,7 +31,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if case.fact(fact::INIT_SIGTERM) == Some("true") {
         return None;
     }
@@ -56,7 +56,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         (SPENT * patience).max(SLOW_STOP_NS)
     };
     (stop > least).then(|| {
-        Found::new(
+        CauseMatch::new(
             vec![index],
             if is_known { 0.97 } else { 0.6 },
             format!(
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_at_the_end_are_suspected_and_seconds_at_the_beginning_are_not() {
+    fn slow_stop_is_suspected_and_slow_start_is_not() {
         let life = |ready_s: f64, total_s: f64| {
             let mut composed = Composed::of("docker").fact("init.name", "sh");
             for (metric, seconds) in [
@@ -115,7 +115,7 @@ mod tests {
             &[
                 life(0.3, 0.5),
                 life(9.0, 9.5),
-                // As long as a busy disk takes: only who is known not to hear is suspected of it.
+                // A busy disk may take as long: suspected only if process 1 is known to ignore the signal.
                 life(0.3, 2.2).setting("stop_after", 2),
                 life(0.3, 2.2).fact("init.handles_sigterm", "false"),
                 life(0.3, 0.9)

@@ -1,10 +1,10 @@
-//! The filter's program, compiled anew for every start.
+//! The seccomp filter's program, compiled anew for every start.
 //!
-//! What it cannot see: the version of the library that compiles it.
+//! Limits: does not know the version of the library that compiles it.
 
 use super::prelude::*;
 
-/// What compiling took, nanoseconds.
+/// Measured time to compile, in nanoseconds.
 const COMPILE_NS: f64 = 25e6;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -20,8 +20,8 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
-    // Tare's own launcher carries its filter ready made.
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
+    // Tare's built-in launcher has its filter precompiled.
     if !case.is_filtered() || !case.takes("runtime") {
         return None;
     }
@@ -32,7 +32,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .map_or(f64::INFINITY, |span| span.point);
     let share = (COMPILE_NS / extra).min(1.0);
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             0.7 * share,
             format!(
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_with_a_filter_is_suspected_and_one_without_is_not() {
+    fn seccomp_compile_is_suspected_only_with_a_filter() {
         let start = |driver: &str, mode: &str| {
             Composed::of(driver)
                 .base("status.Seccomp", "0")

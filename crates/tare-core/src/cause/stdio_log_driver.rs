@@ -1,16 +1,16 @@
-//! Lines that travel through a pipe, a daemon and a log file, or through a terminal.
+//! Output lines that pass through a pipe, a daemon and a log file, or through a terminal.
 //!
-//! A user's command writes to the console of its container; what the agent's own pipes carry does not pass the
-//! engine's log at all. What it cannot see: how much a program writes where nothing was counted.
+//! A user's command writes to the console of its container; the agent's pipes do not pass Docker's log driver at all.
+//! Limits: does not know how much a program writes if nothing was counted.
 
 use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Waiting, Family::CostlierCalls, Family::MoreCalls];
-/// What a line may cost at most, nanoseconds: twice what was seen of a terminal.
+/// Upper bound per line, in nanoseconds: twice the measured value of a terminal.
 const LINE_NS: f64 = 12_000.0;
-/// What a byte may cost at most, nanoseconds: a log of 20 MB a second.
+/// Upper bound per byte, in nanoseconds: a log of 20 MB per second.
 const BYTE_NS: f64 = 50.0;
-/// The part of the extra time that the lines must be able to explain.
+/// The share of the extra time that the lines must be able to explain.
 const PART: f64 = 0.3;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -35,7 +35,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&[Kind::Output]);
     let kind = |target: &str| -> &'static str {
         match target {
@@ -72,7 +72,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let fit = case.fit(&cells, FAMILIES);
     let likelihood = match &logged {
         _ if !own.is_empty() => 0.85,
-        // Something else may still be costlier: what a line may cost at most is counted, not what it does.
+        // Something else may still be slower: the bound per line is counted, not its actual time.
         Some(_) => 0.7 * fit,
         None => 0.5 * fit,
     };
@@ -103,8 +103,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-/// What a user's command writes to the console of its container, in words, if that may be what it costs: as much
-/// as so many lines may take is at least a part of the extra time.
+/// Describes what a user's command writes to the console of its container, if that may explain the slowdown: the
+/// upper bound for its lines and bytes is at least a part of the extra time.
 fn logged(case: &Case<'_>, cells: &[usize]) -> Option<String> {
     if case.fact(fact::COMMAND_STDOUT) != Some("console")
         || case.setting("log_driver").as_deref() == Some("none")

@@ -1,7 +1,7 @@
-//! Counterfactuals in the words of the drivers: which setting of which driver takes a mechanism away.
+//! Builds counterfactuals: which setting of which driver removes a mechanism.
 //!
-//! One place for it, because the drivers call the same thing by different names, and because a test holds every
-//! name against the drivers' own lists. What it cannot see: whether an engine grants what is asked for.
+//! In one place, because the drivers have different names for the same thing, and because a test checks every name
+//! against the drivers' lists. Limits: does not know whether an engine grants the setting.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use tare_model::{Params, Value, whole_part};
 
 use tare_model::facts::cpu_list;
 
-use super::queries::Place;
+use super::queries::FileLocation;
 use super::{Case, Counterfactual};
 use crate::driver::mechanism::Kind;
 use crate::driver::{self, own};
 
-/// This setting changed, if there is one.
+/// Changes this setting, if there is one.
 fn set_to(case: &Case<'_>, found: Option<(&str, impl Into<Value>)>, what: &str) -> Counterfactual {
     match found.map(|(name, value)| (name, value.into())) {
         Some((name, value))
@@ -35,20 +35,20 @@ fn one(name: &str, value: impl Into<Value>) -> Params {
     Params::new().with(name, value)
 }
 
-/// Without a mechanism of the arm's driver: a measurement, never advice.
+/// Removes a mechanism of the arm's driver: a measurement, never advice.
 fn off(case: &Case<'_>, kind: Kind) -> Counterfactual {
     let mechanism = driver::mechanisms(&case.arm.driver).of(kind);
     let set = mechanism.and_then(|mechanism| mechanism.off.first());
     set_to(case, set.copied(), kind.what())
 }
 
-/// Without the filter on system calls: a measurement, never advice.
+/// Removes the seccomp filter: a measurement, never advice.
 pub fn without_seccomp(case: &Case<'_>) -> Counterfactual {
     off(case, Kind::SystemCallFilter)
 }
 
-/// With the filter on system calls, and speculation as it is without; `None` where the driver has no setting for
-/// that, or its value is in force already.
+/// Keeps the seccomp filter, with speculation as without it; `None` if the driver has no such setting, or its value
+/// is already in force.
 pub fn with_sparing_filter(case: &Case<'_>) -> Option<Counterfactual> {
     let (name, set) = driver::mechanisms(&case.arm.driver).sparing_filter?;
     let value = Value::from(set);
@@ -58,12 +58,12 @@ pub fn with_sparing_filter(case: &Case<'_>) -> Option<Counterfactual> {
     (in_force != Some(value.to_string())).then(|| Counterfactual::Settings(one(name, value)))
 }
 
-/// On the host's own network stack.
+/// Uses the host's network stack.
 pub fn host_network(case: &Case<'_>) -> Counterfactual {
     off(case, Kind::Network)
 }
 
-/// On the network that containers get by default where the arm has another one; else on the host's own.
+/// Uses the containers' default network if the arm has another one; else the host's.
 pub fn default_network(case: &Case<'_>) -> Counterfactual {
     let is_of_another = case
         .setting("network")
@@ -75,18 +75,18 @@ pub fn default_network(case: &Case<'_>) -> Counterfactual {
     }
 }
 
-/// Through the bridge, not through a published port.
+/// Uses the bridge instead of a published port.
 pub fn bridge_network(case: &Case<'_>) -> Counterfactual {
     let set = case.is_of_engine().then_some(("network", "bridge"));
     set_to(case, set, "published ports")
 }
 
-/// With the files on a volume instead of the writable layer or a folder of the host.
+/// Puts the files on a volume instead of the writable layer or a host directory.
 pub fn volume(case: &Case<'_>) -> Counterfactual {
     storage(case, "volume")
 }
 
-/// With the files elsewhere: where an engine puts them, or on the host's own root.
+/// Puts the files elsewhere: where an engine allows it, or on the host's root.
 fn storage(case: &Case<'_>, place: &str) -> Counterfactual {
     if case.takes("storage") {
         return set_to(case, Some(("storage", place)), FILES);
@@ -94,29 +94,29 @@ fn storage(case: &Case<'_>, place: &str) -> Counterfactual {
     off(case, Kind::Root)
 }
 
-/// What is said where nothing can be done about files.
+/// The subject of the message if files cannot be moved.
 const FILES: &str = "where files lie";
 
-/// With the files in memory.
+/// Puts the files in memory.
 pub fn tmpfs(case: &Case<'_>) -> Counterfactual {
     let set = case.takes("storage").then_some(("storage", "tmpfs"));
     set_to(case, set, FILES)
 }
 
-/// On a folder of the host.
+/// Puts the files in a host directory.
 pub fn bind(case: &Case<'_>) -> Counterfactual {
     storage(case, "bind")
 }
 
-/// With the baseline's own folder shown at the path of a place, so that one file system lies under both sides.
-pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
+/// Mounts the baseline's directory at a path, so that both sides use one file system.
+pub fn same_folder(case: &Case<'_>, place: &FileLocation<'_>) -> Counterfactual {
     let Some(path) = place.path else {
         return bind(case);
     };
     if !case.takes("binds") || case.same_kernel() != Some(true) {
         return not_here("only where both sides run on one kernel can one folder be shown to both");
     }
-    // The whole mount is replaced; what lies on the environment's own root is only replaced at the path.
+    // Replaces the whole mount; on the environment's root only the path.
     let point = place
         .part_here(case, fact::MOUNT_POINT)
         .filter(|point| *point != "/");
@@ -139,13 +139,13 @@ pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
     Counterfactual::Settings(changes)
 }
 
-/// With this runtime.
+/// Uses this runtime.
 pub fn runtime(case: &Case<'_>, name: &str) -> Counterfactual {
     let set = case.takes("runtime").then_some(("runtime", name));
     set_to(case, set, "the runtime")
 }
 
-/// Nothing kept of what is written to standard output.
+/// Discards the log of standard output.
 pub fn no_log(case: &Case<'_>) -> Counterfactual {
     if case.takes("stdio") {
         return set_to(case, Some(("stdio", "inherit")), Kind::Output.what());
@@ -153,7 +153,7 @@ pub fn no_log(case: &Case<'_>) -> Counterfactual {
     off(case, Kind::Output)
 }
 
-/// With a switch of docker and podman set to `value`, or another setting of theirs.
+/// Sets a switch of docker and podman, or another of their settings, to `value`.
 pub fn engine(case: &Case<'_>, name: &str, value: impl Into<Value>) -> Counterfactual {
     if case.is_of_engine() {
         Counterfactual::Settings(one(name, value))
@@ -165,14 +165,14 @@ pub fn engine(case: &Case<'_>, name: &str, value: impl Into<Value>) -> Counterfa
     }
 }
 
-/// A setting of the virtual machine changed.
+/// Changes a setting of the virtual machine.
 pub fn machine(case: &Case<'_>, name: &str, value: &str) -> Counterfactual {
     let set = case.takes(name).then_some((name, value));
     set_to(case, set, "virtual hardware")
 }
 
-/// With a small init as process 1. Docker lays its own at `/sbin/docker-init`, where a folder shown at `/sbin`
-/// would hide it.
+/// Uses a small init as process 1. Docker mounts its own at `/sbin/docker-init`, which a bind mount at `/sbin` would
+/// hide.
 pub fn init(case: &Case<'_>) -> Counterfactual {
     let counterfactual = engine(case, "init", true);
     match (counterfactual, case.arm.settings.value("binds")) {
@@ -189,7 +189,7 @@ pub fn init(case: &Case<'_>) -> Counterfactual {
     }
 }
 
-/// Without a setting of the arm's own.
+/// Removes a setting of the arm.
 pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     if case.arm.settings.value(name).is_some() {
         Counterfactual::Settings(one(name, ""))
@@ -204,12 +204,12 @@ pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     }
 }
 
-/// Where a bind (`source:target[:ro]`) shows what it shows.
+/// Returns the target of a bind mount (`source:target[:ro]`).
 pub fn target(bind: &str) -> Option<&str> {
     bind.split(':').nth(1)
 }
 
-/// Whether a bind (`source:target[:ro]`) shows something else at the place of `path`.
+/// Whether a bind mount (`source:target[:ro]`) replaces `path` with something else.
 pub fn is_over(bind: &str, path: &str) -> bool {
     let mut parts = bind.split(':');
     match (parts.next(), parts.next()) {
@@ -220,7 +220,7 @@ pub fn is_over(bind: &str, path: &str) -> bool {
     }
 }
 
-/// The quota replaced by as many processors of its own.
+/// Replaces the quota with as many dedicated CPUs.
 pub fn cpuset_for_quota(case: &Case<'_>, cpus: f64) -> Counterfactual {
     if case.arm.settings.value("cpus").is_none() || !case.takes("cpuset") {
         return without(case, "cpus");
@@ -234,8 +234,8 @@ pub fn cpuset_for_quota(case: &Case<'_>, cpus: f64) -> Counterfactual {
     Counterfactual::Settings(Params::new().with("cpus", "").with("cpuset", set))
 }
 
-/// On as many other processors, where the arm was given some and the baseline has enough beside them: leaves the
-/// neighbours behind and everything else as it is.
+/// Moves the arm to as many other CPUs, if it has a cpuset and the baseline has enough others: escapes the neighbours
+/// and changes nothing else.
 pub fn other_cpus(case: &Case<'_>) -> Counterfactual {
     let list = |facts: &tare_model::Facts| {
         facts
@@ -263,7 +263,7 @@ pub fn other_cpus(case: &Case<'_>) -> Counterfactual {
     Counterfactual::Settings(one("cpuset", others.join(",")))
 }
 
-/// With these variables in the environment.
+/// Sets these environment variables.
 pub fn variables(pairs: &[(&str, String)]) -> Counterfactual {
     let pairs = pairs.iter();
     Counterfactual::Variables(
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_arm_moves_to_as_many_other_processors_where_there_are_some() {
+    fn pinned_arm_moves_to_other_cpus_if_enough_are_free() {
         let pinned = |all: &str, own: &str| {
             Composed::of("container")
                 .setting("cpuset", own)
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn only_another_place_that_lies_over_the_path_is_over_it() {
+    fn is_over_matches_only_binds_from_another_path() {
         assert!(is_over("/new/bin:/srv/bin:ro", "/srv/bin/tool"));
         assert!(is_over("/new/tool:/srv/bin/tool", "/srv/bin/tool"));
         for bind in ["/srv/bin:/srv/bin", "/new:/srv/bi", "/srv/bin", ""] {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_hide_the_init_is_not_shown_beside_it() {
+    fn init_counterfactual_drops_binds_hiding_the_init() {
         let with = |binds: &[&str]| {
             let binds: Vec<Value> = binds.iter().map(|bind| Value::from(*bind)).collect();
             let composed = Composed::of("docker").setting("binds", Value::List(binds));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_already_cannot_be_switched_off() {
+    fn switch_already_off_has_no_counterfactual() {
         let composed = Composed::of("docker").setting("network", "host");
         assert!(matches!(
             host_network(&composed.case()),

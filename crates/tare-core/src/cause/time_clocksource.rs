@@ -1,14 +1,14 @@
-//! A clock that has to be asked through a system call.
+//! A clock source that needs a syscall to read.
 //!
-//! What it cannot see: how often a program reads the time.
+//! Limits: does not know how often a program reads the time.
 
 use super::prelude::*;
 
-/// Clocks that user space cannot read by itself.
+/// Clock sources that user space cannot read directly.
 const SLOW: &[&str] = &tare_model::rows! {
     "hpet", "acpi_pm", "xen", "refined-jiffies", "jiffies", "pit",
 };
-/// A reading without a system call is faster than this everywhere.
+/// A reading without a syscall is faster than this everywhere.
 const READABLE_NS: f64 = 60.0;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -30,7 +30,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let vdso: Vec<usize> = case.pick(|cell| is_cost(cell) && cell.metric.starts_with("clock.vdso"));
     let rest = case.costs(&[Kind::Output]);
     let cells = if vdso.is_empty() { rest } else { vdso.clone() };

@@ -1,16 +1,16 @@
 //! A figure that is named after one thing and measures another.
 //!
-//! A "disk" workload that keeps the processor busy and a "network" one that copies memory on one machine are told
-//! by their counters and by the kernel that both ends share. Tare's own probes name what they measure. What it
-//! cannot see: figures without counters and units.
+//! A "disk" workload that keeps the CPU busy and a "network" one that copies memory on one machine are recognised by
+//! their counters and by the kernel that both ends share. Tare's built-in probes are named after what they measure.
+//! Limits: misses figures without counters and units.
 
 use super::prelude::*;
 
-/// Share of the wall time on a processor from which on a disk workload is a computation.
+/// From this share of the wall time on a CPU, a disk workload is a computation.
 const BUSY: f64 = 0.85;
-/// Share of the bytes that reached the device below which it is not what was measured.
+/// Below this share of bytes that reached the device, the device was not measured.
 const UNTOUCHED: f64 = 0.1;
-/// No ordinary network card gives more, bytes a second: 40 Gbit/s.
+/// No ordinary network card is faster, in bytes per second: 40 Gbit/s.
 const FASTEST_CARD: f64 = 5e9;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -36,7 +36,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells: Vec<usize> = case
         .differences(&[Kind::Disk, Kind::Network])
         .into_iter()
@@ -63,7 +63,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .first()
         .map(|index| case.cells[*index].metric.clone())?;
     Some(
-        Found::new(
+        CauseMatch::new(
             named,
             0.7,
             format!(
@@ -77,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-/// A disk workload that is busy on the processor and leaves the device alone, on both sides.
+/// Reports a disk workload that keeps the CPU busy and hardly uses the device, on both sides.
 fn computes(case: &Case<'_>, index: usize) -> Option<String> {
     let (_, wall) = case.counter(&[index], counter::WALL)?;
     let sum = |names: [&str; 2]| {
@@ -97,7 +97,7 @@ fn computes(case: &Case<'_>, index: usize) -> Option<String> {
     })
 }
 
-/// A network figure above every card's, with both ends on one kernel.
+/// Reports a network figure above any card's, with both ends on one kernel.
 fn copies(case: &Case<'_>, index: usize) -> Option<String> {
     let cell = &case.cells[index];
     let factor = match cell.unit.as_str() {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_test_that_computes_and_a_wire_of_memory_are_suspected() {
+    fn cpu_bound_disk_and_in_memory_network_are_suspected() {
         let disk = |user: f64, device: f64| {
             let counters = [
                 ("wall_ns", 1e9, 1.2e9),

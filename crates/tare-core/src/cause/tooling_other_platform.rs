@@ -1,7 +1,7 @@
-//! Two platforms and not two environments: another operating system, or another kernel.
+//! Two platforms instead of two environments: another operating system, or another kernel.
 //!
-//! Where the kernels differ, everything differs at once, and nothing can be laid at the door of a container. What
-//! it cannot see: which part of the platform costs.
+//! If the kernels differ, everything differs at once, and nothing can be attributed to a container. Limits: does not
+//! know which part of the platform is responsible.
 
 use super::prelude::*;
 
@@ -24,7 +24,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let os = case.differs(fact::OS);
     let release = case.differs(fact::KERNEL_RELEASE);
     let likelihood = match (os, release) {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_system_or_kernel_is_suspected_of_everything() {
+    fn other_os_or_kernel_is_suspected_for_any_metric() {
         check(
             &CAUSE,
             &[

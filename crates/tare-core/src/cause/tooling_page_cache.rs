@@ -1,25 +1,25 @@
-//! A disk figure that is one of memory, on one side or on both.
+//! A disk figure that measures memory, on one side or on both.
 //!
-//! Either one side read from the device and the other from the cache, or a figure lies above what any device
-//! gives. Gains count as well as costs: whoever runs second finds the cache warm. What it cannot see: a cache
-//! of a host under a guest, which no counter inside shows.
+//! Either one side read from the device and the other from the cache, or a figure exceeds what any device delivers.
+//! Gains count as well as slowdowns: the side that runs second finds the cache warm. Limits: misses the cache of a
+//! host below a guest, which no counter inside shows.
 
 use super::prelude::*;
 use tare_model::dossier::DossierCell;
 
 use super::triage::Lead;
 
-/// Above this no storage device reads: about the speed of a PCIe 5.0 ×4 link, bytes a second.
+/// No storage device reads faster: about the speed of a PCIe 5.0 ×4 link, in bytes per second.
 const FASTEST_DEVICE: f64 = 14e9;
-/// As slow as a device may be, bytes a second: a disk that turns.
+/// The slowest device assumed, in bytes per second: a hard disk.
 const SLOW_DEVICE: f64 = 50e6;
-/// The part of the extra time that reading must be able to explain.
+/// The share of the extra time that reading must be able to explain.
 const PART: f64 = 0.3;
-/// Share of the bytes read that came from the device, from which on the device was measured.
+/// From this share of bytes read from the device on, the device was measured.
 const FROM_DEVICE: f64 = 0.5;
-/// Share below which the cache was.
+/// Below this share, the cache was measured.
 const FROM_CACHE: f64 = 0.1;
-/// What waiting for a device looks like; reading from it takes time in the kernel too.
+/// Families of waiting for a device; reading from it takes time in the kernel too.
 const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];
 /// Less than this per unit of work proves nothing.
 const FEWEST_BYTES: f64 = 4096.0;
@@ -45,7 +45,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.differences(&[Kind::Disk]);
     let share = |index: usize| {
         let (base_device, device) = case.counter(&[index], counter::READ_BYTES)?;
@@ -66,13 +66,13 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             "the baseline"
         };
         let cell = &case.cells[index];
-        // A command that is slower for other reasons is not explained by what it read.
+        // A command's reads do not explain a slowdown that has other reasons.
         if Kind::of(cell) == Kind::Any && !may_explain(case, index) {
             return None;
         }
         let fit = case.fit(&[index], FAMILIES);
         return Some(
-            Found::new(
+            CauseMatch::new(
                 vec![index],
                 0.85 * fit,
                 format!(
@@ -96,7 +96,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .filter_map(|index| speed(&case.cells[*index]))
         .fold(0.0, f64::max);
     (!impossible.is_empty()).then(|| {
-        Found::new(
+        CauseMatch::new(
             impossible.clone(),
             0.9,
             format!(
@@ -115,8 +115,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     })
 }
 
-/// Whether what came from the device may be what a command of which nothing is known waited for: a slow device
-/// takes a part of the extra time for it, and the counters speak for that, or others' work hides what they say.
+/// Whether an unknown command may have waited for the device: a slow device would take a part of the extra time, and
+/// the counters support that, or contention hides what they show.
 fn may_explain(case: &Case<'_>, index: usize) -> bool {
     let leads = case.leads(&[index]);
     let is_possible = |lead: &Lead| {
@@ -135,7 +135,7 @@ fn may_explain(case: &Case<'_>, index: usize) -> bool {
     (read - base_read).abs() / SLOW_DEVICE * 1e9 >= PART * (wall - base_wall).abs()
 }
 
-/// The baseline without its cache, where the arm had none and the files that were read are known.
+/// The baseline without its cache, if the arm had none and the files that were read are known.
 fn treated_alike(case: &Case<'_>, is_baseline_cached: bool) -> Counterfactual {
     let read: Vec<String> = case
         .baseline
@@ -160,7 +160,7 @@ fn names(case: &Case<'_>, cells: &[usize]) -> String {
     format!("`{first}`")
 }
 
-/// The larger of the two values, for rates in bytes a second.
+/// Returns the larger of the two values, for rates in bytes per second.
 fn speed(cell: &DossierCell) -> Option<f64> {
     let factor = match cell.unit.as_str() {
         "B/s" => 1.0,
@@ -185,7 +185,7 @@ mod tests {
             .counted("disk", &[("rchar", 1e8, 1e8), ("read_bytes", base, arm)])
     }
 
-    /// A command of 50 ms that takes 150 ms inside, where it reads as much from the device as it reads.
+    /// A command of 50 ms that takes 150 ms inside, where all of its reads come from the device.
     fn command(device: f64, user_ns: f64) -> Composed {
         Composed::of("container")
             .base("command.opened", "/data/one\n/data/two")
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_only_one_side_had_in_memory_are_dropped_on_the_other_to_prove_it() {
+    fn page_cache_counterfactual_drops_cache_on_baseline() {
         let suspicion = command(64e6, 10e6).suspects(&CAUSE).unwrap();
         let expected = ["/data/one".to_owned(), "/data/two".to_owned()];
         assert_eq!(
@@ -211,7 +211,7 @@ mod tests {
         // Too little to wait for so long.
         let small = command(1e6, 10e6).counted("command", &[("rchar", 1e6, 1e6)]);
         assert!(small.suspects(&CAUSE).is_none());
-        // Others' work on the machine hides what the counters would say.
+        // Contention on the machine hides what the counters would show.
         let busy = command(64e6, 10e6).counted("command", &[("run_delay_ns", 0.0, 60e6)]);
         assert!(busy.suspects(&CAUSE).is_some());
         let unknown = read(0.0, 1e8, 5.0).suspects(&CAUSE).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_against_a_device_and_an_impossible_speed_are_suspected() {
+    fn one_sided_cache_or_impossible_rate_is_suspected() {
         check(
             &CAUSE,
             &[read(0.0, 1e8, 5.0), read(1e8, 0.0, 0.2), rate(64e9)],

@@ -1,9 +1,9 @@
-//! Not the same program on both sides.
+//! Different programs on the two sides.
 //!
-//! Hashes and versions of programs, the C library and the distribution are compared where both sides tell them.
-//! Tare's own probes are the same bytes everywhere and are never affected, unless the agents' hashes differ.
-//! Of a command of the user's the bytes that ran are compared, its libraries included.
-//! What it cannot see: scripts and other files that are read and not mapped as code.
+//! Hashes and versions of programs, the C library and the distribution are compared if both sides report them. Tare's
+//! built-in probes are the same bytes everywhere and are never affected, unless the agents' hashes differ. For a
+//! user's command the bytes that ran are compared, its libraries included.
+//! Limits: misses scripts and other files that are read and not mapped as code.
 
 use super::prelude::*;
 use super::triage::Family::{Faster, MoreCalls, OtherCode, Spin};
@@ -33,7 +33,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let other_agent = case.differs(fact::AGENT_SHA256).is_some();
     let all = case.differences(&[
         Kind::Compute,
@@ -51,7 +51,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if cells.is_empty() {
         return None;
     }
-    // An environment whose files are the host's has the host's programs, whatever it calls itself.
+    // An environment with the host's files has the host's programs, whatever it calls itself.
     let (evidence, likelihood) = seen(case, other_agent);
     if evidence.is_empty() {
         return None;
@@ -63,7 +63,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         switch::not_here("the same program would have to be brought to both sides")
     };
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             likelihood * case.fit(&cells, FAMILIES),
             format!("The two sides do not run the same program, so that it cannot be the environment alone that {}.", differs(case, &cells)),
@@ -74,7 +74,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-/// What differs of the programs, and how likely that makes it.
+/// Returns the differences of the programs, and the likelihood that follows.
 fn seen(case: &Case<'_>, other_agent: bool) -> (Vec<String>, f64) {
     let mut evidence = Vec::new();
     let mut likelihood: f64 = 0.0;
@@ -102,8 +102,8 @@ fn seen(case: &Case<'_>, other_agent: bool) -> (Vec<String>, f64) {
         ));
         likelihood = likelihood.max(0.8);
     }
-    // Tools whose bytes are equal on both sides are the same program, whatever else lies beside them: of a host
-    // with two C libraries an image holds the one that its programs load.
+    // Tools with equal bytes on both sides are the same program, whatever else is installed: an image of a host with
+    // two C libraries contains the one that its programs load.
     let has_equal_tools = evidence.is_empty() && {
         let hashes = case
             .arm
@@ -133,7 +133,7 @@ fn seen(case: &Case<'_>, other_agent: bool) -> (Vec<String>, f64) {
     (evidence, likelihood)
 }
 
-/// Whether a folder or file of the user's lies over the program inside.
+/// Whether a directory or file of the user is mounted over the program inside.
 fn has_folder_over_it(case: &Case<'_>) -> bool {
     let Some(program) = case.fact(fact::COMMAND_PROGRAM) else {
         return false;
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_bytes_and_other_libraries_are_suspected_and_equal_ones_are_not() {
+    fn other_tool_or_library_is_suspected_equal_is_not() {
         let tool = || Composed::of("docker").cost("stress-ng.operation.rate", 5.2);
         check(
             &CAUSE,

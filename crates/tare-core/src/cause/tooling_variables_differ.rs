@@ -1,6 +1,6 @@
-//! Variables of the environment that are set on one side only: proxies, locales, allocators, pools.
+//! Environment variables that are set on one side only: proxies, locales, allocators, pools.
 //!
-//! What it cannot see: variables that a program sets for itself, and files that its locale needs.
+//! Limits: misses variables that a program sets itself, and files that its locale needs.
 
 use super::prelude::*;
 use super::triage::Family::{MoreCalls, OtherCode, Spin, Waiting};
@@ -19,7 +19,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let side = |facts: &'_ Facts| -> Vec<(String, String)> {
         let variables = facts.iter().filter_map(|(name, value)| {
             Some((fact::what(fact::VARIABLE, name)?.to_owned(), value.clone()))
@@ -27,7 +27,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         variables.collect()
     };
     let (there, here) = (side(&case.baseline.facts), side(&case.arm.facts));
-    // Without a record of either side nothing is known.
+    // Nothing is known unless both sides were recorded.
     if !case.baseline.facts.contains_key(fact::ENVIRONMENT_BYTES)
         || !case.arm.facts.contains_key(fact::ENVIRONMENT_BYTES)
     {

@@ -1,78 +1,76 @@
-//! Triage: which family of cause is it? Cheap counters before any counterfactual.
+//! Triage: selects the family of causes from cheap counters, before any counterfactual.
 //!
-//! Two arms did the same work; what one unit of it took is split into time in user space, in the kernel, and
-//! off the processor, and the extra time is followed to where it went. A counter explains the extra time when
-//! its own growth is at least [`SHARE`] of it: shares and not ratios, because the double of nothing is nothing.
-//! Sources of the counters: getrusage(2), `/proc/self/schedstat`, `/proc/self/io`, the control group's
-//! `cpu.stat`, `/proc/stat`, and what the host charges to the arm from outside. What it cannot see: what several
-//! causes of one family share among themselves, and a constant per start, which stands in the cells of `start-up`
-//! and not in counters.
+//! Two arms did the same work. The time of one unit is split into user space, kernel and off-CPU, and the extra time
+//! is attributed. A counter explains the extra time if its growth is at least [`SHARE`] of it: shares and not ratios,
+//! because the double of nothing is nothing.
+//! Sources of the counters: getrusage(2), `/proc/self/schedstat`, `/proc/self/io`, the cgroup's `cpu.stat`,
+//! `/proc/stat`, and what the host charges to the arm from outside. Limits: does not split between causes of one
+//! family, and misses a constant per start, which is in the cells of `start-up` and not in counters.
 
 use std::collections::BTreeMap;
 
 use tare_model::counter;
 use tare_model::unit::TICK_NS;
 
-/// Counters by name, as [`super::ArmEvidence::counters`] holds them for one workload.
+/// Counters by name, as in [`super::ArmEvidence::counters`] for one workload.
 pub type Counters = BTreeMap<String, f64>;
 
-/// Less extra time than this share of the baseline is not followed: counters of single trials are no more
-/// precise.
+/// Extra time below this share of the baseline is ignored: counters of single trials are no more precise.
 pub const LEAST: f64 = 0.03;
-/// Growth of a counter that explains the extra time, as a share of it.
+/// Minimal growth of a counter, as a share of the extra time that it explains.
 pub const SHARE: f64 = 0.3;
-/// The same for counters that see only part of what they count: theft and throttling are also waited for by
-/// threads that are not asked.
+/// The same for counters that see only part of what they count: steal and throttling also delay threads that are not
+/// observed.
 pub const LOW_SHARE: f64 = 0.15;
-/// Factor from which a count (faults, switches, calls) has grown.
+/// From this factor on a count (faults, switches, calls) has grown.
 pub const GREW: f64 = 1.5;
-/// Involuntary switches a second from which threads are in each other's way.
+/// From this number of involuntary switches per second on, threads compete with each other.
 pub const SWITCHES_PER_S: f64 = 50.0;
-/// Page faults per unit that are worth mentioning.
+/// Page faults per unit below this are ignored.
 const FEWEST_FAULTS: f64 = 1.0;
-/// Charged time that is worth mentioning, nanoseconds: a process's comes in ticks of 10 ms.
+/// Charged time below this is ignored, in nanoseconds: that of a process is counted in ticks of 10 ms.
 const LEAST_CHARGED_NS: f64 = 30e6;
-/// Ticks of theft in a trial that are worth mentioning: one may have begun before it.
+/// Fewer steal ticks per trial are ignored: one may have begun before it.
 const FEWEST_TICKS: f64 = 2.0;
 /// A family of causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
-    /// A processor quota stops the whole group.
+    /// A CPU quota throttles the whole group.
     Quota,
     /// Others run on the same kernel.
     Contention,
-    /// The hypervisor gives the processor to others.
+    /// The hypervisor gives the CPU to others.
     Steal,
-    /// Threads that spin for each other.
+    /// Threads spin for each other.
     Spin,
-    /// More time in user space for the same work: another program, another speed of the same instructions.
+    /// More time in user space for the same work: another program, or the same instructions at another speed.
     OtherCode,
     /// More time in the kernel for as many calls: each call costs more.
     CostlierCalls,
-    /// More calls for the same work: another way through.
+    /// More calls for the same work: another code path.
     MoreCalls,
-    /// Pages that must be made first.
+    /// Page faults: pages must be allocated first.
     Faults,
-    /// Waiting for a device: the cache does not hold what is wanted.
+    /// Waiting for a device: the data is not in the cache.
     Device,
-    /// Waiting for somebody else: a peer, a server, a reader of the output.
+    /// Waiting for another process: a peer, a server, a reader of the output.
     Waiting,
-    /// The environment works on the program's behalf: a kernel in user space, imitated devices.
+    /// The environment works on the program's behalf: a user-space kernel, emulated devices.
     OnBehalf,
     /// The arm is faster: order, another program, another clock.
     Faster,
 }
 
-/// A family with what speaks for it.
+/// A family with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lead {
     /// The family.
     pub family: Family,
-    /// Why, in words and numbers.
+    /// The evidence, in words and numbers.
     pub because: String,
 }
 
-/// What one unit of work took, nanoseconds and counts; what is not known is absent.
+/// Usage of one unit of work, in nanoseconds and counts; unknown values are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     /// Wall time.
@@ -87,26 +85,26 @@ pub struct Usage {
     pub majflt: Option<f64>,
     /// Involuntary switches.
     pub nivcsw: Option<f64>,
-    /// Runnable and not running.
+    /// Time runnable but not running.
     pub run_delay_ns: Option<f64>,
-    /// Stopped by a quota.
+    /// Time throttled by a quota.
     pub throttled_ns: Option<f64>,
-    /// Periods in which the quota stopped it.
+    /// Periods in which the quota throttled it.
     pub nr_throttled: Option<f64>,
-    /// Taken by the hypervisor.
+    /// Time taken by the hypervisor.
     pub steal_ns: Option<f64>,
-    /// Bytes that really came from a device.
+    /// Bytes that actually came from a device.
     pub read_bytes: Option<f64>,
-    /// Reading and writing calls; all calls where `syscalls` is counted.
+    /// Read and write calls; all calls if `syscalls` is counted.
     pub calls: Option<f64>,
-    /// The most threads at once.
+    /// The largest number of threads at once.
     pub threads: Option<f64>,
-    /// Time on processors that the host's kernel charged to the arm, whoever in it was on them.
+    /// CPU time that the host's kernel charged to the arm, for all of its processes.
     pub charged_ns: Option<f64>,
 }
 
 impl Usage {
-    /// From counters per trial; divided by the counter `units` where the trials are sized by time.
+    /// Builds it from counters per trial, divided by the counter `units` if the trials are sized by time.
     pub fn of(counters: &Counters) -> Self {
         let units = counters
             .get(counter::UNITS)
@@ -129,7 +127,7 @@ impl Usage {
             majflt: get(counter::MAJFLT),
             nivcsw: get(counter::NIVCSW),
             run_delay_ns: get(counter::RUN_DELAY),
-            // What hides its control group from the inside does not hide it from the host.
+            // A cgroup hidden from inside is still visible to the host.
             throttled_ns: get(counter::THROTTLED).or_else(|| get(counter::CHARGED_THROTTLED)),
             nr_throttled: get(counter::NR_THROTTLED).or_else(|| get(counter::CHARGED_NR_THROTTLED)),
             steal_ns: counters.get(counter::STEAL).map(|ticks| {
@@ -148,12 +146,12 @@ impl Usage {
 }
 
 impl Usage {
-    /// Time on processors, in user space and in the kernel.
+    /// CPU time in user space and in the kernel.
     fn on_processor_ns(&self) -> Option<f64> {
         Some(self.user_ns? + self.sys_ns?)
     }
 
-    /// The same where not wall time is asked about but time on processors: waiting, for whatever it be, is none.
+    /// The same for metrics of CPU time instead of wall time: no waiting counts.
     #[must_use]
     pub fn on_processor_only(self) -> Self {
         Self {
@@ -168,8 +166,8 @@ impl Usage {
     }
 }
 
-/// The families that the counters speak for, the strongest first; none where wall times are not known or
-/// hardly differ.
+/// Returns the families that the counters indicate, the strongest first; none if wall times are unknown or hardly
+/// differ.
 pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
     let (Some(base_wall), Some(wall)) = (base.wall_ns, arm.wall_ns) else {
         return Vec::new();
@@ -185,7 +183,7 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
             because: format!("the arm took {percent:.0} % less wall time per unit of work"),
         }];
     }
-    // Who works more on a busy machine also waits more for it: that part of the waiting belongs to the work.
+    // More work on a busy machine also waits longer for CPU: that part of the waiting belongs to the work.
     let delay = grown(base.run_delay_ns, arm.run_delay_ns);
     let by_work = base
         .on_processor_ns()
@@ -229,9 +227,9 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
     found.in_user_space(base, arm, wall, user);
     found.in_the_kernel(base, arm, sys);
     found.on_behalf(base, arm);
-    // With several threads the time on processors may grow by more than the wall time; then nothing waits.
+    // With several threads CPU time may grow by more than the wall time; then nothing waits.
     let on_cpu = user.unwrap_or(0.0) + sys.unwrap_or(0.0);
-    // What others took is no waiting for a peer; a quota stops every thread, and is not told apart.
+    // Time taken by others is not waiting for a peer; a quota throttles every thread, and is not distinguished.
     let taken = delay.unwrap_or(0.0).max(0.0) + steal.unwrap_or(0.0).max(0.0);
     let off_cpu = (user.is_some() && sys.is_some()).then_some(extra - on_cpu.max(0.0) - taken);
     if found.share(off_cpu) >= SHARE && !found.has(&[Family::Quota]) {
@@ -297,7 +295,8 @@ impl Extra {
         }
     }
 
-    /// Charged from outside, and not seen inside: both arms hold what surrounds the timed work alike.
+    /// CPU time that is charged from outside but not seen inside: in both arms the surroundings of the timed work are
+    /// alike.
     fn on_behalf(&mut self, base: &Usage, arm: &Usage) {
         let unseen = |usage: &Usage| Some(usage.charged_ns? - usage.on_processor_ns()?);
         let growth = grown(unseen(base), unseen(arm)).filter(|ns| *ns >= LEAST_CHARGED_NS);
@@ -428,12 +427,12 @@ mod tests {
     }
 
     #[test]
-    fn the_four_matrix_inversions_are_told_apart_by_processor_time_per_work() {
+    fn triage_separates_spin_from_quota_by_cpu_time() {
         // Two instances with one thread each, then with two: measured on two processors.
         let quiet = interrupted(36.0, usage(0.19, 0.12, 0.0));
         let spinning = interrupted(190.0, usage(1.3, 0.7, 0.0));
         assert_eq!(triage(&quiet, &spinning)[0].family, Family::Spin);
-        // One thread under half a processor: as much processor time, more wall time, ten periods throttled.
+        // One thread under half a CPU: as much CPU time, more wall time, ten periods throttled.
         let quota = Usage {
             throttled_ns: Some(0.1e9),
             nr_throttled: Some(10.0),
@@ -444,12 +443,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_charges_beyond_what_is_seen_inside_is_work_on_its_behalf() {
+    fn triage_host_charge_beyond_inside_is_on_behalf() {
         let base = charged(0.93e9, usage(1.0, 0.8, 0.1));
         let arm = charged(1.9e9, usage(2.0, 0.8, 0.1));
         let leads = triage(&base, &arm);
         assert!(has(&leads, Family::OnBehalf), "{leads:?}");
-        // As much as is seen inside, and what nobody counted, say nothing.
+        // As much as inside, or no count, is no evidence.
         for charged_ns in [Some(0.95e9), None] {
             let leads = triage(&base, &Usage { charged_ns, ..arm });
             assert!(!has(&leads, Family::OnBehalf));
@@ -475,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_the_inside_cannot_see_is_counted_by_the_host() {
+    fn triage_quota_is_counted_by_host_if_hidden_inside() {
         let counters = |throttled: f64| {
             Counters::from([
                 ("wall_ns".to_owned(), 1e9 + throttled),
@@ -488,20 +487,20 @@ mod tests {
     }
 
     #[test]
-    fn waiting_in_proportion_to_the_work_is_not_laid_on_others() {
+    fn triage_wait_proportional_to_work_is_not_contention() {
         // On a crowded machine: two and a half times the work in the kernel, and as much more waiting.
         let base = delayed(0.172e9, usage(0.317, 0.015, 0.048));
         let arm = delayed(0.387e9, usage(0.574, 0.036, 0.114));
         let leads = triage(&base, &arm);
         assert!(has(&leads, Family::CostlierCalls), "{leads:?}");
         assert!(!has(&leads, Family::Contention), "{leads:?}");
-        // As much work and more waiting is somebody else's doing.
+        // As much work and more waiting is due to other processes.
         let crowded = delayed(0.387e9, usage(0.532, 0.015, 0.048));
         assert_eq!(triage(&base, &crowded)[0].family, Family::Contention);
     }
 
     #[test]
-    fn who_waits_for_a_peer_on_a_crowded_machine_is_seen_to_wait_for_both() {
+    fn triage_peer_wait_on_busy_host_has_both_families() {
         let base = delayed(0.09e9, usage(0.11, 0.012, 0.004));
         let arm = delayed(0.257e9, usage(0.48, 0.012, 0.005));
         let families: Vec<Family> = triage(&base, &arm).iter().map(|lead| lead.family).collect();
@@ -518,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_differences_that_are_none_or_not_known() {
+    fn triage_of_no_or_unknown_difference_has_no_leads() {
         let base = usage(1.0, 0.8, 0.1);
         assert!(triage(&base, &usage(1.01, 0.8, 0.1)).is_empty());
         assert!(triage(&base, &Usage::default()).is_empty());

@@ -1,10 +1,10 @@
-//! A guest whose processor hides instructions that the host has.
+//! A guest whose CPU hides instructions that the host has.
 //!
-//! What it cannot see: whether a program would have used them.
+//! Limits: does not know whether a program would have used them.
 
 use super::prelude::*;
 
-/// Instructions that libraries have fast ways for, and features that make entering the kernel cheap.
+/// Instructions for which libraries have fast paths, and features that make kernel entry cheap.
 const FAST: &[&str] = &tare_model::rows! {
     "aes", "avx", "avx2", "avx512f", "avx512bw", "avx512_vnni", "bmi2", "fma", "sha_ni", "pclmulqdq", "vaes",
     "pcid", "invpcid", "fsrm", "erms", "rdtscp", "sse4_2", "popcnt", "asimd", "sve", "atomics", "crc32",
@@ -25,7 +25,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let (there, here) = case.differs(fact::CPU_FLAGS)?;
     let here: Vec<&str> = here.split(' ').collect();
     let hidden: Vec<&str> = there
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_instructions_are_suspected_and_added_ones_are_not() {
+    fn masked_cpu_flags_are_suspected_added_ones_are_not() {
         let flags = |there: &str, here: &str, metric: &str| {
             Composed::of("vm")
                 .base("cpu.flags", there)

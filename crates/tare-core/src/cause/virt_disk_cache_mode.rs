@@ -1,10 +1,10 @@
 //! A virtual disk whose host caches, or pretends to flush.
 //!
-//! What it cannot see: a host's cache from inside, other than by a flush that is too fast to be one.
+//! Limits: sees a host's cache from inside only by a flush that is too fast to be real.
 
 use super::prelude::*;
 
-/// No device flushes faster: what does has not flushed.
+/// No device flushes faster: a faster one did not flush.
 const TRUE_FLUSH_NS: f64 = 30_000.0;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -25,7 +25,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let is_guest = case.takes("nic")
         || (case.same_kernel() == Some(false)
             && case
@@ -60,7 +60,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .filter(|(there, here)| there != here);
     let likelihood = if fast_flush.is_some() { 0.9 } else { 0.5 };
     Some(
-        Found::new(
+        CauseMatch::new(
             cells.clone(),
             likelihood,
             match fast_flush {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_virtual_disk_is_suspected_and_memory_in_a_guest_is_not() {
+    fn vm_cache_mode_is_suspected_only_for_disk_metrics() {
         let mut flush = cell("disk.fsync.time", 0.01);
         flush.base = flush
             .base

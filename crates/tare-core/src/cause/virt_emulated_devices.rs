@@ -1,7 +1,7 @@
-//! Old network and disk devices that the hypervisor imitates register by register.
+//! Old network and disk devices that the hypervisor emulates register by register.
 //!
-//! A real machine may hold the same device, so that a guest is asked for first. What it cannot see: devices that
-//! are imitated faithfully and fast.
+//! A physical machine may have the same device, so being a guest is checked first. Limits: misses devices that are
+//! emulated faithfully and fast.
 
 use super::prelude::*;
 use super::triage::Family::{CostlierCalls, Device, OnBehalf, Steal, Waiting};
@@ -36,7 +36,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let is_guest = case
         .fact(fact::HYPERVISOR_VENDOR)
         .is_some_and(|name| name != "none")
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_imitated_card_in_a_guest_is_suspected_and_a_real_one_is_not() {
+    fn emulated_nic_in_guest_is_suspected_real_one_is_not() {
         let card = |vendor: &str, driver: &str, metric: &str| {
             Composed::of("ssh")
                 .fact("hypervisor.vendor", vendor)

@@ -1,6 +1,6 @@
-//! Translations that take two walks, and pages that are small on one side.
+//! Nested paging, which takes two page walks, and small pages on one side.
 //!
-//! What it cannot see: whether the host backs the guest's memory with large pages.
+//! Limits: does not know whether the host backs the guest's memory with large pages.
 
 use super::prelude::*;
 
@@ -24,7 +24,7 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let pages = case
         .differs(fact::THP_ENABLED)
         .or_else(|| case.differs(fact::STATUS_THP_ENABLED));
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_pages_and_a_guest_are_suspected_of_slow_memory() {
+    fn thp_difference_or_guest_suspected_of_slow_memory() {
         let pages = |there: &str, here: &str, metric: &str| {
             Composed::of("vm")
                 .base("thp.enabled", there)

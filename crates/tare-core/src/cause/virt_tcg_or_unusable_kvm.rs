@@ -1,7 +1,7 @@
-//! A guest whose processor is imitated by software.
+//! A guest whose CPU is emulated in software.
 //!
-//! A device node says nothing; the driver finds out by booting, and a guest sees the emulator's name in its
-//! processor. What it cannot see: how much of the imitation an accelerator would take away.
+//! The device node is no evidence; the driver finds out by booting, and a guest sees the emulator's name in its CPU.
+//! Limits: does not know how much of the slowdown an accelerator would remove.
 
 use super::prelude::*;
 use tare_model::facts::emulation;
@@ -20,8 +20,8 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-fn suspect(case: &Case<'_>) -> Option<Found> {
-    // Of an image of another processor there is a rule of its own, and what the baseline is too is no difference.
+fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
+    // An image for another CPU has a separate rule, and an emulated baseline means no difference.
     let by_driver = emulation(&case.arm.facts)
         .filter(|_| case.fact(fact::IMAGE_EMULATED) != Some("true"))
         .filter(|_| emulation(&case.baseline.facts).is_none());

@@ -1,8 +1,9 @@
-//! The gate: which rows are proven slower, over all rows and both halves of the budget.
+//! The gate: decides which rows are proven slower, over all rows and both halves of the budget.
 //!
-//! A row is red only if all of this holds: its whole interval lies beyond margin and floor; the base does not differ from
-//! itself; the one-sided probability of such an effect at the margin passes Holm's correction over all gated rows at 1 %;
-//! and the second half of the budget, in fresh processes, shows the same alone. All of it is fixed before the first trial.
+//! A row is red only if all of this holds: its whole interval is beyond margin and floor; the base does not differ
+//! from itself; the one-sided probability of such an effect at the margin passes Holm's correction over all gated
+//! rows at 1 %; and the second half of the budget, in fresh processes, shows the same alone. All of it is fixed
+//! before the first trial.
 //! Limits: the rate is that of this machine at this time. Two builds of the same source may really differ.
 
 use serde::{Deserialize, Serialize};
@@ -11,13 +12,13 @@ use tare_model::dossier::Dossier;
 use super::limits::Limits;
 use super::row::{self, Row, Word};
 
-/// How often a comparison without a gate may be looked at. The looks share the rate of false alarms: the last one has
+/// How often a comparison without a gate may be evaluated. The looks share the rate of false alarms: the last one has
 /// nearly all of it, so that looking early costs it little (Haybittle 1971; Peto and others 1976).
 pub const LOOKS: usize = 5;
-/// The part of the rate that each look before the last one has.
+/// The share of the rate that each look before the last one has.
 const EARLY_PART: f64 = 0.05;
 
-/// What is decided.
+/// The decision of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
@@ -33,7 +34,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Of the rows that are gated.
+    /// Decides from the gated rows.
     pub fn of(rows: &[Row]) -> Self {
         let gated = || rows.iter().filter(|row| row.gated);
         let any = |word: Word| gated().any(|row| row.word == word);
@@ -49,8 +50,8 @@ impl Decision {
     }
 }
 
-/// The rows of a comparison without a gate, and what they decide. A difference counts where it passes Holm's correction
-/// over all gated rows and looks.
+/// Returns the rows of a comparison without a gate, and the decision. A difference counts if it passes Holm's
+/// correction over all gated rows and looks.
 pub fn compared(all: &Dossier, limits: &Limits, is_last: bool) -> (Vec<Row>, Decision) {
     let mut rows = row::rows(all, limits);
     let part = if is_last {
@@ -75,7 +76,8 @@ pub fn compared(all: &Dossier, limits: &Limits, is_last: bool) -> (Vec<Row>, Dec
     (rows, decision)
 }
 
-/// The rows of a gate: `all` is made of every block, `halves` of those of the first and of the second half.
+/// Returns the rows of a gate and its decision: `all` covers every block, `halves` those of the first and of the
+/// second half.
 pub fn judged(all: &Dossier, halves: &[Dossier], limits: &Limits) -> (Vec<Row>, Decision) {
     let mut rows = row::rows(all, limits);
     let halves: Vec<Vec<Row>> = halves.iter().map(|half| row::rows(half, limits)).collect();
@@ -106,13 +108,13 @@ pub fn judged(all: &Dossier, halves: &[Dossier], limits: &Limits) -> (Vec<Row>, 
     (rows, decision)
 }
 
-/// Whether a second half could still change what the gate says: not where every gated row is within its margin, or faster.
+/// Whether the gate is green whatever a second half shows: every gated row is within its margin, or faster.
 pub fn is_green(first: &[Row]) -> bool {
     let mut gated = first.iter().filter(|row| row.gated).peekable();
     gated.peek().is_some() && gated.all(|row| matches!(row.word, Word::Same | Word::Faster))
 }
 
-/// Whether the whole interval lies beyond margin and floor.
+/// Whether the whole interval is beyond margin and floor.
 fn lies_beyond(row: &Row) -> bool {
     let Some((change, base)) = row.change.zip(row.base) else {
         return false;
@@ -120,7 +122,7 @@ fn lies_beyond(row: &Row) -> bool {
     change.low > row.margin && change.low * base > row.floor
 }
 
-/// Which rows Holm's procedure rejects at the rate of the whole; of one side and of all sides together.
+/// Which rows Holm's procedure rejects at the total rate, over one side and all sides together.
 fn holm(rows: &[Row], rate: f64, p: fn(&Row) -> Option<f64>) -> Vec<bool> {
     let mut order: Vec<(usize, f64)> = rows
         .iter()
@@ -180,7 +182,7 @@ mod tests {
             decided(1.06, [1.11, 1.01]),
             (Word::Inconclusive, Some(false), Decision::Inconclusive)
         );
-        // Slower, and perhaps within the margin.
+        // Slower, but perhaps within the margin.
         let (word, confirmed, _) = decided(1.025, [1.025, 1.025]);
         assert_eq!((word, confirmed), (Word::Inconclusive, None));
         assert_eq!(decided(1.0, [1.0, 1.0]).2, Decision::Same);
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_lucky_row_among_many_is_not_red() {
-        // Alone, 0.6 % would do; among forty it does not.
+        // p = 0.6 % passes alone, but not among forty.
         let mut cells = vec![cell("head", 1.033, 0.0105)];
         let one = dossier(&cells);
         let red = |all: &Dossier| judged(all, &[all.clone(), all.clone()], &limits()).1;
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn difference_counts_only_beyond_the_rate_of_all_looks() {
+    fn gate_verdict_accounts_for_multiple_looks() {
         let said = |point: f64, half: f64, is_last: bool| {
             let all = dossier(&[cell("b", point, half)]);
             compared(&all, &limits(), is_last).1
@@ -222,10 +224,10 @@ mod tests {
         for is_last in [false, true] {
             assert_eq!(said(1.06, 0.01, is_last), Decision::Slower);
             assert_eq!(said(0.94, 0.01, is_last), Decision::Faster);
-            // Beyond its 95 % interval, as one of twenty rows is by chance.
+            // Beyond its 95 % interval, as happens to one of twenty rows by chance.
             assert_eq!(said(1.045, 0.04, is_last), Decision::Inconclusive);
         }
-        // What the last look proves is not enough for one that may be followed by others.
+        // What the last look proves is not enough for a look that others may follow.
         assert_eq!(said(1.045, 0.03, true), Decision::Slower);
         assert_eq!(said(1.045, 0.03, false), Decision::Inconclusive);
     }

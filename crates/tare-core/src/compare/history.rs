@@ -1,37 +1,37 @@
-//! Change points of a metric over stored comparisons, by E-divisive with a t-test.
+//! Finds change points of a metric over stored comparisons, by E-divisive with a t-test.
 //!
-//! A point is the logarithm of a ratio to a frozen reference that was measured in the same blocks, so that what the
-//! machine did at the time cancels. A split is where the energy distance between what lies before and behind it is
-//! largest (Matteson and James 2014); it counts if Welch's t-test between the two parts says so, and both parts are
-//! searched again. Nothing is drawn at random: the same points give the same changes (Fleming and others 2023).
-//! Limits: the first five and the last two points make no change of their own unless provisional ones are wanted.
+//! A point is the logarithm of a ratio to a frozen reference measured in the same blocks, so that the state of the
+//! machine cancels. A split is where the energy distance between the points before and after it is largest (Matteson
+//! and James 2014). It counts if Welch's t-test between the two parts is significant; both parts are then searched
+//! again. Nothing is random: the same points give the same changes (Fleming and others 2023).
+//! Limits: no change is reported at the first five and the last two points unless provisional ones are requested.
 
 use serde::Serialize;
 use tare_stats::special::t_upper;
 
 use crate::foreign::harmless;
 
-/// Columns of a bar of the figure.
+/// Width of a bar of the figure, in columns.
 const BAR: usize = 24;
 
-/// Points at the beginning in which no change is looked for.
+/// Number of points at the start without a search for changes.
 const FIRST: usize = 5;
-/// Points at the end in which no change is looked for.
+/// Number of points at the end without a search for changes.
 const LAST: usize = 2;
 
-/// How changes are looked for; printed with them.
+/// Parameters of the search; printed with the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Search {
     /// Largest p of the t-test at which a split counts.
     pub max_p: f64,
-    /// Points at the beginning in which there is none.
+    /// Number of points at the start without changes.
     pub first: usize,
-    /// Points at the end in which there is none.
+    /// Number of points at the end without changes.
     pub last: usize,
 }
 
 impl Search {
-    /// The usual search, or one that also finds provisional changes.
+    /// Creates the usual search, or one that also finds provisional changes.
     pub fn new(is_provisional: bool) -> Self {
         Self {
             max_p: 0.001,
@@ -46,34 +46,34 @@ impl Search {
 pub struct Point {
     /// The stored run.
     pub run: String,
-    /// When, as the dossier writes it.
+    /// Its start time, in the dossier's format.
     pub started: String,
-    /// What was compared with the reference.
+    /// The command or version compared with the reference.
     pub label: String,
     /// The ratio to the reference.
     pub ratio: f64,
-    /// Its interval.
+    /// Lower end of its interval.
     pub low: f64,
-    /// Its interval.
+    /// Upper end of its interval.
     pub high: f64,
-    /// The reference's own level.
+    /// The reference's level.
     pub reference: f64,
 }
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// The first point behind it.
+    /// The first point after it.
     pub at: usize,
-    /// By how much: 0.05 is 5 % more.
+    /// Its size: 0.05 is 5 % more.
     pub by: f64,
-    /// Of the t-test.
+    /// p of the t-test.
     pub p: f64,
-    /// Whether the reference changed there too: then the machine did.
+    /// Whether the reference changed there too, so that the machine is responsible.
     pub machine: bool,
 }
 
-/// The changes of the ratios, in order.
+/// Returns the changes of the ratios, in order.
 pub fn changes(points: &[Point], search: Search) -> Vec<Change> {
     let of = |value: fn(&Point) -> f64| -> Vec<f64> {
         points.iter().map(|point| value(point).ln()).collect()
@@ -97,7 +97,7 @@ pub fn changes(points: &[Point], search: Search) -> Vec<Change> {
     changes
 }
 
-/// Where a series splits, in order, each with the p of its t-test.
+/// Returns the splits of a series, in order, each with the p of its t-test.
 fn splits(values: &[f64], search: Search) -> Vec<(usize, f64)> {
     let mut found = Vec::new();
     let mut parts = vec![(0, values.len())];
@@ -162,7 +162,7 @@ fn welch(left: &[f64], right: &[f64]) -> f64 {
     2.0 * t_upper(difference / both.sqrt(), df)
 }
 
-/// Draws points and changes of a row as a ratio to a reference, of which `others` points have another.
+/// Draws points and changes of a row as a ratio to a reference; `others` points have another reference.
 pub fn drawn(
     (row, reference): (&str, &str),
     (points, others): (&[Point], usize),
@@ -234,7 +234,7 @@ fn named(change: &Change) -> String {
     )
 }
 
-/// The line that finds the commit, where both sides of a change are revisions.
+/// Returns the command line that finds the commit, if both sides of a change are revisions.
 fn bisect(points: &[Point], change: &Change) -> Option<String> {
     let sha = |place: usize| {
         let word = points.get(place)?.label.split(' ').next()?.to_owned();
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use tare_stats::Stream;
 
-    /// Ratios with noise of 1 % and these levels, twelve points each.
+    /// Ratios with noise of 1 % at these levels, twelve points each.
     fn series(levels: &[f64], machine: &[f64], seed: u64) -> Vec<Point> {
         let mut random = Stream::new(seed, 1, 0);
         let mut points = Vec::new();
@@ -302,12 +302,12 @@ mod tests {
                 !changes(&series(&[1.0; 4], &[1.0; 4], *seed), Search::new(false)).is_empty()
             })
             .count();
-        // The t-test is made at the best of many splits, so that its p is too small.
+        // The t-test is made at the best of many splits, so its p is too small.
         assert!(wrong <= 30, "{wrong} of 300");
     }
 
     #[test]
-    fn last_points_make_a_change_only_if_it_may_be_provisional() {
+    fn change_at_last_points_requires_provisional_search() {
         let mut points = series(&[1.0, 1.0], &[1.0; 2], 3);
         let count = points.len();
         for point in &mut points[count - 2..] {

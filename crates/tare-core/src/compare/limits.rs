@@ -1,8 +1,8 @@
-//! What counts: margins and floors of rows, and which rows a gate is about.
+//! Margins and floors of rows, and the selection of gated rows.
 
 use serde::{Deserialize, Serialize};
 
-/// What a row is counted in.
+/// The unit of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -14,30 +14,30 @@ pub enum Unit {
     Count,
 }
 
-/// What the command line said of rows; patterns may hold `*`.
+/// The command line's limits for rows; patterns may contain `*`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Limits {
-    /// The margin of rows that no pattern names, a fraction.
+    /// The margin of rows that no pattern matches, as a fraction.
     pub margin: f64,
-    /// Margins of single rows.
+    /// Margins by pattern.
     pub max: Vec<(String, f64)>,
-    /// Absolute differences of single rows below which nothing counts, in the row's unit.
+    /// Absolute differences by pattern below which nothing counts, in the row's unit.
     pub floor: Vec<(String, f64)>,
-    /// The rows that are gated; all judged ones if empty.
+    /// Patterns of gated rows; all judged ones if empty.
     pub only: Vec<String>,
-    /// The rows that are not.
+    /// Patterns of rows that are not gated.
     pub skip: Vec<String>,
-    /// What the names of the rows begin with: the entry of a suite and a dot, or nothing.
+    /// Prefix of the rows' names: the entry of a suite and a dot, or nothing.
     pub entry: String,
-    /// How many comparisons share the rate of false alarms; none is one.
+    /// How many comparisons share the rate of false alarms; 0 counts as 1.
     pub shares: usize,
 }
 
-/// False alarms of a whole gate or comparison, all of its rows together.
+/// Rate of false alarms of a whole gate or comparison, over all of its rows.
 pub const ALARM_RATE: f64 = 0.01;
-/// A time difference below which no row is red: less than starting a process varies by.
+/// A time difference below which no row is red: less than the variation of starting a process.
 const FLOOR_NS: f64 = 50_000.0;
-/// A difference in memory below which no row is red: a few pages come and go with the layout of addresses.
+/// A memory difference below which no row is red: the address layout changes usage by a few pages.
 const FLOOR_BYTES: f64 = 131_072.0;
 
 impl Limits {
@@ -61,19 +61,19 @@ impl Limits {
         )
     }
 
-    /// Whether a gate is about this row.
+    /// Whether a row is gated.
     pub fn gates(&self, row: &str) -> bool {
         let any = |globs: &[String]| globs.iter().any(|glob| fits(glob, row));
         (self.only.is_empty() || any(&self.only)) && !any(&self.skip)
     }
 
-    /// False alarms of this comparison, all of its rows together.
+    /// Rate of false alarms of this comparison, over all of its rows.
     pub fn alarm_rate(&self) -> f64 {
         ALARM_RATE / self.shares.max(1) as f64
     }
 }
 
-/// Whether a pattern fits a row by its whole name, or without the entry of its suite and its side.
+/// Whether a pattern matches a row by its whole name, or without its suite's entry and its side.
 fn fits(glob: &str, row: &str) -> bool {
     let ends = row.match_indices('.').map(|(at, _)| &row[at + 1..]);
     std::iter::once(row)
@@ -81,7 +81,7 @@ fn fits(glob: &str, row: &str) -> bool {
         .any(|name| matches(glob, name))
 }
 
-/// Whether a text fits a pattern in which `*` stands for anything.
+/// Whether a text matches a pattern in which `*` stands for anything.
 fn matches(glob: &str, text: &str) -> bool {
     let Some((first, rest)) = glob.split_once('*') else {
         return glob == text;

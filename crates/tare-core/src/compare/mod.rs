@@ -1,10 +1,10 @@
-//! `compare`: which of two or more commands, versions or environments is faster, and whether that is proven.
+//! `compare`: decides which of two or more commands, versions or environments is faster, and whether that is proven.
 //!
-//! The arms are the sides: the first is the baseline, with an A/A control (the baseline again, from another copy of its
-//! file), the others are compared with it. They run in the engine's blocks, like the arms of any other study. [`study`]
-//! makes the study, [`row`] reads the rows from the dossiers of its rounds, and [`gate`] judges them together. What
-//! touches the machine is in the crate `tare`, and the forms are in `tare-report`.
-//! Limits: what differs from one build or one start of the machine to the next is in no interval.
+//! The arms are the sides: the first is the baseline, with an A/A control (the baseline again, from another copy of
+//! its file); the others are compared with it. They run in the engine's blocks, like the arms of any other study.
+//! [`study`] builds the study, [`row`] reads the rows from the dossiers of its rounds, and [`gate`] judges them
+//! together. Code that touches the machine is in the crate `tare`, and the output formats are in `tare-report`.
+//! Limits: variation from one build or boot to the next is in no interval.
 
 pub mod gate;
 pub mod history;
@@ -22,7 +22,7 @@ pub const STUDY: &str = "compare";
 /// Version of the JSON form.
 pub const VERSION: u32 = 1;
 
-/// One side in words.
+/// A description of one side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SideNote {
     /// Its arm.
@@ -31,7 +31,7 @@ pub struct SideNote {
     pub label: String,
 }
 
-/// A whole comparison: the JSON form is this, and every other form is drawn from it.
+/// A whole comparison: the JSON form, from which every other form is rendered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Version of this form.
@@ -42,11 +42,11 @@ pub struct Comparison {
     pub runs: Vec<String>,
     /// Whether both sides ran in the same blocks.
     pub paired: bool,
-    /// Whether a gate was asked for, which proves and confirms.
+    /// Whether a gate was requested, which proves and confirms.
     pub gate: bool,
     /// Seed of the order.
     pub seed: u64,
-    /// Time that was spent, seconds.
+    /// Elapsed time, in seconds.
     pub wall_s: f64,
     /// How the commands ran: interleaved in slices, or whole trials and why.
     pub how: String,
@@ -54,21 +54,21 @@ pub struct Comparison {
     pub sides: Vec<SideNote>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// What the reader has to know, a line each.
+    /// Notes for the reader, one line each.
     pub notes: Vec<String>,
-    /// What is decided.
+    /// The decision.
     pub decision: Decision,
 }
 
 impl Comparison {
-    /// The label of an arm.
+    /// Returns the label of an arm.
     pub fn label<'a>(&'a self, arm: &'a str) -> &'a str {
         let mut sides = self.sides.iter();
         let side = sides.find(|side| side.arm == arm);
         side.map_or(arm, |side| side.label.as_str())
     }
 
-    /// `41 blocks`.
+    /// Formats the number of blocks: `41 blocks`.
     pub fn blocks(&self) -> String {
         let most = self.rows.iter().map(|row| row.blocks).max().unwrap_or(0);
         format!("{most} block{}", if most == 1 { "" } else { "s" })

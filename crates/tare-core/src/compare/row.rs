@@ -1,8 +1,8 @@
 //! Rows: one metric of one side against the base, read from the cells of a dossier.
 //!
-//! The estimate and its interval are the cell's. A row compares them with its own margin and floor, and with the A/A
-//! control: where the base differs from itself by more than the margin, nothing is said about the other side.
-//! Counts that repeat exactly in every block on both sides are exact rows: they have no interval and need none.
+//! The estimate and its interval are the cell's. A row compares them with its margin and floor, and with the A/A
+//! control: if the base differs from itself by more than the margin, the row is inconclusive. Counts that repeat
+//! exactly in every block on both sides are exact rows: they have no interval and need none.
 
 use serde::{Deserialize, Serialize};
 use tare_model::dossier::{Dossier, DossierCell, Span};
@@ -11,7 +11,7 @@ use tare_stats::special::{t_quantile, t_upper};
 use super::limits::{Limits, Unit};
 use crate::workload::compared_command as metrics;
 
-/// What a row says of a side against the base.
+/// A row's verdict on a side against the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
@@ -26,7 +26,7 @@ pub enum Word {
 }
 
 impl Word {
-    /// Of an exact difference.
+    /// The word for an exact difference.
     fn of(difference: f64) -> Self {
         match difference {
             difference if difference > 0.0 => Self::Slower,
@@ -35,7 +35,7 @@ impl Word {
         }
     }
 
-    /// As reports write it.
+    /// The word as reports print it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Slower => "slower",
@@ -58,7 +58,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// From a ratio.
+    /// Converts a ratio.
     pub fn of(ratio: &Span) -> Self {
         Self {
             point: ratio.point - 1.0,
@@ -71,7 +71,7 @@ impl Effect {
 /// One row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its name, by which patterns find it: `wall`, or `c.wall` where there are several sides.
+    /// Its name, which patterns match: `wall`, or `c.wall` if there are several sides.
     pub name: String,
     /// The side.
     pub arm: String,
@@ -81,28 +81,28 @@ pub struct Row {
     pub unit: Unit,
     /// The base's level.
     pub base: Option<f64>,
-    /// The side's level.
+    /// The other side's level.
     pub head: Option<f64>,
-    /// The side against the base.
+    /// Change of the side against the base.
     pub change: Option<Effect>,
-    /// The base against itself.
+    /// Change of the base against itself.
     pub control: Option<Effect>,
     /// The margin.
     pub margin: f64,
     /// The floor, in `unit`.
     pub floor: f64,
-    /// Blocks that entered.
+    /// Number of blocks used.
     pub blocks: u32,
     /// Whether it is an exact count, the same in every block of either side.
     pub exact: bool,
-    /// Whether a gate judges it.
+    /// Whether the gate judges it.
     pub gated: bool,
-    /// What it says.
+    /// The verdict.
     pub word: Word,
-    /// Why it is inconclusive, or what else is to be known.
+    /// Why it is inconclusive, or another remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The smallest change that would have been detected, where it is inconclusive.
+    /// The smallest change that would have been detected, if it is inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// One-sided probability of such an effect if the true one were the margin.
@@ -111,13 +111,13 @@ pub struct Row {
     /// Two-sided probability of such an effect if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_no_change: Option<f64>,
-    /// Whether it was found again in the second half, in fresh processes; absent where that was not asked.
+    /// Whether the second half, in fresh processes, confirmed it; absent if not tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<bool>,
 }
 
 impl Row {
-    /// An exact count that was taken apart from the blocks, and decides nothing.
+    /// Creates a row for an exact count that was taken outside the blocks, and decides nothing.
     pub fn counted(name: String, arm: &str, unit: Unit, (base, head): (f64, f64)) -> Self {
         let change = head / base - 1.0;
         Self {
@@ -147,7 +147,7 @@ impl Row {
         }
     }
 
-    /// Makes it inconclusive, for this reason.
+    /// Makes the row inconclusive, for this reason.
     pub(super) fn open(&mut self, why: String) {
         self.word = Word::Inconclusive;
         self.note = Some(why);
@@ -155,7 +155,7 @@ impl Row {
     }
 }
 
-/// The rows of a dossier, in the order of the sides and then of the metrics.
+/// Returns the rows of a dossier, in the order of the sides and then of the metrics.
 pub fn rows(dossier: &Dossier, limits: &Limits) -> Vec<Row> {
     let arms = dossier.arms.iter().filter(|arm| !arm.baseline);
     let has_several = arms
@@ -177,7 +177,7 @@ pub fn rows(dossier: &Dossier, limits: &Limits) -> Vec<Row> {
         .collect()
 }
 
-/// What a metric is called in a row; `None` for one of another workload.
+/// The name of a metric in a row; `None` for one of another workload.
 fn short(metric: &str) -> Option<&'static str> {
     const NAMES: [(&str, &str); 9] = [
         (metrics::WALL.id, "wall"),
@@ -211,7 +211,7 @@ fn row(
     let unit = unit(&cell.unit);
     let exact = exact(cell);
     let is_judged = metrics::is_judged(&cell.metric);
-    // A count that differs from run to run says nothing that time does not.
+    // A count that varies from run to run adds nothing to the time.
     if !is_judged && exact.is_none() {
         return None;
     }
@@ -246,7 +246,7 @@ fn row(
             high: change,
         });
         row.word = Word::of(head - base);
-        // A judged quantity keeps its margin and floor also where it is exact.
+        // A judged quantity keeps its margin and floor even if it is exact.
         if is_judged && (change.abs() <= margin || (head - base).abs() <= floor) {
             row.word = Word::Same;
         }
@@ -319,15 +319,15 @@ fn judge(row: &mut Row, cell: &DossierCell, control: Option<&DossierCell>) {
     }
 }
 
-/// Whether an A/A control shows a difference where there is none: its estimate lies beyond the margin, or its whole
-/// interval does.
+/// Whether an A/A control shows a difference where there is none: its estimate is beyond the margin, or its whole
+/// interval is.
 fn is_off(control: &Span, margin: f64) -> bool {
     let limit = margin.ln_1p();
     control.point.ln().abs() > limit && (control.low > 1.0 || control.high < 1.0)
 }
 
-/// The one-sided probability of an estimate as far beyond the margin as this one if the true effect were the margin; from
-/// the interval of the cell, whose half-width is that of a t interval of as many blocks.
+/// The one-sided probability of an estimate as far beyond the margin as this one if the true effect were the margin;
+/// from the interval of the cell, whose half-width is that of a t interval of as many blocks.
 fn p_beyond(ratio: &Span, margin: f64, n_blocks: u32) -> Option<f64> {
     if ratio.low <= 0.0 || n_blocks < 2 {
         return None;
@@ -399,7 +399,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn base_that_differs_from_itself_makes_the_row_inconclusive() {
+    fn differing_aa_baseline_makes_row_inconclusive() {
         let slow = cell("b", 1.2, 0.01);
         assert_eq!(
             judged(&slow, Some(&cell("a-prime", 1.0, 0.01))).word,

@@ -1,12 +1,12 @@
-//! The study of a comparison: the sides as arms, the base twice, one command of which each side runs its own.
+//! Builds the study of a comparison: the sides as arms, the base twice.
 //!
-//! All arms of a block run one workload. It holds the base's command; what another side runs instead is a change of its
-//! arm, as a prefix or a variable is.
+//! All arms of a block run one workload. It holds the base's command; another side's command is a change of its arm,
+//! like a prefix or a variable.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use tare_model::arm::Asked;
+use tare_model::arm::WhyQuestion;
 use tare_model::command::{InSlices, Stdout};
 use tare_model::study::A_PRIME;
 use tare_model::{
@@ -17,16 +17,16 @@ use super::STUDY;
 use crate::workload::Workload;
 use crate::workload::compared_command::{CALL, ComparedCommand, WALL};
 
-/// Fewer blocks give no interval.
+/// Fewest blocks of a round: fewer give no interval.
 const BLOCKS_LEAST: u32 = 8;
-/// Blocks of a round at most: the time ends it long before.
+/// Most blocks of a round: the time limit ends it long before.
 const BLOCKS_MOST: u32 = 1_000;
-/// Launches that a round aims at: what differs from start to start is then within the interval.
+/// Number of launches that a round aims at, so that variation between launches is within the interval.
 const LAUNCHES: u64 = 6;
-/// The least time that a run of a command may take before it is given up.
+/// Minimal timeout of one run of a command.
 const LEAST_LIMIT_NS: u64 = 60_000_000_000;
 
-/// One side: what is run where.
+/// One side: a command and its environment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Side {
     /// Its arm.
@@ -39,16 +39,16 @@ pub struct Side {
     pub driver: String,
     /// The driver's settings.
     pub settings: Params,
-    /// A program that is to be packed where nothing can be shown.
+    /// A program to pack if nothing can be mounted.
     pub program: Option<String>,
-    /// What is run.
+    /// The call that is run.
     pub call: CommandCall,
-    /// Variables of this side alone.
+    /// Variables of this side only.
     pub variables: BTreeMap<String, String>,
 }
 
 impl Side {
-    /// What is run, with the variables of this side.
+    /// Returns the call with the variables of this side.
     pub fn whole_call(&self) -> CommandCall {
         let mut call = self.call.clone();
         call.variables.extend(self.variables.clone());
@@ -56,32 +56,32 @@ impl Side {
     }
 }
 
-/// What was seen of the sides before the first block.
+/// Observations of the sides before the first block.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
-    /// How long one run of the slowest takes, nanoseconds.
+pub struct ObservedSides {
+    /// Duration of one run of the slowest side, in nanoseconds.
     pub longest_ns: u64,
     /// How many times each runs in a trial.
     pub runs: u32,
-    /// How the commands are cut, or why they are not.
+    /// How the commands are sliced, or why they are not.
     pub in_slices: Result<InSlices, String>,
-    /// Whether they print more than a store should hold of each run: then it goes to `/dev/null`. A little output goes
-    /// through a pipe, because some programs do less where nobody reads.
+    /// Whether they print more than a store should hold of each run: then output goes to `/dev/null`. A little output
+    /// goes through a pipe, because some programs do less without a reader.
     pub is_chatty: bool,
 }
 
-impl Seen {
-    /// About how long a block of so many sides and the control takes, nanoseconds.
+impl ObservedSides {
+    /// Approximate duration of a block of this number of sides plus the control, in nanoseconds.
     pub fn block_ns(&self, sides: usize) -> u64 {
-        // Canary and counters of a trial take a while too.
+        // A trial's canary and counters take time too.
         (self.longest_ns * u64::from(self.runs) + 25_000_000).saturating_mul(sides as u64 + 1)
     }
 }
 
-/// One round: how long, with which seed, after which run.
+/// Parameters of one round.
 #[derive(Debug, Clone, Copy)]
 pub struct Round<'a> {
-    /// Its time, nanoseconds.
+    /// Its duration, in nanoseconds.
     pub time_ns: u64,
     /// Seed of its order.
     pub seed: u64,
@@ -91,8 +91,13 @@ pub struct Round<'a> {
     pub margin: f64,
 }
 
-/// The study of a round. `control` is the base's command from the other copy of its file.
-pub fn of_round(sides: &[Side], control: &[String], seen: &Seen, round: Round<'_>) -> Study {
+/// Returns the study of a round. `control` is the base's command from the other copy of its file.
+pub fn of_round(
+    sides: &[Side],
+    control: &[String],
+    seen: &ObservedSides,
+    round: Round<'_>,
+) -> Study {
     let base = &sides[0];
     let mut arms: Vec<ArmSpec> = sides
         .iter()
@@ -158,7 +163,7 @@ fn arm(side: &Side, base: &Side, name: &str) -> ArmSpec {
     }
     arm.change.program.clone_from(&side.program);
     arm.change.variables.clone_from(&side.variables);
-    arm.role.asked = Some(Asked {
+    arm.role.asked = Some(WhyQuestion {
         argv: side.command.clone(),
         carried: vec![side.label.clone()],
         metric: WALL.id.to_owned(),
@@ -169,7 +174,7 @@ fn arm(side: &Side, base: &Side, name: &str) -> ArmSpec {
     arm
 }
 
-/// What the sides of a stored study were called.
+/// Returns the labels of the sides of a stored study.
 pub fn labels(study: &Study) -> Vec<super::SideNote> {
     let arms = study.arms.iter().filter(|arm| arm.id.as_str() != A_PRIME);
     arms.map(|arm| super::SideNote {
@@ -202,10 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn every_arm_runs_its_own_command_and_the_control_its_copy() {
+    fn each_arm_runs_its_command_and_control_the_copy() {
         let mut sides = [side("a", ["gzip", "-6"]), side("b", ["zstd", "-3"])];
         sides[1].variables = BTreeMap::from([("X".into(), "1".into())]);
-        let seen = Seen {
+        let seen = ObservedSides {
             longest_ns: 1_000_000,
             runs: 1,
             in_slices: Err("is short".into()),

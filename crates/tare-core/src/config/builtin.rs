@@ -3,13 +3,13 @@
 /// One built-in study.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltinStudy {
-    /// Its name: that of its file in `studies/`.
+    /// Its name, which is that of its file in `studies/`.
     pub id: &'static str,
-    /// Its file.
+    /// The text of its file.
     pub text: &'static str,
 }
 
-/// Studies by the names of their files.
+/// Includes studies by the names of their files.
 macro_rules! studies {
     ($($id:literal)+) => {
         &[$(BuiltinStudy {
@@ -22,7 +22,7 @@ macro_rules! studies {
 /// Every built-in study.
 pub static STUDIES: &[BuiltinStudy] = studies! { "quick" "ram-disk" "os-micro" "python" "cluster" "storage" "classic" "web" "databases" };
 
-/// The built-in study of this name.
+/// Returns the built-in study of this name.
 pub fn find(id: &str) -> Option<BuiltinStudy> {
     STUDIES.iter().copied().find(|study| study.id == id)
 }

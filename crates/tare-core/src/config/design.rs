@@ -1,4 +1,4 @@
-//! Values of a study's design, each mistake shown where it stands.
+//! Reads the values of a study's design; each error points at its place.
 
 use tare_model::{Margins, Study};
 
@@ -6,10 +6,10 @@ use super::error::{Source, StudyError};
 use super::file::{self, Design};
 use super::{Adjustments, units};
 
-/// One block can be looked at; the exact interval at 95 % takes six.
+/// A single block can be viewed; the exact interval at 95 % takes six.
 const FEWEST_BLOCKS: u32 = 1;
 
-/// A value with its unit, as the file has it.
+/// Reads a value with its unit, as written in the file.
 pub(super) fn written<T>(
     source: &Source<'_>,
     value: Option<&toml::Spanned<String>>,
@@ -21,7 +21,7 @@ pub(super) fn written<T>(
     })
 }
 
-/// A number of blocks.
+/// Reads a number of blocks.
 pub(super) fn count(
     source: &Source<'_>,
     value: Option<&toml::Spanned<u32>>,
@@ -39,7 +39,7 @@ pub(super) fn count(
     }
 }
 
-/// The fewest and the most blocks.
+/// Returns the fewest and the most blocks.
 pub(super) fn blocks(
     source: &Source<'_>,
     design: &Design,
@@ -58,8 +58,8 @@ pub(super) fn blocks(
     Ok((least, most))
 }
 
-/// Lets a study with a budget go on until the budget is used up: blocks enough for ten times as many trials as the
-/// budget holds at the time that a trial aims at.
+/// Lets a study with a budget run until the budget is used up: enough blocks for ten times as many trials as fit into
+/// the budget at the target time of a trial.
 pub(super) fn lift_the_bound_of_blocks(study: &mut Study) {
     let Some(budget_ns) = study.budget_ns else {
         return;
@@ -69,7 +69,7 @@ pub(super) fn lift_the_bound_of_blocks(study: &mut Study) {
     study.blocks_max = study.blocks_max.max(blocks);
 }
 
-/// What is too small to matter.
+/// Reads the margins of negligible differences.
 pub(super) fn margins(source: &Source<'_>, file: &file::Margins) -> Result<Margins, StudyError> {
     let percent =
         |value: &Option<_>, default| written(source, value.as_ref(), default, units::fraction);

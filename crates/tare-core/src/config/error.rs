@@ -1,22 +1,22 @@
-//! A mistake in a study file, drawn where it stands.
+//! An error in a study file, shown at its place.
 
 use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// One mistake in a study file or in the choice of a study.
+/// One error in a study file or in the choice of a study.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyError {
     /// The file's name.
     pub file: String,
     /// The file's text.
     pub text: String,
-    /// Where in the text, in bytes.
+    /// The byte range in the text, if known.
     pub span: Option<Range<usize>>,
     /// What is wrong.
     pub problem: String,
-    /// What would be right.
+    /// How to fix it, if known.
     pub hint: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for StudyError {
                 None => Ok(()),
             };
         };
-        // A control character is replaced by one of another length, so the caret is found in the cleaned text.
+        // Escaping a control character changes its length, so the caret is positioned in the cleaned text.
         let before = printable(self.text.get(..span.start).unwrap_or_default());
         let inside = printable(self.text.get(span.clone()).unwrap_or_default());
         let source = printable(&self.text);
@@ -57,7 +57,7 @@ impl fmt::Display for StudyError {
             .annotation(AnnotationKind::Primary.span(clean));
         let report = [Level::ERROR.primary_title(&problem).element(snippet)];
         let drawn = Renderer::plain().render(&report).clone();
-        // The title already says `error:` where the caller prints it.
+        // The caller already prints `error:`.
         out.write_str(drawn.strip_prefix("error: ").unwrap_or(&drawn))?;
         match &self.hint {
             Some(hint) => write!(out, "\nhint: {}", printable(hint)),

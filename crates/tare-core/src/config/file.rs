@@ -1,4 +1,4 @@
-//! The shape of a study file, with the place of every value.
+//! The structure of a study file, with the position of every value.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -27,22 +27,22 @@ pub(super) struct StudyFile {
     pub(super) publication_of: Option<Spanned<PublicationOf>>,
 }
 
-/// The publication of a built-in study, for a study that repeats the same at another scale or by other programs.
+/// The publication of a built-in study, for a study that repeats it at another scale or with other programs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublicationOf {
     pub(super) study: String,
-    /// In place of that study's own.
+    /// Replaces that study's deviations.
     #[serde(default)]
     pub(super) deviations: Vec<String>,
-    /// In place of that study's own of the same names: what else tells the quantity here. Others are those that its
+    /// Replaces that study's quantities of the same names with what measures them here. Others are those that its
     /// numbers name and it does not measure.
     #[serde(default, rename = "quantity")]
     pub(super) quantities: Vec<tare_model::publication::Quantity>,
-    /// In place of that study's own of the same titles, and besides them.
+    /// Replaces that study's tables of the same titles; others are added.
     #[serde(default, rename = "table")]
     pub(super) tables: Vec<tare_model::publication::Layout>,
-    /// Besides that study's own.
+    /// Added to that study's records.
     #[serde(default)]
     pub(super) recorded: Vec<tare_model::publication::Recorded>,
 }
@@ -102,7 +102,7 @@ pub(super) struct Workload {
     pub(super) sweep: Table,
 }
 
-/// Reads the shape; the meaning is checked afterwards.
+/// Reads the structure; the meaning is checked afterwards.
 pub(super) fn read(name: &str, text: &str) -> Result<StudyFile, StudyError> {
     toml::from_str(text).map_err(|error| {
         let message = error.message();
@@ -117,10 +117,10 @@ pub(super) fn read(name: &str, text: &str) -> Result<StudyFile, StudyError> {
     })
 }
 
-/// The line in which a mistake stands.
+/// The line with an error.
 struct Written<'a> {
     line: &'a str,
-    /// What is marked.
+    /// The marked text.
     value: &'a str,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Written<'a> {
     }
 
     fn hint(&self, message: &str) -> Option<String> {
-        /// What is given with a unit of time.
+        /// Keys whose values have a unit of time.
         const TIMES: [&str; 4] = ["budget", "trial", "limit", "settle"];
         let line = self.line.trim();
         if line.starts_with('[') {
@@ -156,7 +156,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// `unknown field `x`, expected one of `a`, `b`` → did you mean, or where such names stand.
+/// `unknown field `x`, expected one of `a`, `b`` → "did you mean", or where such names belong.
 fn unknown_field(message: &str) -> Option<String> {
     let mut words = message
         .strip_prefix("unknown field ")?

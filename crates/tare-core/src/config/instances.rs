@@ -1,7 +1,7 @@
-//! Numbers of instances: one entry of a study file, or one option of the command line, becomes one workload for
-//! each number.
+//! Expands numbers of instances: one entry of a study file, or one command-line option, becomes one workload for each
+//! number.
 //!
-//! What it cannot see: whether the machine bears so many.
+//! Limits: does not check whether the machine can run that many.
 
 use tare_model::{Spread, WorkloadSpec};
 
@@ -11,7 +11,7 @@ use super::file::Workload;
 use crate::suggest;
 use crate::workload::{self, instances};
 
-/// One workload for each number of instances that the entry asks for.
+/// Returns one workload for each number of instances that the entry lists.
 pub(super) fn expanded(
     source: &Source<'_>,
     entry: &Workload,
@@ -48,7 +48,7 @@ pub(super) fn expanded(
     several(&spec, &numbers, spread).map_err(|(problem, hint)| wrong(problem, hint))
 }
 
-/// The workloads with the numbers of the command line in place of the study's own.
+/// Returns the workloads with the command line's numbers instead of the study's.
 pub(super) fn adjusted(
     specs: Vec<WorkloadSpec>,
     adjustments: &Adjustments,
@@ -103,7 +103,7 @@ pub(super) fn adjusted(
     Ok(all)
 }
 
-/// The way to spread instances that has this name.
+/// Returns the spread of this name.
 pub(super) fn named(word: &str) -> Option<Spread> {
     Spread::ALL.into_iter().find(|spread| spread.name() == word)
 }
@@ -120,7 +120,7 @@ fn numbers(value: &toml::Value) -> Option<Vec<i64>> {
     }
 }
 
-/// One workload for each number, or what is wrong with one of them and what would be right.
+/// Returns one workload for each number, or the error with a hint.
 fn several(
     spec: &WorkloadSpec,
     numbers: &[i64],

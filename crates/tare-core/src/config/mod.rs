@@ -1,8 +1,8 @@
-//! Study files: TOML in, a validated [`tare_model::Study`] out.
+//! Reads study files: TOML in, a validated [`tare_model::Study`] out.
 //!
-//! Every mistake is shown where it stands: file, line and a caret under the word, what is wrong, and what
-//! would be right. The built-in studies are files of the same kind ([`builtin`]) and pass through the same
-//! checks. What it cannot see: whether an environment exists on this machine; that is found out when it runs.
+//! Every error is shown at its place: file, line and a caret under the word, the problem, and the fix. The built-in
+//! studies are files of the same kind ([`builtin`]) and pass the same checks. Limits: does not know whether an
+//! environment exists on this machine; that shows when it runs.
 
 use std::collections::BTreeMap;
 
@@ -12,56 +12,56 @@ use crate::driver::SettingsError;
 
 pub mod builtin;
 mod design;
+pub mod environment_flags;
 pub mod error;
 mod file;
-pub mod given;
 mod instances;
 mod publication;
 mod resolve;
 mod sweep;
 pub mod units;
 
+pub use environment_flags::Given;
 pub use error::StudyError;
-pub use given::Given;
 
-/// What a command line adds to or takes from a study.
+/// Changes that the command line makes to a study.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Adjustments {
-    /// Only these arms beside the baseline; each is then required. Names of arms of the study or of drivers, with
-    /// settings of their own.
+    /// Only these arms in addition to the baseline; each is then required. Names of arms of the study or of drivers,
+    /// with settings.
     pub environments: Vec<Given>,
-    /// Further settings: of which arm, the setting, its value.
+    /// Further settings: the arm, the setting, its value.
     pub settings: Vec<(String, String, Value)>,
     /// Only these workloads.
     pub workloads: Vec<String>,
-    /// Each workload with so many instances at once, one after another.
+    /// Each workload with these numbers of concurrent instances, one after another.
     pub instances: Vec<u32>,
     /// Where they run.
     pub spread: Option<Spread>,
-    /// Time for the whole run, nanoseconds.
+    /// Time for the whole run, in nanoseconds.
     pub budget_ns: Option<u64>,
-    /// Wanted half-width of the ratio, as a fraction.
+    /// Target half-width of the ratio, as a fraction.
     pub precision: Option<f64>,
-    /// Exactly so many blocks.
+    /// Exact number of blocks.
     pub blocks: Option<u32>,
     /// Seed.
     pub seed: Option<u64>,
-    /// The seed where neither this nor the file gives one.
+    /// The seed if neither this nor the file specifies one.
     pub drawn_seed: u64,
-    /// Arms may have other tools than the baseline; their cells are then labelled.
+    /// Whether arms may have other tools than the baseline; their cells are then labelled.
     pub allow_different_tools: bool,
-    /// Every two arms are compared with each other as well.
+    /// Whether every two arms are compared with each other as well.
     pub pairs: bool,
 }
 
-/// What drivers take. Which drivers there are is known here.
+/// The drivers and the settings that they accept.
 pub trait Drivers {
-    /// The names of a driver's settings.
+    /// Returns the names of a driver's settings.
     fn settings(&self, driver: &str) -> Vec<&'static str>;
-    /// Checks the settings of an arm; touches nothing outside.
+    /// Checks the settings of an arm, without side effects.
     ///
     /// # Errors
-    /// The setting that is wrong.
+    /// The invalid setting.
     fn check(&self, driver: &str, arm: &ArmId, settings: &Params) -> Result<(), SettingsError>;
 }
 
@@ -76,7 +76,7 @@ pub fn parse(
     resolve::resolve(name, text, &file, adjustments, drivers)
 }
 
-/// The study in a file that was read already, under its built-in name; `None` when there is none of that name.
+/// Returns a built-in study from its file's text; `None` if there is none of that name.
 pub fn built_in(
     id: &str,
     adjustments: &Adjustments,
@@ -91,10 +91,10 @@ pub fn built_in(
     ))
 }
 
-/// Where instances run, by its name on the command line.
+/// Parses where instances run.
 ///
 /// # Errors
-/// The names that there are.
+/// The valid names.
 pub fn spread(word: &str) -> Result<Spread, String> {
     instances::named(word).ok_or_else(|| {
         let known: Vec<&str> = Spread::ALL.into_iter().map(Spread::name).collect();

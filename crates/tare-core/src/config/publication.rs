@@ -1,7 +1,6 @@
-//! Whether a study's publication speaks of what the study measures: every name that it uses must exist.
+//! Checks that a study's publication refers to what the study measures: every name in it must exist.
 //!
-//! What it cannot see: whether a published number is the one that was printed; that is checked against the
-//! publication itself, where one has it.
+//! Limits: does not check whether a published number is the printed one; that needs the publication itself.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,7 @@ use super::{Adjustments, builtin, file};
 use crate::suggest;
 use crate::workload;
 
-/// A name that does not exist, for the caret, and what is wrong with it.
+/// A name that does not exist, for the caret, and the problem with it.
 struct Problem {
     offender: String,
     text: String,
@@ -30,7 +29,7 @@ fn problem(offender: &str, text: String, known: impl IntoIterator<Item = String>
     }
 }
 
-/// What was published about the same question: the study's own, or that of a built-in study.
+/// Returns the publication on the same question: the study's, or that of a built-in study.
 pub(super) fn of(
     source: &Source<'_>,
     file: &StudyFile,
@@ -55,9 +54,9 @@ pub(super) fn of(
         arms,
         workloads,
         wanted: match &file.publication_of {
-            _ if !is_whole => Wanted::Nothing,
-            Some(of) => Wanted::Of(of.get_ref()),
-            None => Wanted::Everything,
+            _ if !is_whole => RequiredNames::Nothing,
+            Some(of) => RequiredNames::Of(of.get_ref()),
+            None => RequiredNames::Everything,
         },
     };
     given
@@ -66,7 +65,7 @@ pub(super) fn of(
             Ok(Some(given))
         })
         .map_err(|found| {
-            // The word itself where it can be found, else the whole.
+            // Points at the word itself if found, else at the whole.
             let quoted = format!("\"{}\"", found.offender);
             let offset = source
                 .text
@@ -82,25 +81,25 @@ pub(super) fn of(
         })
 }
 
-/// What a study measures, and what of its publication it must measure.
+/// What a study measures, and which names of its publication it must measure.
 struct Measured<'a> {
     arms: &'a [ArmSpec],
     workloads: &'a [WorkloadSpec],
-    wanted: Wanted<'a>,
+    wanted: RequiredNames<'a>,
 }
 
-/// What of its publication a study must measure: what is not measured is said not to be, so a name of it is a mistake
-/// only where somebody wrote it for this study.
-enum Wanted<'a> {
-    /// Its own publication.
+/// Which names of its publication a study must measure. Missing measurements are reported as such, so a name is an
+/// error only if it was written for this study.
+enum RequiredNames<'a> {
+    /// The study's own publication.
     Everything,
-    /// That of another study: what it says itself of it.
+    /// Another study's publication: the parts that this study overrides.
     Of(&'a PublicationOf),
-    /// With arms or workloads chosen on the command line.
+    /// A study with arms or workloads chosen on the command line.
     Nothing,
 }
 
-impl Wanted<'_> {
+impl RequiredNames<'_> {
     fn has_quantity(&self, name: &str) -> bool {
         match self {
             Self::Everything => true,
@@ -109,7 +108,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// The arms that the study must have.
+    /// Returns the arms that the study must have.
     fn arms<'b>(&'b self, publication: &'b Publication) -> Vec<&'b str> {
         match self {
             Self::Everything => wanted(publication).1,
@@ -123,13 +122,13 @@ impl Wanted<'_> {
     }
 }
 
-/// The quantities that a study says itself of another study's publication.
+/// Returns the quantities of another study's publication that this study overrides.
 fn own(of: &PublicationOf) -> impl Iterator<Item = Quantity> {
     of.quantities.iter().flat_map(unfolded)
 }
 
-/// The publication of a built-in study, with other deviations, with quantities that are measured otherwise or are
-/// measured here only, and with other tables.
+/// Returns the publication of a built-in study with the study's overrides: other deviations, quantities that are
+/// measured differently or only here, and other tables.
 fn taken_over(of: &PublicationOf) -> Result<Publication, Problem> {
     let known = || {
         builtin::STUDIES
@@ -245,7 +244,7 @@ fn check(publication: &Publication, measured: &Measured<'_>) -> Result<(), Probl
     Ok(())
 }
 
-/// Whether something that was recorded elsewhere has values, or a file that may have some.
+/// Checks that a record from elsewhere has values, or a file that may have some.
 fn recorded(it: &Recorded) -> Result<(), Problem> {
     let known = || workload::WORKLOADS.iter().map(|it| it.id().to_owned());
     let Some(found) = workload::find(&it.workload) else {
@@ -270,7 +269,7 @@ fn recorded(it: &Recorded) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether what makes the publication's quantity of a metric makes a number of it.
+/// Checks that a quantity's conversion from its metric yields a number.
 fn conversion(quantity: &Quantity) -> Result<(), Problem> {
     let wrong = |text: &str| {
         let text = format!("`{}` {text}", quantity.name);
@@ -306,7 +305,7 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Pr
     Ok(())
 }
 
-/// The quantities and arms that a publication speaks of.
+/// Returns the quantities and arms that a publication refers to.
 fn wanted(publication: &Publication) -> (Vec<&str>, Vec<&str>) {
     let tables = publication.tables.iter().map(|it| (&it.rows, &it.columns));
     let figures = publication.figures.iter().map(|it| (&it.rows, &it.columns));
@@ -323,7 +322,7 @@ fn wanted(publication: &Publication) -> (Vec<&str>, Vec<&str>) {
         arms.extend(rule.arms());
     }
     for number in &publication.numbers {
-        // What is not measured may have the name that another study measures it by.
+        // A number that is not measured may have the name by which another study measures it.
         let is_measured = number.without.is_none();
         quantities.extend(number.quantity.as_deref().filter(|_| is_measured));
         arms.extend(number.arm.as_deref());
@@ -332,7 +331,7 @@ fn wanted(publication: &Publication) -> (Vec<&str>, Vec<&str>) {
     (quantities, arms)
 }
 
-/// Whether one workload of the study, and no second one, has the metric of a quantity.
+/// Checks that exactly one workload of the study has the metric of a quantity.
 fn metric(quantity: &Quantity, measured: &Measured<'_>) -> Result<(), Problem> {
     let workloads = measured.workloads;
     let is_wanted = measured.wanted.has_quantity(&quantity.name);
@@ -363,7 +362,7 @@ fn metric(quantity: &Quantity, measured: &Measured<'_>) -> Result<(), Problem> {
                 .as_ref()
                 .is_none_or(|path| spec.path.is_some_and(|own| own.name() == path))
     };
-    // Numbers of instances are told apart by the cells' own number.
+    // Workloads that differ only in the number of instances count as one.
     let mut meant: Vec<&WorkloadSpec> = Vec::new();
     for spec in with_metric.iter().filter(fits) {
         let is_known = meant.iter().any(|known| {
@@ -373,7 +372,7 @@ fn metric(quantity: &Quantity, measured: &Measured<'_>) -> Result<(), Problem> {
             meant.push(spec);
         }
     }
-    if meant.is_empty() && !is_wanted || matches!(measured.wanted, Wanted::Nothing) {
+    if meant.is_empty() && !is_wanted || matches!(measured.wanted, RequiredNames::Nothing) {
         return Ok(());
     }
     if let [one] = meant.as_slice() {

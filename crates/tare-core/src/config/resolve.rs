@@ -1,4 +1,4 @@
-//! From the shape of a study file to a study whose every value means something.
+//! Turns the structure of a study file into a validated study.
 
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ pub(super) fn resolve(
     Ok(study)
 }
 
-/// The arms: baseline first, its copy A′ second, then the others in the file's order.
+/// Returns the arms: baseline first, its copy A′ second, then the others in the file's order.
 fn arms(
     source: &Source<'_>,
     file: &StudyFile,
@@ -223,7 +223,7 @@ fn chosen_arms(
     Ok(chosen)
 }
 
-/// An arm with further settings, which its driver must take.
+/// Returns an arm with further settings, which its driver must accept.
 fn with_settings(
     source: &Source<'_>,
     option: &str,
@@ -409,7 +409,7 @@ fn with_defaults(found: &dyn workload::Workload, given: Params) -> Params {
     })
 }
 
-/// Checks the names of a table and turns its values into plain ones.
+/// Checks the names of a table and converts its values.
 fn table(
     source: &Source<'_>,
     table: &Table,

@@ -1,7 +1,8 @@
-//! Sweeps: one entry of a study file that names several values of a parameter becomes one workload for each of them,
-//! and of several parameters one for each combination.
+//! Expands sweeps: an entry of a study file with several values of a parameter becomes one workload for each value,
+//! and with several parameters one for each combination.
 //!
-//! What it cannot see: whether a budget bears so many; with one, time goes where it decides something.
+//! Limits: does not check whether a budget is enough for so many; with a budget, time goes where it decides
+//! something.
 
 use std::ops::Range;
 
@@ -11,10 +12,10 @@ use super::Table;
 use super::error::{Source, StudyError};
 use super::file::Workload;
 
-/// More points than this are a mistake: each is measured in every arm and block.
+/// More points than this are an error: each is measured in every arm and block.
 const MOST_POINTS: usize = 200;
 
-/// The parameters of every point; those of the entry itself where it has no sweep.
+/// Returns the parameters of every point; those of the entry itself if it has no sweep.
 pub(super) fn points(source: &Source<'_>, entry: &Workload) -> Result<Vec<Table>, StudyError> {
     let mut points = vec![entry.params.clone()];
     for (key, values) in &entry.sweep {

@@ -1,4 +1,4 @@
-//! Durations, percentages and sizes as people write them.
+//! Parses durations, percentages and sizes in human notation.
 
 use tare_model::whole_part;
 
@@ -30,7 +30,8 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A duration to be asked for, as [`duration_ns`] reads it: never less, and no more exact than a guess is.
+/// Formats a duration for [`duration_ns`], to be suggested to the user: rounded up, and no more precise than an
+/// estimate.
 pub fn at_least(ns: u64) -> String {
     let (seconds, unit) = match ns.div_ceil(1_000_000_000) {
         0..=100 => (1, "s"),
@@ -38,7 +39,7 @@ pub fn at_least(ns: u64) -> String {
         _ => (3_600, "h"),
     };
     let amount = ns.div_ceil(seconds * 1_000_000_000).max(1);
-    // Of a number above twenty, the last digit says nothing.
+    // Above twenty, the last digit is not significant.
     let amount = if amount > 20 {
         amount.next_multiple_of(10)
     } else {
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_that_is_asked_for_can_be_given_and_is_enough() {
+    fn suggested_duration_parses_and_is_long_enough() {
         for (seconds, text) in [
             (0, "1s"),
             (7, "7s"),

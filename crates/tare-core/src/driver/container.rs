@@ -1,4 +1,4 @@
-//! What the built-in container does to a program, and the settings that take it away.
+//! Mechanisms of the built-in container, and the settings that switch them off.
 
 use tare_model::{Params, Value};
 
@@ -25,7 +25,7 @@ const MECHANISMS: Mechanisms = Mechanisms {
         },
         Mechanism {
             kind: Kind::ControlGroups,
-            title: "control groups",
+            title: "cgroups",
             off: &[("cgroup", Set::Flag(false))],
             price: "no limit holds it, and devices are open to its root",
             weight: 3,
@@ -49,7 +49,7 @@ const MECHANISMS: Mechanisms = Mechanisms {
     sparing_filter: Some(("seccomp_spec_allow", Set::Flag(true))),
 };
 
-/// What is known of it.
+/// The driver's declaration.
 pub static DECLARED: Declared = Declared {
     mechanisms: &MECHANISMS,
     files: Files::Hosts,
@@ -62,8 +62,8 @@ pub static DECLARED: Declared = Declared {
     )
 };
 
-/// The host's own files, in a copy that is written to in their place, which does without these differences; `kept` are
-/// settings that protect the user ([`Own::bare`](super::own::Own::bare)).
+/// The host's files, with writes going to a copy, without these differences; `kept` are settings that protect the
+/// user ([`Own::bare`](super::own::Own::bare)).
 pub fn host_files(without: Vec<String>, kept: &Params) -> Bare {
     Bare {
         driver: DECLARED.id.to_owned(),
@@ -72,8 +72,9 @@ pub fn host_files(without: Vec<String>, kept: &Params) -> Bare {
     }
 }
 
-/// Settings without every mechanism that costs something and keeps nothing from being changed. A network namespace with a
-/// loopback device stays unless `kept` says otherwise: the command reaches no service of this machine.
+/// Settings that switch off every mechanism that has an overhead and does not protect anything from changes. A
+/// network namespace with a loopback device stays unless `kept` says otherwise: the command cannot reach services of
+/// this machine.
 fn bare(kept: &Params) -> Params {
     let mechanisms = DECLARED.mechanisms.all.iter();
     let off = mechanisms

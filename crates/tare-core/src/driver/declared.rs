@@ -1,41 +1,41 @@
-//! What a driver declares of itself, so that the parts that differ between drivers are read and not asked for by name.
+//! A driver's declaration, so that other code reads what differs between drivers instead of checking their names.
 
 use super::mechanism::{self, Mechanisms};
 
-/// Whose files are found inside an environment, where no setting says otherwise.
+/// Source of the files in an environment, unless a setting changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Files {
-    /// The host's own.
+    /// The host's files.
     Hosts,
-    /// Those of an image or a root of its own.
+    /// The files of an image or a separate rootfs.
     Image,
-    /// None but those that were asked for.
+    /// Only requested files.
     Packed,
-    /// Those of another machine.
+    /// The files of another machine.
     Elsewhere,
 }
 
-/// What a driver declares of itself.
+/// A driver's declaration.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared {
-    /// Its name: that of its file.
+    /// Its name, which is that of its file.
     pub id: &'static str,
-    /// One sentence.
+    /// Description, one sentence.
     pub about: &'static str,
-    /// Those of its settings by which causes are switched on and off, besides those of its mechanisms.
+    /// Settings that switch causes on and off, in addition to those of its mechanisms.
     pub switches: &'static [&'static str],
-    /// What its environments are made of, and how each part is switched off.
+    /// The mechanisms of its environments, and how each is switched off.
     pub mechanisms: &'static Mechanisms,
-    /// Whose files are inside.
+    /// Source of the files inside.
     pub files: Files,
-    /// What the devices begin with that it puts between its environments and the network of the host.
+    /// Name prefixes of the devices between its environments and the host's network.
     pub links: &'static [&'static str],
-    /// How early it is asked about where no environment is named, 1 first; `None` if it never is.
+    /// Priority if no environment is named, 1 first; `None` if it is never chosen.
     pub choice: Option<u8>,
 }
 
 impl Declared {
-    /// A driver of environments with files of an image, of which nothing else is known.
+    /// Declares a driver with an image's files and no other properties.
     pub const fn new(id: &'static str, about: &'static str) -> Self {
         Self {
             id,

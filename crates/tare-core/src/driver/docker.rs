@@ -1,4 +1,4 @@
-//! What Docker does to a program, and the flags that take it away.
+//! Mechanisms of Docker, and the flags that switch them off.
 
 use super::Declared;
 use super::mechanism::{
@@ -6,7 +6,7 @@ use super::mechanism::{
 };
 
 const MECHANISMS: Mechanisms = Mechanisms {
-    base: |_| "Docker with all off: namespaces, root, control groups, capabilities".to_owned(),
+    base: |_| "Docker with all off: namespaces, root, cgroups, capabilities".to_owned(),
     weight: 7,
     keeps: &[],
     whole_with: None,
@@ -27,14 +27,14 @@ const MECHANISMS: Mechanisms = Mechanisms {
         OUTPUT,
     ],
     together: &[
-        "namespaces, the overlay root, control groups and fewer capabilities: Docker has no flags for each, or refuses them; `--env oci` takes them apart",
+        "namespaces, the overlay root, cgroups and fewer capabilities: Docker has no flags for each, or refuses them; `--env oci` takes them apart",
         "bridge, address translation and name server: they come as one",
     ],
-    // Which runtimes there are, the engine says.
+    // The engine reports its runtimes.
     sparing_filter: None,
 };
 
-/// What is known of it.
+/// The driver's declaration.
 pub static DECLARED: Declared = Declared {
     mechanisms: &MECHANISMS,
     links: &["docker", "br-", "veth"],

@@ -1,8 +1,8 @@
-//! A plain process: no mechanism at all.
+//! A plain process, without any mechanism.
 
 use super::{Declared, Files};
 
-/// What is known of it.
+/// The driver's declaration.
 pub static DECLARED: Declared = Declared {
     files: Files::Hosts,
     switches: &["cpuset"],

@@ -1,42 +1,42 @@
-//! What a driver does to a program, one mechanism after the other, and by which settings each is switched off.
+//! The mechanisms that a driver applies to a program, and the settings that switch each of them off.
 //!
-//! The ladder climbs them, counterfactuals switch one of them off, and `tare list environments` prints them; a driver
-//! that lists its mechanisms gets all three. What it cannot see: whether an engine grants what is asked for.
+//! The ladder adds them step by step, counterfactuals switch one of them off, and `tare list environments` prints
+//! them; a driver that lists its mechanisms gets all three. Limits: does not know whether an engine grants a setting.
 
 use tare_model::fact;
 use tare_model::{Facts, Params, Value};
 
-/// What a mechanism is, whatever a driver calls its settings.
+/// The kind of a mechanism, independent of a driver's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The profile of a security module.
     AccessControl,
-    /// Namespaces that can be left out.
+    /// Optional namespaces.
     Namespaces,
-    /// A root file system of its own.
+    /// A separate root file system.
     Root,
-    /// Control groups.
+    /// Cgroups.
     ControlGroups,
-    /// Fewer capabilities, and what goes with them.
+    /// Fewer capabilities, with their side effects.
     Capabilities,
-    /// Paths of /proc and /sys that are hidden.
+    /// Masked paths of /proc and /sys.
     MaskedPaths,
-    /// The filter on system calls.
+    /// The seccomp filter.
     SystemCallFilter,
-    /// A network of its own, instead of the host's.
+    /// A separate network instead of the host's.
     Network,
-    /// What becomes of standard output.
+    /// The handling of standard output.
     Output,
 }
 
 impl Kind {
-    /// As the end of "has no setting for".
+    /// The kind as the end of "has no setting for".
     pub fn what(self) -> &'static str {
         match self {
             Self::AccessControl => "the security module's profile",
             Self::Namespaces => "namespaces",
             Self::Root => "where files lie",
-            Self::ControlGroups => "control groups",
+            Self::ControlGroups => "cgroups",
             Self::Capabilities => "capabilities",
             Self::MaskedPaths => "masked paths",
             Self::SystemCallFilter => "the filter on system calls",
@@ -67,31 +67,31 @@ impl From<Set> for Value {
 /// One mechanism.
 #[derive(Debug, Clone, Copy)]
 pub struct Mechanism {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// What it adds, as a step.
     pub title: &'static str,
-    /// The settings with which it is off. Without them it is on.
+    /// The settings that switch it off. Without them it is on.
     pub off: &'static [(&'static str, Set)],
-    /// What that gives up.
+    /// The price of switching it off.
     pub price: &'static str,
-    /// How much a reader would miss it as a step: those of the least weight are joined with the next.
+    /// Its importance as a separate step: steps of the least weight are merged with the next.
     pub weight: u32,
-    /// Whether it is there at all, by the facts of an environment.
+    /// Whether an environment has it at all, by its facts.
     pub is_here: fn(&Facts) -> bool,
 }
 
-/// The filter on system calls, as engines switch it off.
+/// The seccomp filter, as engines switch it off.
 pub const SYSTEM_CALL_FILTER: Mechanism = Mechanism {
     kind: Kind::SystemCallFilter,
-    title: "system-call filter",
+    title: "seccomp filter",
     off: &[("seccomp", Set::Text("unconfined"))],
     price: "the blocked system calls are open again",
     weight: 5,
     is_here: always,
 };
 
-/// A network of its own.
+/// A separate network.
 pub const NETWORK: Mechanism = Mechanism {
     kind: Kind::Network,
     title: "network of its own",
@@ -101,48 +101,48 @@ pub const NETWORK: Mechanism = Mechanism {
     is_here: always,
 };
 
-/// The way of standard output through an engine.
+/// Standard output that passes through an engine.
 pub const OUTPUT: Mechanism = Mechanism {
     kind: Kind::Output,
-    title: "output through the engine's log",
+    title: "output through the log driver",
     off: &[("log_driver", Set::Text("none"))],
     price: "nothing of what it prints is kept",
     weight: 3,
     is_here: always,
 };
 
-/// Everywhere.
+/// True for all facts.
 pub fn always(_: &Facts) -> bool {
     true
 }
 
-/// Whether a profile of AppArmor holds the environment's processes.
+/// Whether an AppArmor profile confines the environment's processes.
 pub fn is_confined(facts: &Facts) -> bool {
     facts
         .get(fact::LSM_LABEL)
         .is_some_and(|label| label.contains("(enforce)"))
 }
 
-/// What a driver's environments are made of.
+/// The mechanisms of a driver's environments.
 #[derive(Debug, Clone, Copy)]
 pub struct Mechanisms {
-    /// What is left with all of them off.
+    /// Describes what is left with all of them off.
     pub base: fn(&Params) -> String,
     /// Its weight as a step.
     pub weight: u32,
-    /// Settings that belong to the base: which runtime, which root.
+    /// Settings that belong to the base: runtime and root.
     pub keeps: &'static [&'static str],
-    /// A setting with which they hang together, and are taken as one.
+    /// A setting with which they cannot be separated, and count as one.
     pub whole_with: Option<&'static str>,
-    /// Each, in the order in which they are switched on.
+    /// All mechanisms, in the order in which they are switched on.
     pub all: &'static [Mechanism],
-    /// What no setting takes apart, and why, a line each.
+    /// What no setting separates, and why, one line each.
     pub together: &'static [&'static str],
-    /// A setting with which the filter on system calls stays and leaves the processor's speculation as it is.
+    /// A setting that keeps the seccomp filter but leaves CPU speculation unchanged, if any.
     pub sparing_filter: Option<(&'static str, Set)>,
 }
 
-/// Those of a driver that says nothing about them.
+/// The mechanisms of a driver that declares none.
 pub const UNKNOWN: Mechanisms = Mechanisms {
     base: |_| "it with its defaults".to_owned(),
     weight: 9,
@@ -154,7 +154,7 @@ pub const UNKNOWN: Mechanisms = Mechanisms {
 };
 
 impl Mechanisms {
-    /// The mechanism of this kind.
+    /// Returns the mechanism of this kind.
     pub fn of(&self, kind: Kind) -> Option<&'static Mechanism> {
         self.all.iter().find(|mechanism| mechanism.kind == kind)
     }

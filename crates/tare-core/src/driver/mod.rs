@@ -1,7 +1,7 @@
-//! What is known of each driver without starting anything: its mechanisms, whose files are inside, its links.
+//! Static knowledge about each driver: its mechanisms, the source of its files, its links.
 //!
-//! Causes, parity and advice ask here. The settings and what they do belong to the drivers themselves; a test there holds
-//! every row against them.
+//! Used by causes, parity and advice. The settings and their effects belong to the drivers themselves; a test there
+//! checks every row.
 
 pub use declared::{Declared, Files};
 pub use mechanism::{Mechanism, Mechanisms};
@@ -17,7 +17,7 @@ pub mod podman;
 pub mod ssh;
 pub mod vm;
 
-/// Why settings are not acceptable. `setting` names the offender, for the caret.
+/// Why settings are invalid. `setting` names the offender, for the caret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct SettingsError {
@@ -25,12 +25,12 @@ pub struct SettingsError {
     pub setting: String,
     /// What is wrong with it.
     pub problem: String,
-    /// What would be right.
+    /// How to fix it, if known.
     pub hint: Option<String>,
 }
 
 impl SettingsError {
-    /// Of this setting, with what would be right.
+    /// Creates an error about this setting, with a hint.
     pub fn new(setting: &str, problem: String, hint: String) -> Self {
         Self {
             setting: setting.to_owned(),
@@ -51,17 +51,17 @@ pub static DRIVERS: &[&Declared] = &[
     &vm::DECLARED,
 ];
 
-/// The driver of this name.
+/// Returns the driver of this name.
 pub fn find(id: &str) -> Option<&'static Declared> {
     DRIVERS.iter().copied().find(|driver| driver.id == id)
 }
 
-/// The mechanisms of the driver of this name.
+/// Returns the mechanisms of the driver of this name.
 pub fn mechanisms(id: &str) -> &'static Mechanisms {
     find(id).map_or(&mechanism::UNKNOWN, |driver| driver.mechanisms)
 }
 
-/// What the devices begin with that drivers put between their environments and the network of the host.
+/// Returns the name prefixes of the devices between the drivers' environments and the host's network.
 pub fn links() -> impl Iterator<Item = &'static str> {
     DRIVERS.iter().flat_map(|driver| driver.links).copied()
 }

@@ -1,5 +1,5 @@
-//! What an OCI runtime does to a program, and the settings that take it away. With a specification of Docker's or the
-//! user's own, what is off is deleted from that.
+//! Mechanisms of an OCI runtime, and the settings that switch them off. In a specification from Docker or the user,
+//! the parts that are off are deleted.
 
 use tare_model::Params;
 
@@ -10,7 +10,7 @@ fn base(settings: &Params) -> String {
     let runtime = settings.text("runtime").unwrap_or("runc");
     match settings.value("namespaces") {
         Some(_) => format!("{runtime} with its defaults"),
-        None => format!("{runtime}: mount and process namespaces, root, control groups"),
+        None => format!("{runtime}: mount and process namespaces, root, cgroups"),
     }
 }
 
@@ -24,7 +24,7 @@ const MECHANISMS: Mechanisms = Mechanisms {
             kind: Kind::Namespaces,
             title: "namespaces uts, ipc, cgroup",
             off: &[("namespaces", Set::Text("mount,pid"))],
-            price: "it shares the host's name, its IPC and its view of control groups",
+            price: "it shares the host's name, its IPC and its view of cgroups",
             weight: 2,
             is_here: always,
         },
@@ -53,7 +53,7 @@ const MECHANISMS: Mechanisms = Mechanisms {
     sparing_filter: Some(("runtime", Set::Text("crun"))),
 };
 
-/// What is known of it.
+/// The driver's declaration.
 pub static DECLARED: Declared = Declared {
     mechanisms: &MECHANISMS,
     files: Files::Hosts,

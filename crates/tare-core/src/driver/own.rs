@@ -1,100 +1,100 @@
-//! Environments of the user's own: the settings of arms that are like them, and in what they differ from plain ones.
+//! The user's environments: settings of arms that copy them, and their differences from plain ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tare_model::{CommandChange, Params, Value};
 
-/// The setting of arms that are like something of the user's: the file in which it is kept, or its name.
+/// The setting of arms that copy the user's environment: the file in which it is stored, or its name.
 pub const LIKE: &str = "like";
-/// The setting that is a line for an engine's client.
+/// The setting for an engine client's command line.
 pub const RUN: &str = "run";
-/// The setting that is a compose file and one of its services.
+/// The setting for a compose file and one of its services.
 pub const COMPOSE: &str = "compose";
-/// The setting of an arm that is a running container of the user's itself: its name.
+/// The setting of an arm that is the user's running container itself: its name.
 pub const INSIDE: &str = "inside";
-/// The arm with the files of an image alone, as a bare process.
+/// The arm with only the files of an image, as a bare process.
 pub const IMAGE: &str = "image";
-/// The setting that names differences which an arm does without.
+/// The setting that lists the differences removed from an arm.
 pub const WITHOUT: &str = "without";
-/// What the names of causes begin with that are a difference of the user's own environment.
+/// Prefix of causes that are a difference of the user's environment.
 pub const OWN: &str = "own.";
 
-/// Of so many things that a program may need each is kept alone.
+/// How many of the things that a program may need are each kept alone.
 const SINGLE_MOST: usize = 5;
 
-/// Whether an arm with these settings is like something of the user's, or that itself.
+/// Whether an arm with these settings copies the user's environment, or is that environment.
 pub fn is_own(settings: &Params) -> bool {
     let says = |name: &str| settings.value(name).is_some();
     [LIKE, RUN, COMPOSE].into_iter().any(says) || is_inside(settings)
 }
 
-/// Whether an arm with these settings is a running container of the user's itself.
+/// Whether an arm with these settings is the user's running container itself.
 pub fn is_inside(settings: &Params) -> bool {
     settings.value(INSIDE).is_some()
 }
 
-/// Something of the user's, taken.
+/// A captured environment of the user.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Own {
-    /// The settings of an arm that is like it.
+    /// The settings of an arm that copies it.
     pub settings: Params,
-    /// What people call it, without anything secret.
+    /// Its display name, without secrets.
     pub name: String,
-    /// The command that it runs by itself.
+    /// Its default command.
     pub argv: Vec<String>,
-    /// Where that is started, by its path inside.
+    /// The command's working directory, as a path inside.
     pub directory: String,
-    /// In what it differs from a plain one, likeliest to matter first.
+    /// Its differences from a plain one, the likeliest to matter first.
     pub differences: Vec<Difference>,
-    /// What an arm changes of the command that does without a difference which is a part of that, by its name.
+    /// For each difference that is part of the command, by name: the change of the command that removes it.
     pub of_command: BTreeMap<String, CommandChange>,
-    /// What was changed and why, a line each.
+    /// What was changed and why, one line each.
     pub notes: Vec<String>,
-    /// The settings of an arm that is the running container itself, where that is asked about; the others are those
-    /// of a copy.
+    /// The settings of an arm that is the running container itself, if requested; the other settings are those of a
+    /// copy.
     pub inside: Option<Params>,
-    /// Why a copy is not to run the container's own command, if it is not.
+    /// Why a copy must not run the container's command, if so.
     pub answers: Option<String>,
-    /// The differences that stay in every arm, because they protect the user.
+    /// Differences that stay in every arm, because they protect the user.
     pub kept: Vec<Difference>,
-    /// The names of differences that are not tried without consent.
+    /// Names of differences that are not tested without consent.
     pub untried: Vec<String>,
-    /// The settings of a bare process that keep what protects the user.
+    /// Settings of a bare process that keep the user's protections.
     pub bare: Params,
-    /// Why there is no bare process to compare with, if there is none.
+    /// Why there is no bare process to compare with, if so.
     pub not_bare: Option<String>,
-    /// The networks of the user's that no copy joins, in words.
+    /// The user's networks that no copy joins, in words.
     pub networks: Vec<String>,
-    /// What of the user's the container could write to, by its place on the engine's machine.
+    /// The user's files that the container could write to, by path on the engine's machine.
     pub writable: Vec<PathBuf>,
-    /// The ports that are published: on the engine's machine, and inside.
+    /// Published ports: on the engine's machine, and inside.
     pub published: Vec<(u16, u16)>,
-    /// Whether its command is given what stands in its client's standard input.
+    /// Whether its command receives its client's standard input.
     pub reads_input: bool,
     /// Whether its copies write to that.
     pub is_written: bool,
-    /// Whether the engine's machine is another one.
+    /// Whether the engine runs on another machine.
     pub is_elsewhere: bool,
 }
 
-/// How a line begins that says what starting takes, and what carries it.
+/// Prefix of the line with the start-up time and its causes.
 pub const STARTING: &str = "starting and removing the container took ";
 
-/// How a line begins that says what a plain run takes.
+/// Prefix of the line with the time of a plain run.
 pub const AS_TYPED: &str = "a plain run of it";
 
-/// How a line begins that says what protects the user and stays on both sides.
+/// Prefix of the line with the protections that stay on both sides.
 pub const NOT_REMOVED: &str = "not removed: ";
 
-/// How a line begins that says what the numbers do not have in them.
+/// Prefix of the line with what the numbers do not include.
 pub const NOT_MEASURED: &str = "not measured: ";
 
-/// How a line begins that says what is mounted on both sides.
+/// Prefix of the line with what is mounted on both sides.
 pub const ALIKE: &str = "mounted on both sides alike, and no difference: ";
 
-/// Adds to a change of the command what an arm leaves out of it that does without these differences; `of_command` says
-/// which of them are parts of the command ([`Own::of_command`]).
+/// Adds to a change of the command what an arm without these differences removes from it; `of_command` maps the
+/// differences that are parts of the command ([`Own::of_command`]).
 pub fn leave_out(
     of_command: &BTreeMap<String, CommandChange>,
     without: &[String],
@@ -109,26 +109,26 @@ pub fn leave_out(
     }
 }
 
-/// The name by which a protection is loosened.
+/// Returns the name by which a protection is loosened.
 pub fn protection(id: &str) -> &str {
     id.strip_prefix("security-opt.").unwrap_or(id)
 }
 
 impl Own {
-    /// What protects the user and stays on both sides, each with the name by which it is loosened.
+    /// Returns the protections that stay on both sides, each with the name by which it is loosened.
     pub fn protected(&self) -> Vec<(String, String)> {
         let of = |it: &Difference| (it.what.clone(), protection(&it.id).to_owned());
         self.kept.iter().map(of).collect()
     }
 
-    /// The names of the differences for which this is so.
+    /// Returns the names of the differences that match.
     pub fn names(&self, is_so: impl Fn(&Difference) -> bool) -> Vec<String> {
         let differences = self.differences.iter().filter(|it| is_so(it));
         differences.map(|it| it.id.clone()).collect()
     }
 
-    /// The names of what can be done without, the barest first: every difference; all but one of those that the program
-    /// may need and can be given, for a few; all but those.
+    /// Returns sets of removable differences, the barest first: all; all but one of those that the program may need
+    /// and can be given, for a few of them; all but those.
     pub fn barest_first(&self, can_be_given: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
         let needed = self.names(|it| it.may_be_needed && can_be_given(&it.id));
         let but = |kept: &[String]| self.names(|it| !kept.contains(&it.id));
@@ -142,7 +142,7 @@ impl Own {
         all
     }
 
-    /// Where another command is run instead of its own: that has no entry in front of it.
+    /// Drops the differences of the entrypoint, for another command that has none.
     pub fn forget_entry(&mut self) {
         let of_entry = |id: &String| {
             let change = self.of_command.get(id);
@@ -153,38 +153,38 @@ impl Own {
     }
 }
 
-/// Files as a bare process: what something of the user's can be compared with below every container.
+/// Files as a bare process: the reference below every container.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bare {
     /// The driver of the arm.
     pub driver: String,
     /// Its settings.
     pub settings: Params,
-    /// The differences that it does without, by name.
+    /// The names of the removed differences.
     pub without: Vec<String>,
 }
 
-/// One part in which something of the user's differs from a plain one.
+/// One difference of the user's environment from a plain one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Difference {
     /// Its name: `cpu-shares`, `env.LD_PRELOAD`, `engine.seccomp`.
     pub id: String,
     /// What it is, as a noun: "`--cpu-shares 2`".
     pub what: String,
-    /// What to change, ready to be pasted.
+    /// What to change, ready to paste.
     pub advice: String,
-    /// What that gives up.
+    /// The price of that change.
     pub price: String,
     /// How likely it matters, from 0 to 1.
     pub likelihood: f64,
     /// Whether the program may need it to do the same work.
     pub may_be_needed: bool,
-    /// After how many nanoseconds it acts again, if it does so from time to time: it is met only where a container
-    /// lives for several of them.
+    /// The interval in nanoseconds at which it acts, if it is periodic: it shows only if a container lives for
+    /// several intervals.
     pub every_ns: Option<u64>,
 }
 
-/// Whether a difference of this name is something that an engine deals with when it starts a container.
+/// Whether an engine handles a difference of this name when it starts a container.
 pub fn is_of_starts(id: &str) -> bool {
     const BEGINNINGS: [&str; 9] = [
         "publish",
@@ -200,7 +200,7 @@ pub fn is_of_starts(id: &str) -> bool {
     BEGINNINGS.iter().any(|it| id.starts_with(it))
 }
 
-/// Settings without further differences.
+/// Returns settings with further differences removed.
 #[must_use]
 pub fn without(settings: &Params, more: &[String]) -> Params {
     let mut all = settings.words(WITHOUT);
@@ -214,7 +214,7 @@ pub fn without(settings: &Params, more: &[String]) -> Params {
     settings.clone().with(WITHOUT, Value::List(list))
 }
 
-/// What an arm does without: of something of the user's, or of the second of two sides.
+/// Returns the removed differences of an arm that copies the user's environment, or of the second of two sides.
 pub fn without_of(arm: &tare_model::ArmSpec) -> Option<Vec<String>> {
     if is_own(&arm.settings) {
         return Some(arm.settings.words(WITHOUT));
@@ -223,8 +223,8 @@ pub fn without_of(arm: &tare_model::ArmSpec) -> Option<Vec<String>> {
     (!without.is_empty()).then(|| without.clone())
 }
 
-/// Settings of a catalogue's counterfactual in the words of differences: which of them a changed setting takes away.
-/// `None` where an environment of the user's own has no such switch.
+/// Maps a setting of a catalogue counterfactual to the differences that it removes. `None` if the user's environment
+/// has no such switch.
 fn taken_away(name: &str, value: &Value) -> Option<&'static [&'static str]> {
     let text = value.to_string();
     Some(match (name, text.as_str()) {
@@ -243,10 +243,10 @@ fn taken_away(name: &str, value: &Value) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The settings of an arm that is like something of the user's, with a counterfactual's changes.
+/// Applies a counterfactual's changes to the settings of an arm that copies the user's environment.
 ///
 /// # Errors
-/// The change that cannot be made to something of the user's.
+/// The change that cannot be made to it.
 pub fn changed(settings: &Params, changes: &Params) -> Result<Params, String> {
     if is_inside(settings) {
         return Err("the running container is not changed; copies of it are".to_owned());
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_arm_does_without_is_one_sorted_list() {
+    fn without_list_is_merged_sorted_and_deduplicated() {
         let settings = Params::new().with(LIKE, "web").with(WITHOUT, "b");
         let all = without(&settings, &["c".into(), "a".into(), "b".into()]);
         assert_eq!(all.words(WITHOUT), ["a", "b", "c"]);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_that_may_be_needed_is_kept_before_all_are() {
+    fn barest_first_keeps_one_needed_item_before_all() {
         let difference = |id: &str, may_be_needed| Difference {
             id: id.to_owned(),
             may_be_needed,
@@ -309,15 +309,15 @@ mod tests {
     }
 
     #[test]
-    fn a_counterfactual_of_the_catalogue_takes_differences_away_or_is_none() {
+    fn own_counterfactual_only_removes_differences() {
         let own = Params::new().with(LIKE, "web");
         let changed_to = |name: &str, value: &str| changed(&own, &Params::new().with(name, value));
         let words = changed_to("cpus", "").unwrap().words(WITHOUT);
         assert_eq!(words, ["cpu-quota?", "cpus?"]);
-        // A volume beside it would not move its files.
+        // An additional volume would not move its files.
         assert!(changed_to("storage", "volume").is_err());
         assert!(changed_to("cpus", "2").is_err());
-        // What runs is never changed.
+        // A running container is never changed.
         let inside = Params::new().with(INSIDE, "web");
         assert!(changed(&inside, &Params::new().with("cpus", "")).is_err());
     }

@@ -1,8 +1,8 @@
-//! A process on another machine, of which nothing is known here.
+//! A process on another machine, with unknown mechanisms.
 
 use super::{Declared, Files};
 
-/// What is known of it.
+/// The driver's declaration.
 pub static DECLARED: Declared = Declared {
     files: Files::Elsewhere,
     ..Declared::new(

@@ -1,8 +1,8 @@
-//! A virtual machine: nothing of it is taken apart by a setting.
+//! A virtual machine; no setting separates its mechanisms.
 
 use super::{Declared, Files};
 
-/// What is known of it.
+/// The driver's declaration.
 pub static DECLARED: Declared = Declared {
     files: Files::Packed,
     links: &["tare"],

@@ -1,8 +1,7 @@
-//! What is compared: names of facts, what a difference means, and which settings ask for one.
+//! The table of compared facts: their names, the meaning of a difference, and the settings that request one.
 //!
-//! A table, kept apart from the comparing. Limits of control groups are made comparable between the two
-//! versions of control groups first, because their files differ and their meaning does not.
-//! What it cannot see: limits that no file of these tells, such as those of a hypervisor.
+//! Cgroup limits are normalised between v1 and v2 first, because their files differ and their meaning does not.
+//! Limits: misses limits that none of these files contains, such as those of a hypervisor.
 
 use tare_model::fact;
 use tare_model::names::Use;
@@ -10,16 +9,16 @@ use tare_model::{CheckResult, Facts};
 
 pub(super) struct Compared {
     pub(super) id: &'static str,
-    /// Facts under one of these names; a name that ends in `*` stands for all that begin so.
+    /// Facts under one of these names; a trailing `*` matches any suffix.
     pub(super) names: &'static [&'static str],
     /// What a difference means.
     pub(super) meaning: &'static str,
-    /// Settings of the arm that ask for a difference.
+    /// Settings of the arm that request a difference.
     pub(super) settings: &'static [&'static str],
 }
 
 impl Compared {
-    /// Result of a difference that no setting asks for: what an arm is given must be equal.
+    /// The result of a difference that no setting requests: what an arm is given must be equal.
     pub(super) fn result(&self) -> CheckResult {
         let is_given = |name: &&str| fact::row(name).is_some_and(|row| row.used == Use::Given);
         if self.names.iter().any(is_given) {
@@ -30,7 +29,7 @@ impl Compared {
     }
 }
 
-/// A row each: `"id", what is read: "what a difference means", the settings that ask for one;`.
+/// One row each: `"id", facts: "what a difference means", the settings that request one;`.
 macro_rules! compared {
     ($($id:literal, [$($name:path),+]: $meaning:literal, [$($setting:literal),*];)+) => {
         &[$(Compared {
@@ -73,7 +72,7 @@ pub(super) const COMPARED: &[Compared] = compared! {
         "not the same room in /dev/shm: what shares memory fails earlier on one side", ["shm"];
 };
 
-/// Limits of control groups, made comparable between v1 and v2.
+/// Cgroup limits, made comparable between v1 and v2.
 pub(super) struct Limit {
     pub(super) id: &'static str,
     /// The controller that sets it.
@@ -107,11 +106,11 @@ pub(super) const LIMITS: &[Limit] = &[
     },
 ];
 
-/// Neither number nor file: what a group without a limit has.
+/// Neither number nor file: the value of a cgroup without a limit.
 const NO_LIMIT: &str = "none";
 
-/// Processors that the quota amounts to. Without a quota `cpu.max` begins with `max`, `cfs_quota_us` is −1,
-/// and the root group of v2 has no file.
+/// The quota in CPUs. Without a quota `cpu.max` begins with `max`, `cfs_quota_us` is −1, and the root cgroup of v2
+/// has no file.
 fn cpu_quota(facts: &Facts) -> Option<String> {
     let (quota, period) = match facts.get(fact::CGROUP_CPU_MAX) {
         Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
@@ -127,7 +126,7 @@ fn cpu_quota(facts: &Facts) -> Option<String> {
     (period > 0.0).then(|| format!("{:.2} processors", quota / period))
 }
 
-/// Bytes. Without a limit v2 says `max` and v1 a number near 2⁶³.
+/// Bytes. Without a limit v2 reports `max` and v1 a number near 2⁶³.
 fn memory_limit(facts: &Facts) -> Option<String> {
     let names = [fact::CGROUP_MEMORY_MAX, fact::CGROUP_MEMORY_LIMIT];
     let Some(text) = names.iter().find_map(|name| facts.get(*name)) else {
@@ -157,7 +156,7 @@ mod tests {
     use super::super::tests::facts;
     use super::*;
 
-    /// What has a comparison of its own.
+    /// Facts that have a separate comparison.
     const BY_THEMSELVES: &[&str] = &tare_model::rows! {
         fact::AGENT_SHA256, fact::KERNEL_RELEASE, fact::KERNEL_BOOT_ID, fact::MOUNT_FSTYPE,
         fact::CGROUP_CPU_MAX, fact::CGROUP_CFS_QUOTA, fact::CGROUP_CFS_PERIOD, fact::CGROUP_MEMORY_MAX,
@@ -166,7 +165,7 @@ mod tests {
     };
 
     #[test]
-    fn what_the_table_says_is_compared_is_and_in_one_way() {
+    fn compared_facts_match_the_fact_table() {
         let compared: Vec<&str> = COMPARED
             .iter()
             .flat_map(|what| what.names.iter().copied())
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_the_same_text_in_both_versions_of_control_groups() {
+    fn cgroup_v1_and_v2_limits_have_the_same_text() {
         let quota = |pairs: &[(&str, &str)]| cpu_quota(&facts(pairs));
         let none = Some(NO_LIMIT.to_owned());
         let half = Some("0.50 processors".to_owned());

@@ -1,10 +1,10 @@
-//! Is it the same program in both arms? Version and hash of each tool beside the baseline's.
+//! Checks whether a tool is the same program in both arms, by version and hash.
 //!
-//! A ratio between two programs is no cost of an environment. So a difference in what a tool says of itself, in
-//! its bytes or in the bytes of what loads it is told apart from every other difference: a run refuses to begin
-//! with one, unless it is told to, and then labels every cell that the tool gave. A tool that is missing is no
-//! difference: what it would have measured is not available there.
-//! What it cannot see: shared libraries, modules and locales, which a program opens at run time.
+//! A ratio between two programs is not an overhead. So a difference in a tool's version output, in its bytes or in
+//! the bytes of its loader is separate from every other difference: a run refuses to start with one, unless allowed
+//! to, and then labels every cell of that tool. A missing tool is not a difference: its measurements are not
+//! available there.
+//! Limits: ignores shared libraries, modules and locales, which a program opens at run time.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use tare_model::{CheckResult, Facts, Params, Reason};
 use super::{Finding, Side};
 use crate::driver::{self, Files};
 
-/// How many digits of a hash tell two programs apart for a reader.
+/// Number of digits of a hash that distinguish two programs for a reader.
 const DIGITS: usize = 12;
 
-/// A tool that is not the same in an arm as in the baseline.
+/// A tool that differs between an arm and the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
     /// The tool.
@@ -28,7 +28,7 @@ pub struct Mismatch {
     parts: Vec<Part>,
 }
 
-/// One thing about a tool that differs.
+/// One property of a tool that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     name: &'static str,
@@ -51,7 +51,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// The tools that are not the same. What one side cannot tell is not compared.
+/// Returns the tools that differ. Properties that one side does not report are not compared.
 pub fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Mismatch> {
     programs
         .iter()
@@ -101,7 +101,7 @@ pub fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Mis
         .collect()
 }
 
-/// Why an arm has no such tool; `None` if it has one, or was not asked.
+/// Why an arm lacks the tool; `None` if it has it, or was not checked.
 pub fn missing(facts: &Facts, program: &str) -> Option<Reason> {
     match ToolAnswer::of(facts, program) {
         ToolAnswer::Missing(why) if why.starts_with(NOT_INSTALLED) => {
@@ -116,7 +116,7 @@ pub fn missing(facts: &Facts, program: &str) -> Option<Reason> {
     }
 }
 
-/// What brings a missing tool into an arm of this driver with these settings.
+/// How to install a missing tool in an arm of this driver with these settings.
 pub fn fix(program: &str, driver: &str, settings: &Params) -> String {
     match settings.text("image") {
         None if driver::find(driver).is_some_and(|driver| driver.files == Files::Packed) => {
@@ -135,7 +135,7 @@ pub fn fix(program: &str, driver: &str, settings: &Params) -> String {
     }
 }
 
-/// What the dossier says of each tool.
+/// Returns the dossier's findings on each tool.
 pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Finding> {
     const MEANING: &str = "not the same program: the ratio is not attributable to the environment";
     programs
@@ -218,7 +218,6 @@ mod tests {
             facts,
             agent_sha256: None,
         };
-        // The borrow of the two identifiers is of static texts.
         let (base, arm) = (side("host", base), side("box", arm));
         let programs = ["x".to_owned()];
         let told = mismatches(base, arm, &programs);
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn version_hash_and_interpreter_each_tell_two_programs_apart() {
+    fn tool_parity_compares_version_hash_interpreter() {
         let base = facts("1", "aa", "cc");
         assert_eq!(compared(&base, &base), (Vec::new(), CheckResult::Pass));
         for (other, said) in [
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_side_cannot_tell_is_neither_equal_nor_different() {
+    fn tool_fact_missing_on_one_side_is_not_compared() {
         let base = facts("1", "aa", "cc");
         let missing = Facts::from([("unreadable.tool.x".to_owned(), NOT_INSTALLED.to_owned())]);
         let mut unreadable = base.clone();
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_helps_depends_on_where_the_arms_files_come_from() {
+    fn tool_fix_depends_on_source_of_arm_files() {
         assert!(
             fix("x", "docker", &Params::new().with("image", "old:1")).contains("the image `old:1`")
         );

@@ -1,12 +1,12 @@
-//! How long a study takes, before it is begun.
+//! Estimates how long a study takes, before it starts.
 //!
-//! The budget is what a run keeps to, so it is the answer where there is one. Without it: every planned trial,
-//! at the time that a trial aims at. A run ends sooner where it is precise sooner, or where an arm is missing.
-//! What it cannot see: what a tool needs besides its measurement, and the starting of arms.
+//! A run keeps to its budget, so that is the answer if there is one. Without it: every planned trial, at the target
+//! time of a trial. A run ends sooner if it is precise sooner, or if an arm is missing.
+//! Limits: ignores what a tool needs in addition to its measurement, and the time to start arms.
 
 use tare_model::Study;
 
-/// The most that a study is expected to take, nanoseconds.
+/// The longest expected duration of a study, in nanoseconds.
 pub fn expected_ns(study: &Study) -> u64 {
     study
         .budget_ns
@@ -19,7 +19,7 @@ mod tests {
     use crate::testing::study;
 
     #[test]
-    fn a_budget_is_what_a_study_takes() {
+    fn expected_duration_equals_study_budget() {
         let study = Study {
             budget_ns: Some(90_000_000_000),
             ..study(2, 2, 1)

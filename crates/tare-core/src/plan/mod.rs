@@ -1,12 +1,12 @@
 //! The plan: which trial runs when, fixed before the first one.
 //!
-//! Randomised complete blocks (METHOD 1.3): in each block the workloads come in a random order, and for
-//! each workload every arm runs once, back to back, in an order from a Williams square, so that whatever
-//! a trial leaves behind falls on every arm alike. Everything is a function of the study with its seed:
-//! block 17 can be planned without the 16 before it, and a resumed run goes on with the same plan.
-//! The orders and shuffles are those of `tare-stats`, which are part of its promise never to change.
-//! What it cannot see: which arms turn out to be usable. It plans for all; a missing arm is left out when
-//! the plan is executed, and the others keep their places.
+//! Randomised complete blocks (METHOD 1.3): in each block the workloads come in a random order, and for each workload
+//! every arm runs once, back to back, in an order from a Williams square, so that carry-over effects of a trial
+//! affect every arm alike. Everything is a function of the study with its seed: block 17 can be planned without the
+//! 16 before it, and a resumed run continues with the same plan. The orders and shuffles are those of `tare-stats`,
+//! which are part of its promise never to change.
+//! Limits: plans for all arms, usable or not; a missing arm is left out when the plan is executed, and the others
+//! keep their places.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ mod duration;
 
 pub use duration::expected_ns;
 
-/// The most arms and trials of a study that came from elsewhere: others cannot be planned in a time that anybody waits.
+/// The most arms and trials of an imported study: larger ones would take too long to plan.
 const MOST_ARMS: usize = 256;
 const MOST_TRIALS: usize = 1 << 27;
 const MOST_CELLS: usize = 1 << 20;
@@ -27,21 +27,21 @@ const MOST_CELLS: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Plan {
     study: Study,
-    /// One for each workload, so that the workloads' orders do not march in step.
+    /// One for each workload, so that the workloads' orders are independent.
     orders: Vec<BlockOrders>,
     sha256: String,
 }
 
-// Purposes of the streams of random numbers; any distinct numbers would do. Never to be changed.
+// Stream ids of the random numbers, by purpose; any distinct numbers would do. Never to be changed.
 const WORKLOAD_ORDER: u64 = 0x776f_726b_6c6f_6164;
 const ARM_ORDER: u64 = 0x0061_726d_6f72_6465;
 const TURN_ORDER: u64 = 0x0074_7572_6e6f_7264;
 /// Streams of the order in which arms are started.
 const START_ORDER: u64 = 0x7374_6172_746f_7264;
-/// Streams of the bytes by which an arm's workers are moved.
+/// Streams of the padding bytes of an arm's workers.
 const PADS: u64 = 0x0000_0070_6164_7300;
 
-/// Pads are below this, a page: what is further away lies at the same offsets again. In steps of a stack's alignment.
+/// Pads are below this, a page: larger shifts repeat the same offsets. In steps of a stack's alignment.
 const MOST_PAD_BYTES: u32 = 4096;
 const PAD_STEP_BYTES: u32 = 16;
 
@@ -72,8 +72,8 @@ impl Plan {
         arms > 0 && workloads > 0 && arms <= MOST_ARMS && trials <= MOST_TRIALS
     }
 
-    /// Whether a study that is read from elsewhere is small enough to be reported. With pairs each workload has a cell
-    /// for every two arms.
+    /// Whether an imported study is small enough to be reported. With pairs each workload has a cell for every two
+    /// arms.
     pub fn can_be_reported(study: &Study) -> bool {
         let arms = study.arms.len();
         let of_a_workload = if study.pairs {
@@ -90,7 +90,7 @@ impl Plan {
         &self.study
     }
 
-    /// SHA-256 of the study as JSON and of each planned trial, as hexadecimal digits.
+    /// SHA-256 of the study as JSON and of each planned trial, in hexadecimal.
     pub fn sha256(&self) -> &str {
         &self.sha256
     }
@@ -105,7 +105,7 @@ impl Plan {
         block / self.study.blocks_per_launch.max(1)
     }
 
-    /// The trials of a block, in order. The number of blocks is the caller's affair: any can be planned.
+    /// Returns the trials of a block, in order. Any block can be planned; the caller limits their number.
     pub fn block(&self, block: u32) -> Vec<Trial> {
         let mut workloads: Vec<usize> = (0..self.study.workloads.len()).collect();
         Stream::new(self.study.seed, WORKLOAD_ORDER, u64::from(block)).shuffle(&mut workloads);
@@ -135,23 +135,23 @@ impl Plan {
         trials
     }
 
-    /// The order in which `places` arms are started for a launch.
+    /// Returns the order in which `places` arms are started for a launch.
     pub fn start_order(&self, launch: u32, places: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..places).collect();
         Stream::new(self.study.seed, START_ORDER, u64::from(launch)).shuffle(&mut order);
         order
     }
 
-    /// By how many bytes environment and heap of an arm's workers are moved in a launch, so that an offset within a page
-    /// is no property of the arm.
+    /// By how many bytes environment and heap of an arm's workers are shifted in a launch, so that an offset within a
+    /// page is not a property of the arm.
     pub fn pad_bytes(&self, launch: u32, arm: usize) -> u32 {
         let number = u64::from(launch) * MOST_ARMS as u64 + arm as u64;
         let steps = whole_place(f64::from(MOST_PAD_BYTES / PAD_STEP_BYTES));
         PAD_STEP_BYTES * whole_count(Stream::new(self.study.seed, PADS, number).below(steps))
     }
 
-    /// The orders in which `places` workers take turns in a block of a workload: the rows of a Williams square, in an
-    /// order in which none follows itself.
+    /// The orders in which `places` workers are interleaved in a block of a workload: the rows of a Williams square,
+    /// arranged so that none follows itself.
     pub fn turn_rows(&self, block: u32, workload: usize, places: usize) -> Vec<Vec<u32>> {
         let number = u64::from(block) * self.study.workloads.len() as u64 + workload as u64;
         let seed = Stream::new(self.study.seed, TURN_ORDER, number).bits();

@@ -10,7 +10,7 @@ use crate::testing::study;
 
 proptest! {
     #[test]
-    fn every_block_runs_every_arm_once_with_every_workload_back_to_back(
+    fn block_runs_each_arm_once_per_workload_back_to_back(
         n_arms in 1usize..7, n_workloads in 1usize..6, seed: u64, block in 0u32..200
     ) {
         let study = study(n_arms, n_workloads, seed);
@@ -39,7 +39,7 @@ proptest! {
 }
 
 #[test]
-fn over_one_cycle_every_arm_follows_every_other_equally_often() {
+fn cycle_balances_order_of_arm_pairs() {
     for (n_arms, times) in [(4, 1), (5, 2)] {
         let plan = Plan::new(&study(n_arms, 2, 7));
         let n_blocks = n_arms * times;
@@ -64,7 +64,7 @@ fn over_one_cycle_every_arm_follows_every_other_equally_often() {
 }
 
 #[test]
-fn workloads_change_places_from_block_to_block_and_do_not_share_their_order_of_arms() {
+fn workload_order_varies_with_arm_order_per_workload() {
     let plan = Plan::new(&study(4, 6, 1));
     let first: BTreeSet<u32> = (0..60)
         .map(|block| plan.block(block)[0].workload_index)
@@ -84,7 +84,7 @@ fn workloads_change_places_from_block_to_block_and_do_not_share_their_order_of_a
 }
 
 #[test]
-fn the_hash_changes_with_anything_that_changes_the_plan_or_its_judgement() {
+fn plan_hash_changes_with_plan_or_verdict_settings() {
     let plain = study(3, 2, 1);
     let hash = Plan::new(&plain).sha256().to_owned();
     assert_eq!(hash.len(), 64);
@@ -114,7 +114,7 @@ fn a_study_that_went_through_json_has_the_same_hash() {
     assert_eq!(Plan::new(&again).sha256(), Plan::new(&study).sha256());
 }
 
-/// Kept so that a change of the plan's algorithm cannot pass unnoticed: stored runs could not be resumed.
+/// Detects any change of the plan's algorithm: stored runs could not be resumed.
 #[test]
 fn the_plan_of_a_known_study_stays_as_it_is() {
     let plan = Plan::new(&study(3, 2, 42));
@@ -135,7 +135,7 @@ fn the_plan_of_a_known_study_stays_as_it_is() {
 }
 
 #[test]
-fn each_number_of_instances_is_planned_in_every_block_for_every_arm() {
+fn each_instance_count_runs_in_every_block_and_arm() {
     let mut study = study(3, 3, 5);
     for (spec, instances) in study.workloads.iter_mut().zip([1, 2, 3]) {
         spec.id = WorkloadId::new("w").unwrap();
@@ -176,7 +176,7 @@ fn pads_change_with_launch_arm_and_seed() {
     assert_eq!(first, pads(0));
     let all = || first.iter().chain(&second);
     assert!(all().all(|pad| pad % 16 == 0 && *pad < 4_096));
-    // Each quarter of a page is met.
+    // The pads cover each quarter of a page.
     let quarters: BTreeSet<u32> = all().map(|pad| pad / 1_024).collect();
     assert_eq!(quarters.len(), 4);
 }

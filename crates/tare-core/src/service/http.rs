@@ -1,7 +1,7 @@
-//! HTTP/1.1 as bytes: a request is written, an answer is read as it arrives. No socket and no clock.
+//! HTTP/1.1 as bytes: writes a request, parses a response as it arrives. No socket and no clock.
 //!
-//! Bodies are counted and not kept: an answer may be larger than memory. What is kept of one is its beginning, for
-//! messages. Everything that a server sends is foreign text: it is bounded here, and escaped in every message.
+//! Bodies are counted and not kept: a response may be larger than memory. Only its beginning is kept, for messages.
+//! Everything that a server sends is untrusted: its size is bounded here, and it is escaped in every message.
 
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -11,39 +11,39 @@ mod request;
 
 pub use request::Request;
 
-/// The longest head of an answer, bytes.
+/// The longest head of a response, in bytes.
 pub const HEAD_BYTES: usize = 64 << 10;
-/// How much of a body is kept for messages, bytes.
+/// How much of a body is kept for messages, in bytes.
 const EXCERPT_BYTES: usize = 160;
-/// The longest line that gives the length of a chunk, bytes.
+/// The longest line with a chunk's length, in bytes.
 const CHUNK_LINE_BYTES: usize = 4 << 10;
 const HEADERS: usize = 128;
-/// The status of a reply that is no error, and of one that is, where the protocol has none.
+/// The status of a successful and of a failed reply, for protocols without one.
 const GOOD: u16 = 200;
 const ERROR: u16 = 500;
 
-/// Why an answer cannot be read.
+/// Why a response cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// It begins as TLS does.
+    /// It begins like TLS.
     #[error("the server speaks TLS on this port, not plain HTTP")]
     Tls,
-    /// It is something else.
+    /// It is not HTTP.
     #[error("the answer is not HTTP/1.1: {0}")]
     NotHttp(String),
-    /// It is no reply of Redis's.
+    /// It is not a Redis reply.
     #[error("the answer is not Redis's: `{0}`")]
     NotRedis(String),
-    /// It is none of PostgreSQL's.
+    /// It is not a PostgreSQL reply.
     #[error("the answer is not PostgreSQL's: `{0}`")]
     NotPostgres(String),
-    /// The server refuses a session without one.
+    /// The server requires a password.
     #[error("the server wants a password; let the user `postgres` in without one (`trust`)")]
     Password,
     /// Its head does not end.
     #[error("the head of the answer is longer than {HEAD_BYTES} bytes")]
     LongHead,
-    /// There is more than the answer announced.
+    /// There is more data than announced.
     #[error("the server sent more bytes than its answer announced")]
     Surplus,
     /// The connection ended within it.
@@ -51,18 +51,18 @@ pub enum Unreadable {
     Cut(u64),
 }
 
-/// What is left of an answer that has been read.
+/// The result of a complete response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answered {
     /// Its status.
     pub status: u16,
-    /// Length of its body without the framing, bytes.
+    /// Length of its body without the framing, in bytes.
     pub bytes: u64,
-    /// Of the body, if it was asked for.
+    /// Digest of the body, if requested.
     pub digest: Option<u64>,
-    /// Whether the connection can be used again.
+    /// Whether the connection can be reused.
     pub keeps: bool,
-    /// Where a redirect leads.
+    /// Target of a redirect, if any.
     pub location: Option<String>,
     /// The beginning of the body.
     pub excerpt: Vec<u8>,
@@ -71,33 +71,33 @@ pub struct Answered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Head,
-    /// So many bytes are missing.
+    /// This many bytes are missing.
     Length(u64),
-    /// The line that gives a chunk's length, and so many bytes of a chunk.
+    /// The line with a chunk's length, and the missing bytes of a chunk.
     ChunkLine,
     Chunk(u64),
-    /// The line end after a chunk: so many bytes of it are missing.
+    /// The line end after a chunk: this many bytes of it are missing.
     ChunkEnd(u8),
     /// The lines after the last chunk.
     Trailer,
     /// Until the connection is closed.
     Rest,
-    /// So many replies of Redis's are missing.
+    /// This many Redis replies are missing.
     Reply(u64),
-    /// So many bytes of one, and so many replies after it.
+    /// This many bytes of one, and this many replies after it.
     Bulk(u64, u64),
-    /// So many of PostgreSQL's queries are not answered.
+    /// This many PostgreSQL queries are unanswered.
     Messages(u8),
-    /// A message of this type, of which so many bytes are missing, and so many queries not answered.
+    /// A message of this type: its missing bytes, and the number of unanswered queries.
     Message(u8, u32, u8),
     Done,
 }
 
-/// Reads one answer from bytes as they arrive.
+/// Reads one response from bytes as they arrive.
 #[derive(Debug)]
 pub struct AnswerReader {
     part: Part,
-    /// Bytes of a head or a line that has not ended.
+    /// Bytes of an incomplete head or line.
     pending: Vec<u8>,
     is_head_request: bool,
     answered: Answered,
@@ -105,7 +105,7 @@ pub struct AnswerReader {
 }
 
 impl AnswerReader {
-    /// For the answer to a request; `has_digest` if its body is to be compared.
+    /// Creates a reader for a request's response; `has_digest` if its body is to be compared.
     pub fn new(is_head_request: bool, has_digest: bool) -> Self {
         Self {
             is_head_request,
@@ -113,7 +113,7 @@ impl AnswerReader {
         }
     }
 
-    /// One that begins with this part; what is no HTTP keeps its connection.
+    /// Creates a reader that starts with this part; protocols other than HTTP keep their connection.
     fn of(part: Part, has_digest: bool) -> Self {
         Self {
             part,
@@ -127,7 +127,7 @@ impl AnswerReader {
         }
     }
 
-    /// Whether nothing has arrived.
+    /// Whether nothing has arrived yet.
     pub fn is_untouched(&self) -> bool {
         let is_first = matches!(self.part, Part::Head | Part::Reply(1) | Part::Messages(_));
         is_first && self.pending.is_empty() && self.answered.status == 0
@@ -138,15 +138,15 @@ impl AnswerReader {
         Some(self.answered.status).filter(|status| *status > 0)
     }
 
-    /// Bytes of the body so far.
+    /// Number of body bytes so far.
     pub fn body_bytes(&self) -> u64 {
         self.answered.bytes
     }
 
-    /// Takes what has arrived; whether the answer is complete.
+    /// Consumes received bytes and returns whether the response is complete.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// If it cannot be read.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<bool, Unreadable> {
         while !bytes.is_empty() {
             let used = match self.part {
@@ -207,13 +207,13 @@ impl AnswerReader {
         Ok(self.part == Part::Done)
     }
 
-    /// The connection was closed.
+    /// Handles a closed connection.
     ///
     /// # Errors
-    /// The answer was not complete.
+    /// If the response is incomplete.
     pub fn close(&mut self) -> Result<(), Unreadable> {
         match self.part {
-            // A session that is refused ends with the reason.
+            // A refused session ends with the reason.
             Part::Messages(_) if self.answered.status == ERROR => {
                 self.part = Part::Done;
                 self.answered.keeps = false;
@@ -228,7 +228,7 @@ impl AnswerReader {
         }
     }
 
-    /// The answer.
+    /// Returns the response.
     pub fn finish(self) -> Answered {
         Answered {
             digest: self.digest.map(|digest| digest.finish()),
@@ -248,7 +248,7 @@ impl AnswerReader {
         used
     }
 
-    /// Collects `bytes` up to and with the first line end; how many those are, and whether the line has ended.
+    /// Collects `bytes` up to and including the first line end; returns their number, and whether the line has ended.
     fn take_line(&mut self, bytes: &[u8]) -> Result<(usize, bool), Unreadable> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let used = end.map_or(bytes.len(), |end| end + 1);
@@ -292,7 +292,7 @@ impl AnswerReader {
     fn take_head(&mut self, bytes: &[u8]) -> Result<usize, Unreadable> {
         let before = self.pending.len();
         let arrived = &bytes[..bytes.len().min(HEAD_BYTES - before)];
-        // Mostly all of it arrives at once, and is read where it is.
+        // Usually all of it arrives at once, and is parsed in place.
         let found = if before == 0 {
             let found = head(arrived)?;
             if found.is_none() {
@@ -310,7 +310,7 @@ impl AnswerReader {
         let used = found.length - before;
         let status = found.status;
         if (100..200).contains(&status) && status != 101 {
-            // An interim answer; the one that counts follows.
+            // An interim response; the final one follows.
             return Ok(used);
         }
         self.answered.status = status;
@@ -329,15 +329,15 @@ impl AnswerReader {
     }
 }
 
-/// A head that is complete.
+/// A complete head.
 struct Head {
-    /// Its bytes, with the empty line.
+    /// Its length in bytes, with the empty line.
     length: usize,
     status: u16,
     framing: Framing,
 }
 
-/// The head with which an answer begins; `None` where more of it is to come.
+/// Parses the head at the start of a response; `None` if it is incomplete.
 fn head(bytes: &[u8]) -> Result<Option<Head>, Unreadable> {
     if matches!(bytes, [0x15 | 0x16, 0x03, ..]) {
         return Err(Unreadable::Tls);

@@ -1,17 +1,18 @@
-//! Which requests are sent: one, or a list of paths from a file of addresses or a server's log.
+//! Builds the sequence of requests: a single one, or a list of paths from a file of addresses or a server's log.
 //!
-//! Every server gets the same sequence. From an access log in common format only `GET` lines are taken, so that what
-//! was written once is not written again.
+//! Every server gets the same sequence. Only `GET` lines of an access log (common format) are used, so that writes
+//! are not replayed.
 
 use super::http::Request;
 
-/// The most requests of a mix.
+/// The maximum number of requests in a mix.
 const MOST: usize = 100_000;
 
-/// The paths of a text, each asked for as `like` is: one address or path a line, or the lines of an access log.
+/// Turns a text into requests that differ from `like` only in the path. The text has one address or path a line, or
+/// is an access log.
 ///
 /// # Errors
-/// A line is neither, or there is none.
+/// A line is invalid, or there are no requests or too many.
 pub fn requests(text: &str, like: &Request) -> Result<Vec<Request>, String> {
     let mut requests = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -43,10 +44,10 @@ pub fn requests(text: &str, like: &Request) -> Result<Vec<Request>, String> {
     Ok(requests)
 }
 
-/// What a text asks for, one a line, such as commands for Redis; `of` reads a line.
+/// Turns a text with one request a line, such as Redis commands, into requests; `of` parses a line.
 ///
 /// # Errors
-/// A line is wrong, or there is none.
+/// A line is invalid, or there are no lines or too many.
 pub fn lines(
     text: &str,
     of: impl Fn(&str) -> Result<Request, String>,
@@ -64,7 +65,7 @@ pub fn lines(
     }
 }
 
-/// The path of an address; a path is one already.
+/// The path of an address; a path is returned unchanged.
 fn path_of(address: &str) -> &str {
     let Some((_, rest)) = address.split_once("://") else {
         return address;

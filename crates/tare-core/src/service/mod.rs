@@ -1,6 +1,6 @@
-//! What servers are asked, as data: [`http`] writes requests and reads answers from bytes, [`mix`] says which requests are
-//! sent, [`asked`] takes both from a workload's parameters.
+//! Requests to servers, as data: [`http`] writes requests and parses responses, [`mix`] chooses the requests,
+//! [`request_plan`] reads both from a workload's parameters.
 
-pub mod asked;
 pub mod http;
 pub mod mix;
+pub mod request_plan;

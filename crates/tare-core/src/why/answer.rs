@@ -1,6 +1,7 @@
-//! The answer of `tare why`: a headline that says how much slower or faster the command is, and the lines below it.
+//! Writes the answer of `tare why`: a headline that says how much slower or faster the command is, and the lines
+//! below it.
 //!
-//! The headline never names an untested cause; leads stand below it as what they are ([`lines`]).
+//! The headline never names an untested cause; leads are listed below it as such ([`lines`]).
 
 use tare_model::dossier::{DossierCell, DossierLadder, Span};
 use tare_model::{ArmSpec, Verdict, WhyOutcome, whole_part};
@@ -19,10 +20,10 @@ mod size;
 pub(super) use lines::{Below, below};
 pub(super) use size::Terms;
 
-/// An interval whose ends are so many times apart says nothing.
+/// An interval whose ends differ by this factor is uninformative.
 const WIDE: f64 = 4.0;
 
-/// The outcome in a word, the headline, and the smallest slowdown that would have been detected.
+/// The outcome, the headline's text, and the smallest detectable slowdown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Headline {
     pub(super) outcome: WhyOutcome,
@@ -30,7 +31,7 @@ pub(super) struct Headline {
     pub(super) could_see: Option<f64>,
 }
 
-/// What is compared with what.
+/// The environment, its baseline, and the metric's terms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sides<'a> {
     pub(super) env: &'a ArmSpec,
@@ -59,8 +60,8 @@ impl Sides<'_> {
     }
 }
 
-/// What a comparison says, one-sided: "is it slower inside?" is answered as soon as a relevant slowdown is excluded, and
-/// with yes where that is sure or `has_cause`: then its cause was proved in blocks of its own.
+/// The outcome of a comparison, one-sided: "is it slower inside?" is answered with no as soon as a relevant slowdown
+/// is excluded, and with yes if that is sure or `has_cause`, as its cause was then proved in separate blocks.
 pub(super) fn outcome(cell: &DossierCell, has_cause: bool) -> WhyOutcome {
     let Some(ratio) = cell.ratio else {
         return WhyOutcome::Undecided;
@@ -76,7 +77,7 @@ pub(super) fn outcome(cell: &DossierCell, has_cause: bool) -> WhyOutcome {
     }
 }
 
-/// The headline; `has_cause` if a cause of it was proved.
+/// Writes the headline; `has_cause` if a cause was proved.
 pub(super) fn headline(
     cell: Option<&DossierCell>,
     sides: Sides<'_>,
@@ -172,7 +173,7 @@ fn inconclusive(cell: &DossierCell, ratio: &Span, sides: Sides<'_>, spent: &Spen
     )
 }
 
-/// What few blocks show all the same: that every run inside took longer than every other one.
+/// The headline for too few blocks. It still says if every run inside took longer than every run outside.
 fn too_few(cell: &DossierCell, sides: Sides<'_>, spent: &Spent) -> String {
     let apart = match (cell.base, cell.env) {
         (Some(base), Some(env)) if base.high > 0.0 && env.low > base.high => format!(
@@ -189,9 +190,9 @@ fn too_few(cell: &DossierCell, sides: Sides<'_>, spent: &Spent) -> String {
     )
 }
 
-/// How much more it would take.
+/// How much more time a conclusive answer needs.
 fn more_time(cell: &DossierCell, further: Option<u32>, spent: &Spent) -> String {
-    /// So many times as many blocks are no advice.
+    /// If more than this many times the blocks are needed, a larger budget is not advised.
     const MOST: u32 = 100;
     match further {
         Some(blocks) if blocks / MOST > cell.n_blocks.max(1) => {
@@ -205,7 +206,7 @@ fn more_time(cell: &DossierCell, further: Option<u32>, spent: &Spent) -> String 
     }
 }
 
-/// The smallest slowdown that four of five such comparisons detect, as a fraction.
+/// The smallest slowdown that is detected with 80 % power, as a fraction.
 fn detectable(ratio: &Span, n_blocks: u32) -> Option<f64> {
     if ratio.low <= 0.0 {
         return None;
@@ -215,7 +216,7 @@ fn detectable(ratio: &Span, n_blocks: u32) -> Option<f64> {
     detectable_effect(&interval, n_blocks as usize).filter(|it| it.is_finite())
 }
 
-/// The headline where the command is next to nothing beside starting its environment.
+/// The headline for a command that takes almost no time compared with starting its environment.
 pub(super) fn start_up(told: &Headline, life_ns: f64, sides: Sides<'_>) -> Headline {
     let takes = format!(
         "starting and removing `{}` takes {}",
@@ -232,8 +233,8 @@ pub(super) fn start_up(told: &Headline, life_ns: f64, sides: Sides<'_>) -> Headl
     }
 }
 
-/// How much slower the image's own program is than the host's, which is below the baseline and not in the headline.
-/// `None` where that is not known.
+/// How much slower the image's program is than the host's. The baseline already contains this, so that the headline
+/// does not. `None` if unknown.
 pub(super) fn userland(ladder: &DossierLadder, baseline: &str) -> Option<String> {
     let step = ladder.rungs.first().filter(|rung| rung.arm == baseline)?;
     let (adds, base) = (step.adds?, ladder.base?);
@@ -251,7 +252,7 @@ fn plural(number: u32, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// What the answer took so far.
+/// The time spent so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spent {
     wall_ns: f64,
@@ -275,17 +276,17 @@ impl Spent {
         }
     }
 
-    /// What so many blocks would take: those of the two sides, and everything else as it was.
+    /// The budget for `n_blocks` blocks of the two sides, with all other costs unchanged.
     fn budget_ns(&self, n_blocks: u32) -> u64 {
-        /// Looking at the command once on either side comes before it.
+        /// Time to observe the command once on each side beforehand.
         const LOOK: f64 = 5e9;
         let others_ns = (self.wall_ns - f64::from(self.n_blocks) * self.block_ns).max(0.0);
         whole_part(LOOK + others_ns + 1.3 * f64::from(n_blocks) * self.block_ns)
     }
 
-    /// A budget that holds a search for the cause as well.
+    /// A budget that also holds a search for the cause.
     fn with_search(&self) -> String {
-        /// As many blocks of the two sides take as long as a few rounds of the search and a proof.
+        /// A few rounds of the search and a proof take as long as this many blocks of the two sides.
         const SEARCH: u32 = 70;
         units::at_least(self.budget_ns(self.n_blocks.saturating_add(SEARCH)))
     }

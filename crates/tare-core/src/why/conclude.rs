@@ -1,12 +1,12 @@
-//! From a stored run of `why` to its dossier: verdict, ladder, findings, answer.
+//! Turns a stored run of `why` into its dossier: verdict, ladder, findings, answer.
 //!
-//! Pure: the study's arms carry what was suspected, and everything else is derived from the trials, so that a
-//! stored run is judged again like the day it was made.
-//! What it cannot see: what came before the run; the first look stands in its notes.
+//! Pure: the study's arms carry what was suspected, and everything else is derived from the trials. A stored run is
+//! therefore judged the same way at any time.
+//! Limits: knows what came before the run only from its notes on the first look.
 
 use std::collections::BTreeSet;
 
-use tare_model::arm::{Asked, Suspect};
+use tare_model::arm::{Suspect, WhyQuestion};
 use tare_model::counter;
 use tare_model::dossier::{
     CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
@@ -29,20 +29,20 @@ mod findings;
 
 use findings::findings;
 
-/// From this ratio on the cause of what is not decided is searched for.
+/// From this ratio on an inconclusive slowdown is worth a search for its cause.
 pub const WORTH_A_SEARCH: f64 = 1.1;
 
-/// What creating and removing an environment takes.
+/// The metric of creating and removing an environment.
 pub const START_UP: &str = "start-up.total.time";
 
-/// The arm that was asked about.
+/// The arm that the question is about.
 pub fn env_arm(run: &RunData) -> Option<&ArmSpec> {
     let study = &run.head.study;
     let mut arms = study.arms.iter();
     arms.find(|arm| is_asked_about(arm, &study.baseline))
 }
 
-/// Whether an arm is the one that was asked about.
+/// Whether an arm is the one that the question is about.
 pub(super) fn is_asked_about(arm: &ArmSpec, baseline: &ArmId) -> bool {
     arm.required && arm.id != *baseline && arm.id.as_str() != A_PRIME
 }
@@ -56,8 +56,8 @@ fn metric(env: &ArmSpec) -> String {
     )
 }
 
-/// What the causes suspect, from this run alone, as far as it is worth trying. What only starting costs is tried
-/// where the answer is about starting: it takes a start for every trial.
+/// The suspects of this run that are worth a trial. Suspects of the start-up are tried only if the answer is about
+/// it, as each trial needs a start.
 pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
     let Some(env) = env_arm(run) else {
         return Vec::new();
@@ -69,7 +69,7 @@ pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
         .cells
         .iter()
         .filter(|cell| cell.arm == env.id.as_str())
-        // Of the command only what was asked about: a cost that nobody asked for is no suspicion's cell.
+        // Of the command only the metric that was asked for: other slowdowns raise no suspicion.
         .filter(|cell| cell.metric == metric(env) || cell.metric.starts_with("start-up."))
         .cloned()
         .collect();
@@ -91,8 +91,8 @@ pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
     suspects
 }
 
-/// Whether the total of the answer contains what creating and removing the environment takes, so that shares are
-/// those of starting and command together. A number that the command prints, or its processor time, never does.
+/// Whether the answer's total includes creating and removing the environment, so that shares are of start-up and
+/// command together. Never for a printed number or CPU time.
 fn has_start_up(readings: &Readings, env: &ArmSpec, cell: Option<&DossierCell>) -> bool {
     let typical =
         |metric: &str| tare_stats::median(&plain(&readings.values(env.id.as_str(), metric)));
@@ -104,15 +104,15 @@ fn has_start_up(readings: &Readings, env: &ArmSpec, cell: Option<&DossierCell>) 
     }
 }
 
-/// The same from how many times as long as the command inside starting takes. Where the command itself `costs_more`,
-/// that was the question, unless the command is next to nothing.
+/// Whether starting takes `times` as long as the command and dominates the answer. If the command itself
+/// `costs_more`, that was the question, unless the command is negligible.
 fn is_mostly_start_up(times: f64, costs_more: bool) -> bool {
-    /// Beside starting that takes so many times as long, a command is next to nothing.
+    /// A command is negligible if starting takes this many times as long.
     const NEXT_TO_NOTHING: f64 = 10.0;
     times > if costs_more { NEXT_TO_NOTHING } else { 1.0 }
 }
 
-/// Whether the command itself costs more, or may: its ratio is worth a search although its interval is wide.
+/// Whether the command itself is slower, or may be: a wide interval with a ratio that is worth a search.
 fn costs_more(cell: &DossierCell) -> bool {
     match cell.verdict {
         Verdict::MaterialCost | Verdict::Cost => true,
@@ -121,12 +121,12 @@ fn costs_more(cell: &DossierCell) -> bool {
     }
 }
 
-/// Whether a suspect is about creating and removing the environment rather than about the command in it.
+/// Whether a suspect is about creating and removing the environment rather than about the command.
 fn is_of_start_up(suspect: &Suspect) -> bool {
     suspect.metric.starts_with("start-up.")
 }
 
-/// The dossier of an answer: of the run that ended it, with those before it ([`joined`](super::joined)).
+/// The dossier of an answer: its last run joined with the earlier ones ([`joined`](super::joined)).
 pub fn conclude(run: &RunData) -> Dossier {
     let mut dossier = analyze::analyze(run, &workload::find);
     let Some(env) = env_arm(run) else {
@@ -203,8 +203,8 @@ pub fn conclude(run: &RunData) -> Dossier {
     dossier
 }
 
-/// How the command was brought there, and how it ran.
-fn carried(asked: &Asked, cell: Option<&DossierCell>) -> Vec<String> {
+/// How the command was carried into the environment, and how it ran.
+fn carried(asked: &WhyQuestion, cell: Option<&DossierCell>) -> Vec<String> {
     let mut lines = asked.carried.clone();
     if cell.is_some_and(|cell| cell.in_turn) {
         lines.push("stopped every few milliseconds, in turn with its copies elsewhere".to_owned());
@@ -214,7 +214,7 @@ fn carried(asked: &Asked, cell: Option<&DossierCell>) -> Vec<String> {
     lines
 }
 
-/// What is said where arms were started once only: no interval of theirs holds what differs from start to start.
+/// A warning if arms were started only once: their intervals do not include the variation between starts.
 fn started_once(run: &RunData, env: &str) -> Option<String> {
     let n_launches = |arm: &str| {
         let trials = run.trials.iter().map(|data| &data.trial);
@@ -240,7 +240,7 @@ fn started_once(run: &RunData, env: &str) -> Option<String> {
     ))
 }
 
-/// Whether the command's program, and what interprets it, were the same bytes on both sides at the first look.
+/// Whether the command's program and its interpreter were the same bytes on both sides at the first look.
 fn programs(run: &RunData, readings: &Readings, baseline: &str, env: &str) -> Vec<CheckItem> {
     let programs: Vec<String> = run
         .head
@@ -267,7 +267,7 @@ fn side(evidence: &ArmEvidence) -> Side<'_> {
     }
 }
 
-/// Causes whose finding is about the metric that was asked for, rather than about start-up.
+/// Causes whose finding is about the metric that was asked for, not the start-up.
 fn metric_of_findings(run: &RunData, metric: &str) -> Vec<String> {
     let noted = run
         .head
@@ -281,9 +281,9 @@ fn metric_of_findings(run: &RunData, metric: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a finding belongs to an answer with this verdict. A command that costs nothing more has no cause: what
-/// was suspected at the first look was noise. Where nothing is decided, what was tried is told. What starting an
-/// environment costs stands beside the command and is told in any case.
+/// Whether a finding belongs in an answer with this verdict. A command without a slowdown has no cause: what was
+/// suspected at the first look was noise. An inconclusive answer lists what was tried. Start-up findings are separate
+/// from the command and always listed.
 fn is_worth_telling(finding: &DossierFinding, word: Option<Verdict>) -> bool {
     match word {
         Some(Verdict::MaterialCost | Verdict::Cost | Verdict::MaterialGain | Verdict::Gain) => true,
@@ -295,8 +295,8 @@ fn is_worth_telling(finding: &DossierFinding, word: Option<Verdict>) -> bool {
     }
 }
 
-/// The share of the cost that what is confirmed explains; of several, their sum, with the sums of the ends: that
-/// is wider than it need be, and never too narrow.
+/// The share of the slowdown that confirmed causes explain. For several causes the points and the ends of the
+/// intervals are summed, which may be too wide but never too narrow.
 fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
     let mut arms: Vec<&str> = Vec::new();
     let mut shares = Vec::new();
@@ -378,7 +378,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_finding_tells_what_the_cost_is_and_not_what_it_was_at_the_first_look() {
+    fn finding_reports_final_cost_instead_of_first() {
         let cell = |ratio: f64| composed::cell("command.wall.time", ratio);
         let size = queries::clause(&cell(2.12));
         let suspect = Suspect {
@@ -398,7 +398,7 @@ pub(super) mod tests {
             told.evidence,
             [format!("seen: {now}"), "a quota".to_owned()]
         );
-        // Without a cost there is nothing to tell instead.
+        // Without a ratio the text stays unchanged.
         let mut kept = suspected.clone();
         let none = DossierCell {
             ratio: None,
@@ -409,8 +409,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn starting_is_in_the_total_only_where_the_command_costs_nothing_or_is_next_to_nothing() {
-        // A script of a third of a second in a container that takes half a second to make.
+    fn start_up_counts_only_if_command_costs_little() {
+        // A script of a third of a second in a container that takes half a second to create.
         assert!(!is_mostly_start_up(1.3, true));
         assert!(is_mostly_start_up(1.3, false));
         assert!(is_mostly_start_up(200.0, true));
@@ -430,7 +430,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_switch_that_leaves_the_environment_alone_goes_first_where_it_explains_as_much() {
+    fn narrower_switch_precedes_if_it_explains_as_much() {
         let first = |narrow: f64, status: Status| {
             let mut findings = vec![
                 finding("wide", Status::Confirmed, "off-1", 0.96),
@@ -445,14 +445,14 @@ pub(super) mod tests {
         };
         assert_eq!(first(0.93, Status::Confirmed), "narrow");
         assert_eq!(first(0.60, Status::Confirmed), "narrow");
-        // What may be the lesser part of the cost, and one that was not proved.
+        // One that may explain less than the rest, and one that is not proved.
         assert_eq!(first(0.55, Status::Confirmed), "wide");
         assert_eq!(first(0.93, Status::Supported), "wide");
         narrower_first(&mut [], |_| true);
     }
 
     #[test]
-    fn what_is_explained_counts_each_arm_once_and_only_what_is_confirmed() {
+    fn explained_share_counts_each_confirmed_arm_once() {
         let about = ["a", "b", "c", "d"].map(str::to_owned);
         let findings = [
             finding("a", Status::Confirmed, "off-1", 0.6),

@@ -1,17 +1,17 @@
-//! Suspicions and their trials: which arm switches a suspect off, and what its being off proves.
+//! Suspects and their trials: which arm switches a suspect off, and what that proves.
 //!
-//! Every suspect becomes one more arm of the same randomised blocks, most likely first. Let C be what the
-//! environment costs more than the host, and R what goes when the suspect is switched off (or comes when it is
-//! switched on outside), both paired by block and taken as a part of what the environment cost in it. Then
+//! Each suspect becomes one more arm of the same randomised blocks, most likely first. Let C be the environment's
+//! overhead over the host, and R the part that goes away when the suspect is switched off (or appears when it is
+//! switched on outside). Both are paired by block, and R is taken as a share of C in the same blocks. Then
 //! - *confirmed*: R is surely more than a quarter of C (one-sided at 5 %, by Holm over the suspects tried in this
 //!   answer) and at least half of it by its estimate;
-//! - *supported*: R and its share of C are above zero, and not surely so much of C that it is its cause;
-//! - *refuted*: the 95 % interval of R's share of C lies below one half, and R may be nothing;
-//! - *undecided*: R may be nothing and may be half of C: what was tried neither supports nor refutes;
-//! - *untested*: nothing was tried, and why.
+//! - *supported*: R and its share of C are above zero, but the share is not surely large enough for a cause;
+//! - *refuted*: the 95 % interval of R's share of C is below one half, and R may be zero;
+//! - *undecided*: R may be zero and may be half of C: the trial neither supports nor refutes;
+//! - *untested*: nothing was tried, with the reason.
 //!
-//! What it cannot see: two causes that only cost something together; switching off either removes it all, and
-//! both are confirmed, with shares that add up to more than one.
+//! Limits: if two causes slow the command only together, switching off either removes all of it; both are confirmed,
+//! with shares that sum to more than one.
 
 use tare_model::arm::Suspect;
 use tare_model::dossier::DossierFinding;
@@ -25,21 +25,21 @@ use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
 use crate::driver::own;
 
-/// The least share of the cost that confirms a cause.
+/// The smallest share of the overhead that confirms a cause.
 pub const MOST: f64 = 0.5;
 
-/// How often an answer may confirm something that carries a quarter of the cost at most.
+/// How often an answer may confirm a suspect that causes a quarter of the overhead at most.
 const FALSE_CONFIRMATIONS: f64 = 0.05;
 
-/// Below this likelihood nothing is suspected: a wild guess costs an arm that another suspect could have.
+/// Suspicions below this likelihood are dropped: they would take an arm from a better suspect.
 const LEAST: f64 = 0.15;
-/// A suspicion is left out when all of its cells are explained by others that are this many times as likely.
+/// A suspicion is dropped if suspicions this many times as likely explain all of its cells.
 const OUTDONE: f64 = 5.0;
 
 /// The baseline's driver.
 const HOST: &str = "host";
 
-/// A suspect with the arm that tries it; `None` where it cannot be tried.
+/// A suspect with the arm that tries it; `None` if it cannot be tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// The suspect.
@@ -48,19 +48,19 @@ pub struct Trial {
     pub arm: Option<Tried>,
 }
 
-/// An arm that tries something.
+/// An arm that tries a suspect.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tried {
     /// Its driver.
     pub driver: String,
     /// Its settings.
     pub settings: Params,
-    /// What it does to the command.
+    /// Its changes to the command.
     pub change: CommandChange,
 }
 
-/// Every cause that suspects itself, most likely first. `metric` is what was asked for; a suspicion that is about
-/// cells of another metric is tried on that.
+/// All suspects, most likely first. `metric` is the one that was asked for; a suspicion about cells of another metric
+/// is tried on that.
 pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
     cause::likely_suspicions(case, LEAST, OUTDONE)
         .into_iter()
@@ -71,7 +71,7 @@ pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
                 .filter_map(|index| case.cells.get(*index))
                 .map(|cell| cell.metric.as_str())
                 .collect();
-            // What it is about, if not the whole command: start-up, for example.
+            // A suspicion can be about less than the command, such as start-up.
             let metric = if metrics.is_empty() || metrics.contains(&metric) {
                 metric
             } else {
@@ -104,7 +104,7 @@ impl Trial {
     }
 }
 
-/// The same for a container of the user's own: its differences are its switches, and nothing is tried outside of it.
+/// The same for a user's container: its differences are the switches, and nothing is tried outside of it.
 fn arm_of_own(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
     let inside = |settings: Params| Tried {
         driver: env.driver.clone(),
@@ -131,7 +131,7 @@ fn arm_of_own(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option
     }
 }
 
-/// What is tried, in words, and the arm that does.
+/// What is tried, in words, and its arm.
 fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
     if own::is_own(&env.settings) {
         arm_of_own(counterfactual, env)
@@ -145,7 +145,7 @@ fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option
         driver: env.driver.clone(),
         settings,
         change: CommandChange {
-            // Where the output goes and what is packed belongs to the arm that is changed, not to the change.
+            // The output's destination and the packed program belong to the changed arm, not to the change.
             stdout: env.change.stdout,
             program: env.change.program.clone(),
             ..CommandChange::default()
@@ -216,8 +216,7 @@ fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option
     (tried, Some(arm))
 }
 
-/// Without an image of the user's and without folders that lie over the program; what the host's program needs
-/// is shown instead.
+/// Removes the user's image and bind mounts that hide the program, and mounts what the host's program needs.
 fn with_host_program(env: &ArmSpec) -> Params {
     let mut settings = env.settings.clone();
     let had_image = settings.0.remove("image").is_some();
@@ -241,7 +240,7 @@ fn with_host_program(env: &ArmSpec) -> Params {
     settings.with("binds", Value::List(binds))
 }
 
-/// Settings with changes; one of the empty text is left out.
+/// Settings with changes; an empty text removes a setting.
 fn changed(settings: &Params, changes: &Params) -> Params {
     let mut settings = settings.clone();
     for (name, value) in &changes.0 {
@@ -262,7 +261,7 @@ fn words(changes: &Params) -> String {
             if *value == Value::Text(String::new()) {
                 format!("no `{name}`")
             } else if matches!(value, Value::List(_)) {
-                // Every folder of the userland may stand there; the study has them all.
+                // The list may hold every folder of the userland; the study stores them all.
                 format!("other `{name}`")
             } else {
                 format!("`{name} = {}`", value.to_string().escape_debug())
@@ -272,13 +271,13 @@ fn words(changes: &Params) -> String {
     words.join(" and ")
 }
 
-/// The rule that stands at the top of this file. `removed` is R, `share` its share of the cost, `p` that of the share
-/// being a quarter at most, corrected for what else was tried.
+/// Applies the rule of the module documentation. `removed` is R, `share` its share of the overhead, and `p` the
+/// p-value of the share being a quarter at most, corrected for the other suspects tried.
 pub fn status(removed: Option<&Interval>, share: Option<&Interval>, p: Option<f64>) -> Status {
     let Some(removed) = removed else {
         return Status::Untested;
     };
-    // The cost itself may be nothing in the blocks in which it was tried.
+    // In these blocks the overhead itself may be zero.
     let Some(share) = share else {
         return Status::Undecided;
     };
@@ -294,7 +293,7 @@ pub fn status(removed: Option<&Interval>, share: Option<&Interval>, p: Option<f6
     }
 }
 
-/// What went of a total where a suspect was switched off, or came where it was switched on outside.
+/// The part of a total that went away with the suspect switched off, or appeared with it switched on outside.
 fn removed(
     suspect: &Suspect,
     arm: &str,
@@ -310,7 +309,7 @@ fn removed(
     total.without(&readings.differences(earlier, later, &suspect.metric))
 }
 
-/// Holm's p of the suspect in `arm`: all that were tried in the same study are one family.
+/// Holm's p of the suspect in `arm`; all suspects tried in the same study are one family.
 fn corrected(p: f64, arm: &str, (baseline, env): (&str, &str), readings: &Readings) -> f64 {
     let mut family = vec![p];
     let others = readings.tried().filter(|(spec, _)| {
@@ -327,7 +326,7 @@ fn corrected(p: f64, arm: &str, (baseline, env): (&str, &str), readings: &Readin
     holm(&family).map_or(1.0, |corrected| corrected[0])
 }
 
-/// What trying a suspect in `arm` showed, as a share of `total`.
+/// The result of trying a suspect in `arm`, as a share of `total`.
 pub fn judged(
     suspect: &Suspect,
     arm: &str,
@@ -342,7 +341,7 @@ pub fn judged(
     let p = removed.and_then(|removed| removed.p);
     let p = p.map(|p| corrected(p, arm, (baseline, env), readings));
     let mut status = status(effect.as_ref(), share.as_ref(), p);
-    // Two that were both ended say nothing of each other.
+    // Two runs that were both ended early cannot be compared.
     let is_cut_off = readings.is_cut_off(arm, &suspect.metric);
     if is_cut_off && status == Status::Refuted {
         status = Status::Undecided;
@@ -367,7 +366,7 @@ pub fn judged(
     (status, finding)
 }
 
-/// A suspect that nothing was tried with.
+/// A finding for a suspect that was not tried.
 pub fn untested(suspect: &Suspect) -> DossierFinding {
     DossierFinding {
         cause: suspect.cause.clone(),
@@ -412,7 +411,7 @@ mod tests {
                 0.05,
                 Status::Confirmed,
             ),
-            // Half of it by its estimate, and perhaps a fifth.
+            // Half of it by the estimate, but possibly only a fifth.
             (
                 positive,
                 interval_of(0.2, 0.6, 1.1),
@@ -425,7 +424,7 @@ mod tests {
                 0.01,
                 Status::Supported,
             ),
-            // Of a cost that may be next to nothing any share may have gone, none among them.
+            // Any share of an overhead near zero may have gone, including none.
             (
                 positive,
                 interval_of(-1.0, 0.9, 1.5),
@@ -452,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counterfactual_changes_only_what_it_names() {
+    fn counterfactual_changes_only_named_settings() {
         let of = |counterfactual: Counterfactual| {
             let (words, arm) = arm_of(&counterfactual, &env());
             (words, arm.unwrap())

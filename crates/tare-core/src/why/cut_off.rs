@@ -1,11 +1,11 @@
-//! Runs that are ended before their end, where the command takes so long in the environment that its blocks do not
-//! fit into the budget although the cost is plain to see.
+//! Ends runs early if the command is so slow in the environment that its blocks do not fit into the budget, although
+//! the slowdown is obvious.
 //!
-//! A run that is ended counts as one that took at least so long. Ranks do not mind: a difference that is surely above
-//! zero stays above it, whatever the command would have taken further; what is said of its size is a lower bound, and
-//! said as one. What makes the command end before that is found as ever. Two arms that are both ended say nothing of
-//! each other, so nothing is refuted by them.
-//! What it cannot see: how much slower than the end of a run anything is; the first look saw that once.
+//! A run that is ended early counts as one that took at least that long. Rank statistics allow this: a difference
+//! that is surely above zero stays so, however long the command would have run. Its size becomes a lower bound and is
+//! reported as one. A change that makes the command finish in time is found as usual. Two arms that are both ended
+//! early cannot be compared, so nothing is refuted by them.
+//! Limits: cannot say how much longer a run would have taken; only the first look saw that, once.
 
 use tare_model::whole_part;
 
@@ -14,14 +14,14 @@ use super::pace::Pace;
 use super::{Ask, First, own};
 use crate::workload::user_command;
 
-/// The part of the time that six whole blocks of the two sides may take before runs are ended, where what else is to be
-/// tried is not known.
+/// The share of the time that six whole blocks of the two sides may take before runs are ended early, if it is not
+/// known what else will be tried.
 const WHOLE_SHARE: f64 = 0.4;
-/// A run is ended after at least so many times as long as it takes on the other side, and after so much of the time.
+/// A run lasts at least this many times as long as on the other side, and this part of the total time.
 const LEAST_TIMES: u64 = 3;
 const LEAST_PART: u64 = 60;
 
-/// After how long runs are ended, where that is what makes an answer possible within `left_ns`.
+/// The time limit after which runs are ended early, if that makes an answer possible within `left_ns`.
 pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
     let pace = Pace::of_one(first);
     let is_plain = first.env.wall_ns / PLAIN_TIMES > first.host.wall_ns;
@@ -40,12 +40,12 @@ pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
     let cut_ns = (LEAST_TIMES * pace.host_ns)
         .max(left_ns / LEAST_PART)
         .min(first.env.wall_ns);
-    // As many blocks as fit say something, if not all.
+    // Fewer blocks than planned still say something.
     let block_ns = (pace.host_ns + cut_ns).saturating_add(pace.life_ns);
     (block_ns <= left_ns).then_some(cut_ns)
 }
 
-/// What is said of it, a line.
+/// The remark about it, one line.
 pub fn remark(ask: &Ask, first: &First, cut_ns: u64) -> String {
     let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
     format!(
@@ -76,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_ended_only_where_the_cost_is_plain_and_whole_ones_do_not_fit() {
+    fn cut_off_requires_obvious_cost_and_no_time_for_runs() {
         let ask = ask("docker", Params::new());
         let of = |host_ns, env_ns| decided(&ask, &first_of(host_ns, env_ns), 100 * SECOND);
-        // Three times the plain one, or a sixtieth of the time, whatever is more.
+        // Three times the other side's time or a sixtieth of the budget, whichever is more.
         assert_eq!(of(SECOND / 2, 70 * SECOND), Some(100 * SECOND / LEAST_PART));
         let cut_ns = of(2 * SECOND, 70 * SECOND).unwrap();
         assert!((6 * SECOND..7 * SECOND).contains(&cut_ns), "{cut_ns}");
-        // Whole ones fit; it is no plain cost; nor would a single block with ended ones fit.
+        // Whole runs fit; the slowdown is not obvious; not even one block of ended runs fits.
         assert_eq!(of(SECOND / 2, 3 * SECOND), None);
         assert_eq!(of(20 * SECOND, 70 * SECOND), None);
         assert_eq!(of(40 * SECOND, 700 * SECOND), None);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_ended_where_the_search_through_whole_ones_does_not_fit() {
+    fn cut_off_if_search_with_whole_runs_does_not_fit() {
         let of = |n_differences: usize| {
             let mut ask = ask("docker", Params::new());
             ask.own = Some(own::Asks {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn where_not_even_six_blocks_of_ended_runs_fit_there_are_as_many_as_do() {
+    fn cut_off_study_has_fewer_blocks_if_six_do_not_fit() {
         let ask = ask("docker", Params::new());
         let mut first = first_of(9 * SECOND, 70 * SECOND);
         first.cut_ns = decided(&ask, &first, 100 * SECOND);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_with_ended_runs_says_so_to_whoever_reads_it() {
+    fn cut_off_study_records_limit_and_remark() {
         let ask = ask("docker", Params::new());
         let mut first = first_of(SECOND / 2, 70 * SECOND);
         assert_eq!(
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_did_not_end_inside_is_known_by_nothing_but_its_time() {
+    fn cut_off_run_is_known_only_by_its_time() {
         let first = first_of(SECOND, 2 * SECOND);
         let cut = Inside::CutOff(30 * SECOND);
         let look = cut.for_good(&first.host, SECOND).unwrap();

@@ -1,15 +1,15 @@
-//! Whether the first run of the command in a new container is another one than the next: then arms that live for several
-//! runs measure something that `docker run` never does, and each run gets a container of its own.
+//! Detects whether the first run in a new container differs from the next. Arms that live for several runs would then
+//! measure something that `docker run` never does, so each run gets a new container.
 //!
-//! Byte code, caches and files that are moved are written by the first run and read by the next.
+//! The first run writes bytecode, caches and moved files, and the next one reads them.
 
 use tare_model::{CommandReport, counter};
 
-/// So many times apart the two are not alike, where they are so far apart too, nanoseconds.
+/// Two runs differ if they are apart by both this factor and this many nanoseconds.
 const TIMES: f64 = 1.5;
 const APART_NS: f64 = 30e6;
 
-/// In what the two differ, as what follows "because".
+/// How the two runs differ, as a clause after "because".
 pub fn differs(first: &CommandReport, next: &CommandReport) -> Option<String> {
     if first.exit.is_success() && !next.exit.is_success() {
         return Some("a second run in the same one fails".to_owned());
@@ -18,7 +18,7 @@ pub fn differs(first: &CommandReport, next: &CommandReport) -> Option<String> {
         first.wall_ns.min(next.wall_ns),
         first.wall_ns.max(next.wall_ns),
     );
-    // A first run that only waits less found a processor quota unused, which is no state of the container's files.
+    // A first run that only waits less used an unspent CPU quota, which is not a state of the container's files.
     let is_quota = next.wall_ns == long
         && used_ns(first)
             .zip(used_ns(next))
@@ -37,13 +37,13 @@ fn are_apart(short_ns: f64, long_ns: f64) -> bool {
     long_ns - short_ns >= APART_NS && long_ns >= TIMES * short_ns
 }
 
-/// Processor time of a run, nanoseconds.
+/// CPU time of a run, nanoseconds.
 fn used_ns(report: &CommandReport) -> Option<f64> {
     let of = |name: &str| report.usage.get(name).copied();
     Some(of(counter::USER)? + of(counter::SYS)?)
 }
 
-/// What is said of it.
+/// The remark about it.
 pub fn described(why: &str) -> String {
     format!(
         "each run is in a new container on both sides, because {why}; making it is not in the times"
@@ -59,7 +59,7 @@ mod tests {
     use crate::workload::command_output::report;
 
     #[test]
-    fn first_run_differs_where_it_is_far_longer_or_cannot_be_repeated() {
+    fn first_run_differs_if_far_longer_or_not_repeatable() {
         let took = |ms: u64, status: i32| {
             let mut report = report(&raw(0, b"", b"")).unwrap();
             report.exit = Exit::Code(status);
@@ -76,7 +76,7 @@ mod tests {
         });
         assert_eq!(differs(&quota[0], &quota[1]), None);
         assert!(differs(&quota[1], &quota[0]).is_some());
-        // Short runs differ by what else the machine does, long ones by a little.
+        // Short runs differ because of other load on the machine, and long ones by a little.
         assert_eq!(between(20, 5), None);
         assert_eq!(between(1000, 800), None);
         let fails = differs(&took(100, 0), &took(100, 1));

@@ -1,10 +1,10 @@
-//! The runs of one answer as one: what was measured earlier counts as much as what was measured last.
+//! Joins the runs of one answer into one: early measurements count as much as late ones.
 //!
-//! Every run of an answer has the host and the environment in its blocks, so its blocks are further blocks of one
-//! comparison; a suspect or a step stands only in those of its own run and is paired within them. Arms of one name
-//! are one arm: the studies of an answer give each change a name of its own.
-//! What it cannot see: whether the machine was the same; the runs of an answer follow each other at once, unless
-//! the last was interrupted and is gone on with later.
+//! Every run of an answer has the host and the environment in its blocks, so its blocks extend one comparison. A
+//! suspect or a step is only in the blocks of its run and is paired within them. Arms of the same name are one arm:
+//! the studies of an answer give each change a separate name.
+//! Limits: does not check that the machine was the same. The runs of an answer follow each other directly, unless the
+//! last was interrupted and resumed later.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tare_model::whole_count;
 use super::readings::Block;
 use crate::analyze::{ArmData, RunData};
 
-/// The run with those before it, oldest first. Its name, its plan and the way it ended are its own.
+/// Joins the run with the earlier ones, oldest first. It keeps its name, plan and stop reason.
 #[must_use]
 pub fn joined(mut run: RunData, earlier: &[RunData]) -> RunData {
     let mut trials = Vec::new();
@@ -33,15 +33,15 @@ pub fn joined(mut run: RunData, earlier: &[RunData]) -> RunData {
         return run;
     }
     moved(&mut trials, &run, end, Some);
-    // What was planned is what was done before, and the plan of the last.
+    // The plan: all that was done before, plus the last run's plan.
     run.head.study.blocks_min += end.number;
     run.head.study.blocks_max += end.number;
     run.trials = trials;
     run
 }
 
-/// Adds a run's trials, with their blocks and launches behind those that are there: every run starts its arms. Where
-/// the next may begin.
+/// Appends a run's trials, with blocks and launches numbered after the existing ones, as every run starts its arms
+/// anew. Returns where the next run may begin.
 fn moved(
     trials: &mut Vec<crate::analyze::TrialData>,
     run: &RunData,
@@ -64,7 +64,7 @@ fn moved(
     end
 }
 
-/// Arms that only the earlier run has; and of those that both have, what only the earlier one knows.
+/// Adds arms that only the earlier run has, and details that only it knows of common arms.
 fn take_arms(run: &mut RunData, before: &RunData) {
     for earlier in &before.head.arms {
         let known = run
@@ -92,7 +92,7 @@ fn take_arms(run: &mut RunData, before: &RunData) {
     run.head.study.arms = specs.collect();
 }
 
-/// Where the earlier run's workloads stand among those of the later one; what only it measured comes behind them.
+/// Maps the earlier run's workloads to the later one's; workloads that only the earlier one has are appended.
 fn take_workloads(run: &mut RunData, before: &RunData) -> BTreeMap<u32, u32> {
     let mut places = BTreeMap::new();
     for (from, spec) in (0..).zip(&before.head.study.workloads) {

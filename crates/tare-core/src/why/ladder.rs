@@ -1,10 +1,10 @@
-//! The ladder: from the bare process to the whole environment, one mechanism a step.
+//! The ladder: the steps from the bare process to the whole environment, one mechanism each.
 //!
-//! The driver lists its mechanisms and how each is switched off; the first step has all of them off and stands for what
-//! cannot be, and every further one switches one on. The
-//! settings that the user gave come last, one step each. All steps are arms of the same randomised blocks, so a
-//! step's contribution is a paired difference, and the contributions add up to the total but for their noise.
-//! What it cannot see: what only costs something together with a later step is counted with the later one.
+//! The driver lists its mechanisms and how each is switched off. The first step has all of them off and includes
+//! everything that cannot be switched off; each further step switches one on. The user's settings come last, one step
+//! each. All steps are arms of the same randomised blocks, so a step's contribution is a paired difference, and the
+//! contributions add up to the total apart from noise.
+//! Limits: an overhead that appears only together with a later step is counted for the later one.
 
 use tare_model::fact;
 use tare_model::{Facts, Params, Value};
@@ -12,44 +12,43 @@ use tare_model::{Facts, Params, Value};
 use crate::driver::mechanism::{Kind, is_confined};
 use crate::driver::{self, Mechanism};
 
-mod climbed;
+mod step_costs;
 
-pub use climbed::climbed;
+pub use step_costs::climbed;
 
-/// One step.
+/// A step of the ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What it adds.
+    /// The mechanism or setting that it adds.
     pub title: String,
-    /// The driver of the arm that has everything up to here.
+    /// The driver of the arm that has everything up to this step.
     pub driver: String,
-    /// Its settings, without those of the command.
+    /// The arm's settings, without those of the command.
     pub settings: Params,
-    /// How much a reader would miss it: steps of the least weight are joined with the next when there is no time
-    /// for all.
+    /// Its importance: if there is no time for all steps, the one with the least weight is joined with the next.
     pub weight: u32,
-    /// Whether it is none where nothing is printed.
+    /// Whether the step is omitted if nothing is printed.
     pub needs_output: bool,
 }
 
-/// The weight of a step that stands for all.
+/// The weight of a step for the whole environment.
 const WHOLE: u32 = 9;
 
-/// Settings that are no mechanism of their own: where files and programs come from.
+/// Settings without a step: where files and programs come from.
 const NO_STEP: [&str; 9] = tare_model::rows! {
     "binds", "image", "programs", "packages", "files", "lower_file", "context", "platform", "port",
 };
 
-/// A container's own program, and how long it may take to obey the request to stop; the second has no meaning
-/// without the first.
+/// A container's entry point, and how long it may take to obey the request to stop; the second has no meaning without
+/// the first.
 const ENTRY: &str = "entry";
 const STOP_AFTER: &str = "stop_after";
 
-/// The steps of an environment with these settings, from the bottom; the last is the environment itself.
-/// `facts` are those of the environment.
+/// The steps of an environment with these settings, from the bottom; the last is the environment itself. `facts` are
+/// the environment's.
 pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
     let mut steps = of_mechanisms(driver, settings, facts);
-    // What the user set, one after the other; what a step above has already is none.
+    // The user's settings, one after the other, except those that a step above already has.
     let mut so_far = steps
         .last()
         .map_or_else(Params::new, |step| step.settings.clone());
@@ -63,7 +62,7 @@ pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
             continue;
         }
         so_far = so_far.with(name, value.clone());
-        // A program that does not end is waited for as long as the user says, and not as the engine would.
+        // A program that does not end gets the user's stop timeout, not the engine's.
         if let (ENTRY, Some(patience)) = (name.as_str(), settings.value(STOP_AFTER)) {
             so_far = so_far.with(STOP_AFTER, patience.clone());
         }
@@ -75,14 +74,14 @@ pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
             needs_output: false,
         });
     }
-    // The settings of the last step are those of the environment, or differ by defaults that were spelt out.
+    // The last step has the environment's settings; at most, defaults that were spelt out differ.
     if let Some(last) = steps.last_mut() {
         last.settings = settings.clone();
     }
     steps
 }
 
-/// Limits come last, because they bite on everything below them.
+/// The order of settings: limits come last, because they affect everything below them.
 fn late(name: &str) -> u32 {
     match name {
         "cpus" => 3,
@@ -113,8 +112,8 @@ fn only(settings: &Params, names: &[&str]) -> Params {
     )
 }
 
-/// The driver's mechanisms, one after the other switched on. What the user chose about one stays off until the
-/// user's own step.
+/// The driver's mechanisms, switched on one after the other. A mechanism with a user's setting stays off until the
+/// step of that setting.
 fn of_mechanisms(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
     let mechanisms = driver::mechanisms(driver);
     let kept: Vec<&str> = NO_STEP.iter().chain(mechanisms.keeps).copied().collect();
@@ -154,10 +153,10 @@ fn of_mechanisms(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
     steps
 }
 
-/// Joins steps until there are at most `room` arms beside the environment's own.
+/// Joins steps until at most `room` arms remain in addition to the environment's.
 pub fn fitted(mut steps: Vec<Step>, room: usize) -> Vec<Step> {
     while steps.len() > room + 1 {
-        // The last is the environment and stays.
+        // The last step is the environment and stays.
         let below = 0..steps.len() - 1;
         let Some(least) = below.min_by_key(|index| steps[*index].weight) else {
             break;
@@ -170,7 +169,7 @@ pub fn fitted(mut steps: Vec<Step>, room: usize) -> Vec<Step> {
     steps
 }
 
-/// What of an environment no step takes apart, and why.
+/// The parts of an environment that no step separates, with the reason.
 fn together(driver: &str, facts: &Facts) -> Vec<String> {
     let mechanisms = driver::mechanisms(driver);
     let mut together: Vec<String> = mechanisms
@@ -178,7 +177,7 @@ fn together(driver: &str, facts: &Facts) -> Vec<String> {
         .iter()
         .map(|line| (*line).to_owned())
         .collect();
-    // The kernel answers for a process's label only where it has a module that gives one.
+    // The kernel reports a process's label only if a module provides one.
     match facts.get(fact::LSM_LABEL) {
         Some(_) if is_confined(facts) && mechanisms.of(Kind::AccessControl).is_some() => {}
         Some(label) => together.push(format!(
@@ -196,7 +195,7 @@ fn together(driver: &str, facts: &Facts) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::readings::{ByBlock, joint};
-    use super::climbed::{common_blocks, sum_interval, sum_of};
+    use super::step_costs::{common_blocks, sum_interval, sum_of};
     use super::*;
     use crate::testing::in_one_launch;
 
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn dockers_steps_end_with_what_the_user_set_and_the_quota_last() {
+    fn docker_steps_end_with_user_settings_and_quota_last() {
         let settings = Params::new()
             .with("cpus", 0.5)
             .with("memory", "64m")
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_the_users_comes_with_the_time_that_it_may_take_to_end() {
+    fn ladder_steps_set_entry_and_stop_after_together() {
         let settings = Params::new()
             .with("entry", "sleep infinity")
             .with("memory", "64m")
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_containers_steps_are_settings_that_it_takes_and_end_with_its_defaults() {
+    fn container_steps_end_with_the_requested_settings() {
         for settings in [
             Params::new().with("binds", "/w:/w"),
             Params::new().with("seccomp", "off").with("cpus", 1i64),
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtimes_steps_keep_its_specification_and_end_with_what_was_asked_for() {
+    fn oci_steps_keep_spec_and_end_with_request() {
         for settings in [
             Params::new(),
             Params::new().with("runtime", "crun").with("cpus", 0.5),
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_with_common_blocks_adds_up_and_its_sum_has_an_interval() {
+    fn ladder_of_common_blocks_sums_with_an_interval() {
         let values = |shift: f64| -> ByBlock {
             (0..12)
                 .map(|block| {
@@ -302,7 +301,7 @@ mod tests {
         assert!((sum_of(&steps) - 25.0).abs() < 1e-9);
         let span = sum_interval(&steps, true).unwrap();
         assert!(span.low <= 25.0 && 25.0 <= span.high, "{span:?}");
-        // A step without enough blocks does not take away those of the others.
+        // A step with too few blocks does not remove the blocks of the others.
         let few = ByBlock::from([(in_one_launch(0), tare_stats::Differences::one(1.0))]);
         assert_eq!(
             common_blocks(&base, &whole, [few].into_iter())
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn apparmor_is_a_step_where_it_holds_the_container_and_is_told_to_be_absent_elsewhere() {
+    fn apparmor_is_a_step_if_enforced_or_reported_absent() {
         let label = |text: &str| Facts::from([("lsm.label".to_owned(), text.to_owned())]);
         let confined = label("docker-default (enforce)\n");
         let titles_of = |facts: &Facts| {
@@ -329,13 +328,13 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_do_not_fit_are_joined_and_the_heaviest_stay() {
+    fn ladder_over_budget_merges_all_but_heaviest_steps() {
         let all = steps("docker", &Params::new().with("cpus", 0.5), &Facts::new());
         let few = fitted(all.clone(), 1);
         assert_eq!(few.len(), 2);
         assert_eq!(few.last().unwrap().settings, all.last().unwrap().settings);
         assert!(few[1].title.ends_with("cpus = 0.5"), "{few:?}");
-        assert!(few[1].title.contains("system-call filter"), "{few:?}");
+        assert!(few[1].title.contains("seccomp filter"), "{few:?}");
         assert_eq!(fitted(all.clone(), 50), all);
         let none = fitted(all, 0);
         assert_eq!(none.len(), 1);

@@ -1,73 +1,73 @@
-//! What is seen of a command before anything is planned: how it was in one place, on both sides, and how it ended.
+//! Observations of a command before anything is planned: in one place, on both sides, and how it ended.
 //!
-//! Plain data between who looks and who plans.
-//! What it cannot see: a command that fails now and then.
+//! Plain data, passed from the code that observes to the code that plans.
+//! Limits: a command that fails only occasionally may go unnoticed.
 
 use std::collections::BTreeMap;
 
 use tare_model::command::InSlices;
 use tare_model::{CommandReport, Facts};
 
-/// From so many times as much on a cost is plain to see.
+/// From this ratio on a slowdown is obvious.
 pub const PLAIN_TIMES: u64 = 4;
 
-/// How a line begins that says what a command that succeeds wrote to standard error, where work may not be done.
+/// The prefix of a remark that a successful command wrote to standard error, so that it may not have done its work.
 pub const COMPLAINT: &str = "written to standard error ";
 
-/// What was seen of the command in one place.
+/// Observations of the command in one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
-    /// Its last run there.
+    /// The report of its last run there.
     pub report: CommandReport,
-    /// The shortest time that it took there, nanoseconds.
+    /// The shortest wall time there, nanoseconds.
     pub wall_ns: u64,
     /// Counters of its last run there.
     pub counters: BTreeMap<String, f64>,
-    /// What is known of the place.
+    /// Facts about the place.
     pub facts: Facts,
 }
 
-/// What was seen of one of several commands that are compared.
+/// Observations of one of several commands that are compared.
 #[derive(Debug)]
 pub struct SideLook {
-    /// How it ran.
+    /// The observed runs.
     pub observed: Observed,
-    /// How it can be cut, or why it cannot.
+    /// How it can be stopped and resumed in slices, or why it cannot.
     pub in_slices: Result<InSlices, String>,
-    /// Whether a second run printed the same; `None` where there was none.
+    /// Whether a second run printed the same, if there was one.
     pub prints_same: Option<bool>,
 }
 
-/// What was seen of it on both sides.
+/// Observations of the command on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct First {
     /// On the host.
     pub host: Observed,
     /// In the environment.
     pub env: Observed,
-    /// What starting and stopping the environment took, nanoseconds.
+    /// Time to start and stop the environment, nanoseconds.
     pub life_ns: u64,
-    /// What is worth telling, a line each.
+    /// Remarks for the user, one line each.
     pub remarks: Vec<String>,
-    /// After how long a run is ended, where it would take too long to wait for its end.
+    /// The time after which a run is ended early, if waiting for its end would take too long, nanoseconds.
     pub cut_ns: Option<u64>,
-    /// Whether each run is in a new environment, on both sides.
+    /// Whether each run gets a new environment, on both sides.
     pub is_fresh: bool,
-    /// How it is stopped on its way, in turn with its copies; else why it is not, as what follows "because it".
+    /// How it is stopped and resumed, interleaved with its copies; otherwise why not, as a clause after "because it".
     pub in_slices: Result<InSlices, String>,
 }
 
-/// How the command ended inside at the very first look.
+/// How the command's first run inside ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inside {
     /// By itself.
     Ended(Box<Observed>),
-    /// It was ended after so many nanoseconds.
+    /// It was ended early, after this many nanoseconds.
     CutOff(u64),
 }
 
 impl Inside {
-    /// What it took at least.
+    /// Its wall time, or a lower bound.
     pub fn wall_ns(&self) -> u64 {
         match self {
             Self::Ended(look) => look.wall_ns,
@@ -75,7 +75,7 @@ impl Inside {
         }
     }
 
-    /// What it said on standard error, where it ended.
+    /// Its standard error, if it ended.
     pub fn said(&self) -> String {
         match self {
             Self::Ended(look) => String::from_utf8_lossy(&look.report.stderr.0).into_owned(),
@@ -83,7 +83,7 @@ impl Inside {
         }
     }
 
-    /// Whether it did not end, and the other side is not so much faster that this tells a cost.
+    /// Whether it did not end and the other side is not so much faster that the slowdown is obvious.
     pub fn is_over(&self, first: &First) -> bool {
         let Self::CutOff(limit_ns) = self else {
             return false;
@@ -91,13 +91,13 @@ impl Inside {
         limit_ns / PLAIN_TIMES <= first.host.wall_ns
     }
 
-    /// The look, where another one would take long or not end; `other` is the one at the other side.
+    /// An observation without another run, if that would take long or not end; `other` is the other side's.
     pub fn for_good(&self, other: &Observed, long_ns: u64) -> Option<Observed> {
         match self {
             Self::Ended(look) if look.wall_ns > long_ns => Some((**look).clone()),
             Self::Ended(_) => None,
             Self::CutOff(limit_ns) => {
-                // Nothing is known of it but that it was still at work.
+                // All that is known is that it was still running.
                 let mut look = other.clone();
                 look.wall_ns = *limit_ns;
                 look.report.wall_ns = *limit_ns;
@@ -110,7 +110,7 @@ impl Inside {
     }
 }
 
-/// How both can be cut.
+/// Slices that suit both commands.
 pub fn common(one: InSlices, other: InSlices) -> InSlices {
     InSlices {
         ns: one.ns.min(other.ns),

@@ -1,14 +1,14 @@
-//! A container of the user's own in place of an environment of ours: what it is compared with, and which of its
-//! differences carry the cost.
+//! Measures a user's container instead of one of Tare's environments: chooses a baseline for it and finds which of
+//! its differences cause the slowdown.
 //!
-//! It is compared with what is there ([`baseline`]): the host's own program where that is the same bytes, else the image's
-//! files as a bare process, else the same image as a plain container, without any of the differences. Nothing of it is
-//! written to: the first two are started over files of which an overlay of the arm's own takes what is written. Where
-//! the host's program is another one, it stands below the baseline as a step of its own, the userland, so that no
-//! mechanism is blamed for another build. Every difference is a switch, so the search ([`search`](super::search))
-//! leaves them away part by part in studies whose arms stand in the blocks of both sides. What it finds is proved once
-//! more in blocks of its own, because something is always found among many.
-//! What it cannot see: in what the image's program differs from another build of it.
+//! The [`baseline`] is the host's program as a bare process if it is the same bytes, else the image's files as a bare
+//! process, else the same image as a plain container without any of the differences. Nothing of it is written to: the
+//! first two run on an overlay that takes the arm's writes. If the host's program differs, it is one more step below
+//! the baseline, the userland, so that no mechanism is blamed for another build.
+//! Each difference is a switch. The search ([`search`](super::search)) removes them by bisection in studies whose
+//! blocks contain both sides. What it finds is proved again in separate blocks, because among many candidates
+//! something is always found.
+//! Limits: does not say how the image's program differs from another build of it.
 
 use std::collections::BTreeMap;
 
@@ -36,23 +36,24 @@ pub(super) use shares::went;
 pub use shares::{PLAIN_BLOCKS, plain_blocks};
 pub(super) use sifting::sifted;
 
-/// The baseline's name where that is the image in a plain container, which is a step elsewhere.
+/// The name of the baseline if it is the image in a plain container, which otherwise is a step.
 pub const PLAIN: &str = "plain";
 pub use crate::driver::own::IMAGE;
-/// The step from a bare process to a container without differences; the last step; and the one below the baseline.
-const CONTAINER: &str = "what every container is: control groups, layers, the engine's runtime";
+/// The titles of three steps: from a bare process to a container without differences, the last one, and the one below
+/// the baseline.
+const CONTAINER: &str = "what every container is: cgroups, layers, the engine's runtime";
 const OF_ITS_OWN: &str = "what the container has of its own";
 const USERLAND: &str = "userland: the image's program, libraries and interpreter";
-/// What the name of a suspect begins with that is several differences.
+/// The prefix of a cause that is several differences.
 pub(super) const SEVERAL: &str = "own.several";
-/// How the claim about a single difference ends, or about several that only go together.
+/// The end of the claim about a single difference, or about several that act only together.
 pub(super) const CLAIM: &str = " makes the difference";
-/// How one begins about a set that was not taken apart.
+/// The beginning of the claim about a set whose members are not separated.
 const ONE_OF: &str = "one or several of: ";
-/// What the claim says about two that only act together.
+/// The part of a claim for differences that act only together.
 const TOGETHER: &str = ", only together,";
 
-/// A difference by what it is, from its claim.
+/// A difference by its description, taken from its claim.
 pub(super) fn named(claim: &str) -> String {
     let what = claim.strip_suffix(CLAIM).unwrap_or(claim);
     let what = what.strip_prefix(ONE_OF).unwrap_or(what);
@@ -62,45 +63,44 @@ pub(super) fn named(claim: &str) -> String {
     }
 }
 
-/// What the arms are called that search, and those that prove what was found.
+/// The prefixes of arms that search, and of arms that prove what was found.
 const TRY: &str = "try";
 const PROOF: &str = "proof";
-/// A copy of the running container that is asked about, beside it; and the cause that is what it has and a copy has
-/// not.
+/// The arm with a copy of the running container in question, and the cause for what the container has but its copy
+/// lacks.
 const COPY: &str = "copy";
 const RUNNING: &str = "own.running";
 
-/// What a question about something of the user's has beside others.
+/// What a question about a user's container or sides needs in addition to other questions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asks {
-    /// In what it differs from the baseline.
+    /// Its differences from the baseline.
     pub differences: Vec<Difference>,
-    /// What an arm changes of the command that does without a difference which is a part of that, by its name.
+    /// For each difference that is part of the command, by id: how an arm without it changes the command.
     pub of_command: BTreeMap<String, CommandChange>,
     /// The baseline.
     pub base: Base,
-    /// Where that is no container: the settings of a plain one without the differences, which is the next step.
+    /// If the baseline is not a container: the settings of a plain container without the differences, the next step.
     pub plain: Option<Params>,
-    /// Where the baseline is the image's files: the host's program, which is another one and does the same.
+    /// If the baseline is the image's files: the host's program, which differs but does the same.
     pub userland: Option<Base>,
-    /// What the baseline is and why no barer one, as what follows "compared with: ".
+    /// What the baseline is and why nothing closer to the host, as a clause after "compared with: ".
     pub what: String,
-    /// What protects the user and so stays on both sides, and the name by which each is loosened.
+    /// Protections that stay on both sides, each with the name that loosens it.
     pub kept: Vec<(String, String)>,
-    /// Where the running container itself is asked about: the settings of a copy of it, which can do without
-    /// differences.
+    /// If the running container itself is measured: the settings of a copy of it, from which differences can be
+    /// removed.
     pub copy: Option<Params>,
     /// Why each run needs a new container, if it does.
     pub fresh: Option<String>,
-    /// Where two sides of the user's are asked about: what the second one changes of the command, and how each
-    /// difference is undone.
+    /// If two sides of the user are compared: how the second one changes the command.
     pub head: CommandChange,
-    /// See `head`.
+    /// If two sides are compared: how each difference is undone.
     pub undo: BTreeMap<String, sides::Undo>,
 }
 
 impl Asks {
-    /// What an arm notes that does without these differences, where its settings do not say so.
+    /// The removed differences that an arm notes because its settings do not contain them.
     fn noted(&self, without: &[String]) -> Vec<String> {
         if self.undo.is_empty() {
             Vec::new()
@@ -110,7 +110,7 @@ impl Asks {
     }
 }
 
-/// The command as it is run in both.
+/// The command as it runs on both sides.
 pub fn call(own: &Own, command: &[String]) -> CommandCall {
     CommandCall {
         argv: if command.is_empty() {
@@ -123,7 +123,7 @@ pub fn call(own: &Own, command: &[String]) -> CommandCall {
     }
 }
 
-/// The steps from the baseline up: what the engine does to every container, and what this one has of its own.
+/// The steps from the baseline up: what the engine does to every container, then this container's differences.
 pub(super) fn steps(ask: &Ask, asks: &Asks) -> Vec<Step> {
     let is_engines = |difference: &&Difference| difference.id.starts_with("engine.");
     let (engines, own): (Vec<&Difference>, Vec<&Difference>) =
@@ -157,8 +157,8 @@ pub(super) fn steps(ask: &Ask, asks: &Asks) -> Vec<Step> {
     steps.chain(running).collect()
 }
 
-/// What stands beside the two sides in the first study: the steps that are between them in any case, and the host's
-/// program below the baseline.
+/// The first study's arms in addition to the two sides: the steps between them, and the host's program below the
+/// baseline.
 pub(super) fn below(ask: &Ask) -> Vec<ArmSpec> {
     let Some(asks) = &ask.own else {
         return Vec::new();
@@ -185,9 +185,9 @@ fn rung(place: i64, title: &str) -> Rung {
     }
 }
 
-/// Notes in the environment that it is the last step, where there are some in any case.
+/// Notes in the environment that it is the last step, if the first study has steps.
 pub(super) fn note_last(ask: &Ask, env: &mut ArmSpec) {
-    /// Behind all others.
+    /// After all other steps.
     const LAST: i64 = 99;
     let asks = ask.own.as_ref();
     if asks.is_some_and(|asks| asks.plain.is_some()) {
@@ -195,7 +195,7 @@ pub(super) fn note_last(ask: &Ask, env: &mut ArmSpec) {
     }
 }
 
-/// Notes in the baseline that it is a step itself, where the host's program stands below it.
+/// Notes in the baseline that it is a step, if the host's program is below it.
 pub(super) fn note_userland(ask: &Ask, base: &mut ArmSpec) {
     let asks = ask.own.as_ref();
     if let Some(userland) = asks.and_then(|asks| asks.userland.as_ref()) {
@@ -204,8 +204,8 @@ pub(super) fn note_userland(ask: &Ask, base: &mut ArmSpec) {
     }
 }
 
-/// The copy of a running container that is asked about, with the suspect that it takes away: what the container has
-/// become since it was started.
+/// The copy of the running container, with the suspect that the copy removes: everything that changed in the
+/// container since its start.
 pub(super) fn copy(ask: &Ask) -> Option<ArmSpec> {
     let settings = ask.own.as_ref()?.copy.as_ref()?;
     let mut arm = ArmSpec::new(super::arm_id(COPY), ask.driver.as_str(), settings.clone());

@@ -1,6 +1,6 @@
-//! How long the two sides and a start of their arms take, and what of that follows for a study's launches.
+//! Estimates how long trials on the two sides and a start of their arms take, and derives a study's launches from it.
 //!
-//! What it cannot see: how fast an arm is that has not run yet; it is taken for as slow as the environment.
+//! Limits: the speed of an arm that has not run yet is unknown; it is assumed to be as slow as the environment.
 
 use std::num::NonZeroU32;
 
@@ -12,29 +12,29 @@ use super::total::Total;
 use super::{Ask, FEWEST, First};
 use crate::analyze::RunData;
 
-/// What a trial takes beside the command: canary, counters, dispatch.
+/// Time of a trial in addition to the command: canary, counters, dispatch.
 const AROUND_NS: u64 = 25_000_000;
-/// The part of the time that starting the arms again may take.
+/// The part of the time that restarting the arms may take.
 const STARTS_SHARE: f64 = 0.2;
-/// Fewer launches tell too little of what differs between them.
+/// The fewest launches that show the variation between launches.
 const LAUNCHES_LEAST: u64 = 4;
-/// And more than this tell little more, where they take more than that part of the study itself.
+/// Launches beyond this show little more, if they take more than that part of the study itself.
 const LAUNCHES_ENOUGH: u64 = 6;
-/// For so many of its periods lives a container that does something from time to time.
+/// A container with periodic activity lives for this many of its periods.
 const PERIODS: u64 = 8;
-/// So often the runs of a trial use up a processor quota.
+/// How often the runs of a trial use up a CPU quota.
 const USES_UP: f64 = 2.0;
-/// Where that would take longer, it runs once, nanoseconds.
+/// If that would take longer, the command runs once, nanoseconds.
 const RUNS_MOST_NS: f64 = 5e9;
 
-/// Blocks of a study at most.
+/// The maximum number of blocks of a study.
 pub(super) const PROOF_MOST: u32 = 60;
-/// To so much, above and below, the share that goes with a suspect is to be known.
+/// The wanted precision, above and below, of the share that goes away with a suspect.
 const SHARE_HALF: f64 = 0.1;
 /// Blocks of a study that tries suspects, if there is time.
 const ENOUGH_LEAST: u32 = 12;
 
-/// How long things take here, nanoseconds.
+/// Durations on this machine, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// A trial on the host.
@@ -45,9 +45,9 @@ pub struct Pace {
     pub life_ns: u64,
 }
 
-/// How many times the command runs in a trial. Whether a single run that ends about where a quota is used up waits for
-/// a whole period or not at all depends on when the period began; runs one after another that use it up
-/// twice wait for about as long in every trial.
+/// How many times the command runs in a trial. A single run that ends about where a quota is used up waits for a
+/// whole period or not at all, depending on when the period began. Consecutive runs that use it up twice wait for
+/// about as long in every trial.
 pub fn runs(first: &First) -> NonZeroU32 {
     let is_one = first.in_slices.is_ok()
         || first.cut_ns.is_some()
@@ -61,7 +61,7 @@ pub fn runs(first: &First) -> NonZeroU32 {
         return NonZeroU32::MIN;
     };
     let used_us = (user + system) / 1e3;
-    // One that uses little of it does not wait when it runs alone.
+    // A run that uses little of the quota does not wait when it runs alone.
     if used_us < quota_us / 2.0 {
         return NonZeroU32::MIN;
     }
@@ -72,7 +72,7 @@ pub fn runs(first: &First) -> NonZeroU32 {
     runs.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
-/// What is said of it where the command runs several times in a trial.
+/// The remark for a command that runs several times in a trial.
 pub fn repeated(first: &First) -> Option<String> {
     let runs = runs(first).get();
     (runs > 1).then(|| {
@@ -81,7 +81,7 @@ pub fn repeated(first: &First) -> Option<String> {
 }
 
 impl Pace {
-    /// As far as one run on each side tells.
+    /// An estimate from one run on each side.
     pub fn of_one(first: &First) -> Self {
         let env_ns = first.cut_ns.unwrap_or(u64::MAX).min(first.env.wall_ns);
         let start_ns = start_ns(first);
@@ -93,7 +93,7 @@ impl Pace {
         }
     }
 
-    /// As the trials of a run took, in which `env` is the environment.
+    /// An estimate from the trials of a run, in which `env` is the environment.
     pub fn of(run: &RunData, env: &str, first: &First) -> Self {
         let one = Self::of_one(first);
         let command = super::readings::user_command_id();
@@ -115,10 +115,12 @@ impl Pace {
         }
     }
 
-    /// Says how many blocks of a study that may take so long each start of its arms serves: one, if starting them
-    /// takes its part of the time at most, and all, if otherwise there were too few launches to tell what differs
-    /// between them; a study that is shorter than the time allows has enough of them, or its part. What a container does from time to time is met only where it lives for some of its periods; what
-    /// comes not even twice in all of the time is not waited for.
+    /// Sets how many blocks of a study of `time_ns` each start of its arms serves: one if the starts take at most
+    /// their part of the time, all if there would be too few launches to show the variation between them. A study
+    /// shorter than the time allows has enough launches, or its part.
+    ///
+    /// Periodic activity of a container is only seen if the container lives for several periods; activity that does
+    /// not occur twice in the whole time is not waited for.
     pub fn plan_launches(&self, ask: &Ask, study: &mut Study, time_ns: u64) {
         if ask.is_fresh() {
             return;
@@ -144,7 +146,7 @@ impl Pace {
         study.blocks_per_launch = u32::try_from(per_launch.max(lives)).unwrap_or(u32::MAX);
     }
 
-    /// Six blocks of both sides, with what it takes to start them.
+    /// Time for six blocks of both sides and their starts.
     pub fn least_ns(&self) -> u64 {
         let both_ns = self.host_ns.saturating_add(self.env_ns);
         both_ns
@@ -153,22 +155,22 @@ impl Pace {
     }
 }
 
-/// What has been measured before a study that tries suspects.
+/// What was measured before a study that tries suspects.
 #[derive(Debug, Clone, Copy)]
 pub struct Before {
-    /// How long things take.
+    /// The durations.
     pub pace: Pace,
-    /// How many arms there were; the names of further ones begin above.
+    /// The number of arms so far; names of further ones are numbered above.
     pub n_arms: usize,
     /// Whether the steps between the two sides were among them.
     pub has_ladder: bool,
-    /// After how many blocks what a suspect carries is known well enough. What is still open then gets more of its
-    /// own.
+    /// The number of blocks that give a suspect's share precisely enough. Suspects that are still undecided then get
+    /// more.
     pub enough: u32,
 }
 
 impl Before {
-    /// What `enough` is after a comparison of the two sides.
+    /// The value of `enough` after a comparison of the two sides.
     pub fn enough(run: &RunData, env: &str, metric: &str) -> u32 {
         let baseline = run.head.study.baseline.as_str();
         enough(
@@ -178,13 +180,13 @@ impl Before {
     }
 }
 
-/// After how many blocks, at most `most`, it is known well enough what of a total goes with something.
+/// The number of blocks, at most `most`, that give a share of a total precisely enough.
 pub(super) fn enough(total: &Total, most: u32) -> u32 {
     let blocks = total.blocks_for(SHARE_HALF).map(whole_count);
     blocks.map_or(most, |blocks| blocks.clamp(ENOUGH_LEAST, most))
 }
 
-/// What each trial takes to get a container of its own, if it does.
+/// The time that each trial needs to get a new container, if it does.
 fn start_ns(first: &First) -> u64 {
     if first.is_fresh { first.life_ns } else { 0 }
 }
@@ -198,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_that_does_something_from_time_to_time_lives_for_some_of_its_periods() {
+    fn periodic_container_launch_spans_several_periods() {
         let plan = |every_ns| {
             let mut ask = ask("docker", Params::new());
             let mut study = first_study(&ask, &first(SECOND), 115 * SECOND).unwrap();

@@ -1,10 +1,10 @@
-//! After the run of a study: what is suspected is switched off, in a study of its own.
+//! Switches the suspects of a finished run off, in a separate study.
 //!
-//! A study has many cells, and a suspicion explains some of them; the one that costs most stands for them. Arms
-//! that switch suspects off, the likeliest first, run beside the baseline and the arms that cost more, in the same
-//! randomised blocks, as many as the time allows. What that shows is judged by the rule of
-//! [`super::counterfactual`] and put into the dossier of the run that gave rise to it, whenever that is drawn.
-//! What it cannot see: cells with several instances at once; they stay as the evidence left them.
+//! A suspicion explains some of the study's cells; the one with the largest overhead represents them. Arms that
+//! switch suspects off, likeliest first, run together with the baseline and the slower arms in the same randomised
+//! blocks, as many as the time allows. The result is judged by the rule of [`super::counterfactual`] and put into the
+//! dossier of the original run whenever that is made.
+//! Limits: cells with several instances at once are not tried; they keep the status from the evidence.
 
 use tare_model::dossier::{Dossier, DossierCell};
 use tare_model::{ArmId, ArmSpec, RunId, Status, Study, Verdict, WorkloadSpec, whole_part};
@@ -17,16 +17,16 @@ use crate::analyze::RunData;
 use crate::cause::{Counterfactual, Suspected};
 use crate::workload;
 
-/// The id of every study made here.
+/// The id of every proof study.
 pub const STUDY: &str = "proof";
 
-/// What starting and removing an arm takes at most, nanoseconds: an engine's container, while others run.
+/// The longest time to start and remove an arm, nanoseconds: an engine's container, while others run.
 const ARM_NS: u64 = 3_000_000_000;
-/// Blocks at most: what thirty do not show is no cause of a material cost.
+/// The maximum number of blocks: what thirty do not show causes no material overhead.
 const BLOCKS_MOST: u32 = 30;
 
-/// The study that tries what is suspected after `run`, as far as it fits into `left_ns`. `None` where nothing can
-/// be tried, or nothing fits.
+/// The study that tries the suspects of `run`, as far as it fits into `left_ns`. `None` if nothing can be tried or
+/// nothing fits.
 pub fn study(
     run: &RunId,
     main: &Study,
@@ -39,7 +39,7 @@ pub fn study(
     }
     let baseline = main.arms.iter().find(|arm| arm.id == main.baseline)?;
     let mut draft = Draft {
-        // The whole time of the run by its trials: what stands between them has its part.
+        // The run's wall time divided by its trials, so that the time between trials is included.
         trial_ns: whole_part(dossier.cost.wall_s * 1e9 / f64::from(dossier.cost.trials)),
         left_ns,
         arms: vec![kept(baseline)],
@@ -74,13 +74,13 @@ pub fn study(
     })
 }
 
-/// How many arms of such a study switch something off.
+/// The number of arms in such a study that switch a suspect off.
 pub fn n_suspects(study: &Study) -> usize {
     let arms = study.arms.iter();
     arms.filter(|arm| arm.role.of.is_some()).count()
 }
 
-/// An arm without which there is nothing to compare.
+/// Marks an arm as required for the comparison.
 fn kept(arm: &ArmSpec) -> ArmSpec {
     ArmSpec {
         required: true,
@@ -93,7 +93,7 @@ struct Draft {
     trial_ns: u64,
     left_ns: u64,
     arms: Vec<ArmSpec>,
-    /// With the metric for which each is there: values are told apart by their metric.
+    /// Each with the metric that it is for: values are identified by their metric.
     workloads: Vec<(String, WorkloadSpec)>,
     n_off: usize,
 }
@@ -115,7 +115,7 @@ impl Draft {
             .collect();
         let ratio = |cell: &DossierCell| cell.ratio.map_or(0.0, |ratio| ratio.point);
         costly.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
-        // What is measured already costs no further workload.
+        // A cell whose metric is already measured needs no further workload.
         let known = |cell: &&DossierCell| self.workloads.iter().any(|(id, _)| *id == cell.metric);
         let (known, new): (Vec<&DossierCell>, Vec<&DossierCell>) =
             costly.into_iter().partition(known);
@@ -153,13 +153,13 @@ impl Draft {
         self.arms.push(spec);
     }
 
-    /// What six blocks take, and the arms' starts.
+    /// Time for six blocks and the arms' starts.
     fn takes_ns(&self, n_arms: usize, n_workloads: usize) -> u64 {
         let n_trials = n_arms as u64 * n_workloads as u64 * u64::from(FEWEST);
         (n_arms as u64 * ARM_NS).saturating_add(n_trials.saturating_mul(self.trial_ns))
     }
 
-    /// A name that no arm has.
+    /// An unused arm name.
     fn free_name(&self) -> ArmId {
         let is_free = |id: &ArmId| self.arms.iter().all(|arm| arm.id != *id);
         (self.n_off..=self.n_off + self.arms.len())
@@ -169,7 +169,7 @@ impl Draft {
     }
 }
 
-/// Whether a workload is the one of a cell that had one instance.
+/// Whether a workload is that of a single-instance cell.
 fn is_of(spec: &WorkloadSpec, cell: &DossierCell) -> bool {
     spec.id.as_str() == cell.workload
         && spec.params == cell.params
@@ -177,7 +177,7 @@ fn is_of(spec: &WorkloadSpec, cell: &DossierCell) -> bool {
         && (spec.instances, cell.instances) == (1, 1)
 }
 
-/// A workload that runs as it is: nobody waits for one instance.
+/// The workload without synchronisation between instances: there is only one.
 fn alone(spec: &WorkloadSpec) -> WorkloadSpec {
     WorkloadSpec {
         spread: None,
@@ -185,8 +185,8 @@ fn alone(spec: &WorkloadSpec) -> WorkloadSpec {
     }
 }
 
-/// Whether what is changed reaches the workload: a change of the command is lost on a probe, which is none, and
-/// would look like a refutation.
+/// Whether the switch affects the workload. A change of the command has no effect on a probe, which would look like a
+/// refutation.
 fn reaches(counterfactual: &Counterfactual, spec: &WorkloadSpec) -> bool {
     match counterfactual {
         Counterfactual::Settings(_) | Counterfactual::BaselineSettings(_) => true,
@@ -194,14 +194,14 @@ fn reaches(counterfactual: &Counterfactual, spec: &WorkloadSpec) -> bool {
         | Counterfactual::Prefix(_)
         | Counterfactual::BaselinePrefix(_) => workload::find(spec.id.as_str())
             .is_some_and(|workload| !workload.tools(&spec.params).is_empty()),
-        // Their files are those of one command of a user's.
+        // These need the files of one command of the user's.
         Counterfactual::HostProgram
         | Counterfactual::BaselineCold(_)
         | Counterfactual::NotHere(_) => false,
     }
 }
 
-/// Puts what a proof showed into the dossier of the run that gave rise to it.
+/// Puts the results of a proof into the dossier of the original run.
 pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
     let readings = Readings::of(proof);
     let study = &proof.head.study;
@@ -234,7 +234,7 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
                 Some(reason) => Some(format!("{}: not available here: {reason}", suspect.tried)),
                 None => judged.tried,
             };
-            // Without enough blocks the evidence stands as it did.
+            // With too few blocks the evidence keeps its status.
             if status == Status::Untested {
                 continue;
             }
@@ -242,7 +242,7 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
             finding.effect = judged.effect;
             finding.share = judged.share;
             finding.arm = judged.arm;
-            // The cell that was tried comes first: the effect has its unit.
+            // The cell that was tried goes first, because the effect has its unit.
             let tried = |cell: &u32| {
                 let cell = cells.get(*cell as usize);
                 cell.is_some_and(|cell| cell.metric == suspect.metric)

@@ -1,9 +1,9 @@
-//! The trials of a run as `why` needs them: one value a block and arm, and counters per run of the command.
+//! Reads the trials of a run for `why`: one value per block and arm, and counters per run of the command.
 //!
-//! The analysis compares arms with the baseline; a counterfactual is compared with the environment and a rung
-//! with the rung below it; which trials count, and what a block's difference is, is the table's own reading. Values are costs: of a rate, the
-//! negative is taken, so that more is always worse.
-//! What it cannot see: trials that left nothing; their blocks are missing in the pairs.
+//! The analysis compares arms with the baseline; a counterfactual is compared with the environment, and a rung with
+//! the rung below it. Which trials count, and how a block's difference is computed, is shared with the table. Values
+//! are costs: rates are negated, so that more is always worse.
+//! Limits: trials without a result are missing; their blocks are not paired.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use tare_model::{counter, fact};
 use tare_stats::{Differences, Interval, median};
 
 use crate::analyze::collect::Collector;
-use crate::analyze::kept::Group;
+use crate::analyze::kept_trial::Group;
 pub use crate::analyze::pairs::Block;
-use crate::analyze::pairs::{self, Against};
+use crate::analyze::pairs::{self, Reference};
 use crate::analyze::{RunData, TrialData, collected, effect};
 use crate::cause::ArmEvidence;
 use crate::workload::{self, user_command};
 
-/// Counters of the worker itself that say nothing about the command it started.
+/// The worker's counters that do not describe the command it started.
 const WORKERS_OWN: [&str; 3] = [counter::RUN_DELAY, counter::ON_CPU, counter::SLICES];
 
-/// Facts that are variables of the agent's process begin so.
+/// The prefix of facts that are variables of the agent's process.
 const VARIABLE: &str = fact::beginning(fact::VARIABLE);
 
-/// Values by block: one, or two where an arm is compared with both copies of the baseline.
+/// Values by block: one, or two if an arm is compared with both copies of the baseline.
 pub type ByBlock = BTreeMap<Block, Differences>;
 
-/// Everything read from a run's trials.
+/// Values and counters from a run's trials.
 pub struct Readings {
     study: Study,
-    /// As the table reads them: without the trials that are void.
+    /// The values as the table reads them: without void trials.
     collected: Collector<'static>,
-    /// By arm, workload and name: one value a trial.
+    /// By arm, workload and name: one value per trial.
     counters: BTreeMap<(String, String), BTreeMap<String, Vec<f64>>>,
-    /// How many trials of an arm count that were ended at their limit.
+    /// Number of valid trials of each arm that were ended at their time limit.
     cut_off: BTreeMap<String, usize>,
 }
 
@@ -58,7 +58,7 @@ impl Readings {
             let cell = &data.trial.cell;
             let key = (cell.arm.to_string(), cell.workload.to_string());
             let Outcome::Completed(raw) = &data.outcome else {
-                // Ended at its limit: only the outside knows what it used until then.
+                // The trial was ended at its limit: only the counters from outside cover it.
                 *readings.cut_off.entry(key.0.clone()).or_default() += 1;
                 readings.count(key, BTreeMap::new(), &data.charged);
                 continue;
@@ -84,7 +84,7 @@ impl Readings {
         }
     }
 
-    /// Where a metric stands: the last workload that has it, as metrics are told apart by their names here.
+    /// The location of a metric: the last workload that has it, as metrics are identified by name here.
     fn place(&self, metric: &str) -> Option<(&Group, usize, Better)> {
         let mut groups = self.collected.groups.values().rev();
         groups.find_map(|group| {
@@ -94,33 +94,33 @@ impl Readings {
         })
     }
 
-    /// What an arm is held against when `arm` is: the baseline with its second copy, or another arm.
-    fn against(&self, earlier: &str, arm: usize) -> Option<Against> {
+    /// What `arm` is compared with: the baseline with its A/A control, or another arm.
+    fn against(&self, earlier: &str, arm: usize) -> Option<Reference> {
         if earlier == self.study.baseline.as_str() {
-            Against::baseline(&self.study, &self.collected, arm)
+            Reference::baseline(&self.study, &self.collected, arm)
         } else {
-            self.collected.arm_index(earlier).map(Against::arm)
+            self.collected.arm_index(earlier).map(Reference::arm)
         }
     }
 
-    /// The arms in which a suspect was tried, with what each is compared with.
+    /// The arms in which a suspect was tried, each with its suspect.
     pub fn tried(&self) -> impl Iterator<Item = (&ArmSpec, &Suspect)> {
         let arms = self.study.arms.iter();
         arms.flat_map(|arm| arm.role.suspects.iter().map(move |suspect| (arm, suspect)))
     }
 
-    /// Whether most of an arm's trials were ended at their limit, so that it took longer, and nobody knows how much.
+    /// Whether most of an arm's trials were ended at their limit, so that their values are lower bounds.
     pub fn is_cut_off(&self, arm: &str, metric: &str) -> bool {
         let n_cut = self.cut_off.get(arm).copied().unwrap_or(0);
         2 * n_cut > self.values(arm, metric).len()
     }
 
-    /// The values of an arm; none if it left none.
+    /// The values of an arm; empty if it has none.
     pub fn values(&self, arm: &str, metric: &str) -> ByBlock {
         let of_arm = || {
             let (group, place, better) = self.place(metric)?;
             let index = self.collected.arm_index(arm)?;
-            let values = pairs::values(group, Against::arm(index), place);
+            let values = pairs::values(group, Reference::arm(index), place);
             Some(as_costs(values, better))
         };
         of_arm().unwrap_or_default()
@@ -153,7 +153,7 @@ impl Readings {
     }
 }
 
-/// The counters of one trial: those of the worker, and of the command where it was one.
+/// The counters of one trial: the worker's, and the command's if there was one.
 pub fn counters_of(report: &ProbeReport) -> BTreeMap<String, f64> {
     let mut counters = report.counters.clone();
     if let Some(command) = &report.command {
@@ -161,7 +161,7 @@ pub fn counters_of(report: &ProbeReport) -> BTreeMap<String, f64> {
             counters.remove(name);
         }
         let own = command.usage.iter().filter(|(name, _)| {
-            // The children's times stand in `children_*` already, and would be counted twice.
+            // The children's times are already in `children_*`.
             !matches!(name.as_str(), counter::USER | counter::SYS)
         });
         counters.extend(own.map(|(name, value)| (name.clone(), *value)));
@@ -170,8 +170,8 @@ pub fn counters_of(report: &ProbeReport) -> BTreeMap<String, f64> {
     counters
 }
 
-/// What one trial took of the host's time, nanoseconds: where arms took turns it lasted as long as all of them
-/// together, and its own part is what its command ran.
+/// Host time of one trial, nanoseconds. An interleaved trial lasts as long as all arms together; its part is the wall
+/// time of its command.
 pub fn own_ns(data: &TrialData) -> u64 {
     let Outcome::Completed(raw) = &data.outcome else {
         return data.host_elapsed_ns;
@@ -182,7 +182,7 @@ pub fn own_ns(data: &TrialData) -> u64 {
     command.map_or(data.host_elapsed_ns, |command| command.wall_ns)
 }
 
-/// What is known of an arm, for the causes: its facts, with what was seen of the command there, and counters.
+/// An arm's evidence for the causes: its facts, the observations of the command there, and counters.
 pub fn evidence(run: &RunData, readings: &Readings, id: &str) -> ArmEvidence {
     let Some(data) = run.head.arms.iter().find(|arm| arm.spec.id.as_str() == id) else {
         return ArmEvidence::default();
@@ -199,7 +199,7 @@ pub fn evidence(run: &RunData, readings: &Readings, id: &str) -> ArmEvidence {
     )
 }
 
-/// The evidence of one arm. Where the command gets the same variables everywhere, the agent's own say nothing.
+/// The evidence of one arm. If the command gets the same variables everywhere, the agent's are irrelevant.
 pub fn put_together(
     spec: &ArmSpec,
     mut facts: Facts,
@@ -219,7 +219,7 @@ pub fn put_together(
     if let Some(directory) = &call.directory {
         facts.insert(fact::COMMAND_DIRECTORY.to_owned(), directory.clone());
     }
-    // What the command writes to; the agent's own output is another.
+    // The command's stdout, not the agent's.
     let stdout = match spec.change.stdout {
         Some(Stdout::Console) => "console",
         _ => "kept",
@@ -234,12 +234,12 @@ pub fn put_together(
     }
 }
 
-/// The workload that is a command of the user's.
+/// The id of the workload that runs a user's command.
 pub fn user_command_id() -> String {
     workload::Workload::id(&user_command::UserCommand).to_owned()
 }
 
-/// Of rates the negative, so that more is always worse.
+/// Negates rates, so that more is always worse.
 fn as_costs(mut values: ByBlock, better: Better) -> ByBlock {
     if better == Better::Higher {
         for value in values.values_mut() {
@@ -249,19 +249,19 @@ fn as_costs(mut values: ByBlock, better: Better) -> ByBlock {
     values
 }
 
-/// What is made of the values of two sets in the blocks that both have, copy by copy of the baseline.
+/// Combines the values of two sets in the blocks that both have, separately for each copy of the baseline.
 pub fn joint(a: &ByBlock, b: &ByBlock, of: impl Fn(f64, f64) -> f64) -> ByBlock {
     a.iter()
         .filter_map(|(block, value)| Some((*block, value.with(*b.get(block)?, &of))))
         .collect()
 }
 
-/// The values without their blocks, of two the middle.
+/// The values without their blocks; the mean where there are two.
 pub fn plain(values: &ByBlock) -> Vec<f64> {
     values.values().map(|value| value.mean()).collect()
 }
 
-/// The typical value with its interval, what differs from launch to launch in it; `None` below six values.
+/// The typical value with its interval, which includes the variation between launches; `None` below six values.
 pub fn interval(values: &ByBlock) -> Option<Interval> {
     let launches: Vec<u32> = values.keys().map(|block| block.launch).collect();
     let blocks: Vec<Differences> = values.values().copied().collect();
@@ -275,7 +275,7 @@ pub fn p_greater(values: &ByBlock) -> Option<f64> {
     effect::p_greater(&blocks, &launches)
 }
 
-/// As the dossier holds it.
+/// An interval in the dossier's form.
 pub fn span(interval: Interval) -> Span {
     Span::new(interval.low, interval.point, interval.high)
 }
@@ -300,8 +300,8 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_as_wide_as_the_starts_of_the_arms_ask_for() {
-        // Each start has a level of its own: eighteen blocks, but six starts.
+    fn interval_width_reflects_variation_between_launches() {
+        // Each start has a different level: eighteen blocks, but six starts.
         let of = |launch: fn(u32) -> u32| -> ByBlock {
             (0..18)
                 .map(|number| {

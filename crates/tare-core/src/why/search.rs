@@ -1,24 +1,26 @@
-//! Which of many differences carry a cost: found by leaving away part after part of them.
+//! Finds which of many differences cause a slowdown, by removing them in parts.
 //!
-//! Delta debugging over sets, with intervals in place of a test that fails or not. What is left away together is
-//! *hot* if the cost that goes with it is surely some, and not little. A hot set is split, likely members alone
-//! first; parts that are hot are split again, down to single differences. Where the whole is hot and no half of it
-//! is, either half is enough to keep the cost: then both are searched, each while the other is away, and what is
-//! found is one set that only goes together. What harms only together is hot on either side, and both are found.
-//! No half is called cold because nothing could be seen: what is neither hot nor cold is tried again, and left as it
-//! is in the end. Where parts cannot be tried while the others are cold, the cost is looked for in those parts.
-//! Pure: it says what to try, and is told what came of it.
-//! What it cannot see: a difference that costs while another one, left away with it, saves as much.
+//! Delta debugging over sets, with intervals in place of a test that fails or passes. A set that is removed is *hot*
+//! if a part of the slowdown that is surely above zero and not small goes away with it. A hot set is split, likely
+//! members alone first; hot parts are split again, down to single differences.
+//!
+//! If the whole is hot but no half of it is, either half suffices to keep the command slow. Both are then searched,
+//! each while the other is removed, and the result is one set that acts only together. Differences that are slow only
+//! together are hot on either side, and both are found.
+//! No half counts as cold because nothing was seen: a part that is neither hot nor cold is tried again, and finally
+//! left as it is. If parts cannot be tried while the others are cold, the cause is searched in those parts.
+//! Pure: it returns what to try and receives the results.
+//! Limits: misses a difference whose effect is cancelled by another one that is removed with it.
 
-/// The least share of the cost that makes a set hot.
+/// The smallest share of the slowdown that makes a set hot.
 pub const LEAST_SHARE: f64 = 0.2;
 
-/// Below this share, surely, a set is cold.
+/// A set is cold if its share is surely below this.
 const COLD_BELOW: f64 = 0.5;
-/// How often the same is tried before it is left undecided.
+/// How often the same parts are tried before they are left undecided.
 const TRIES_MOST: u32 = 3;
 
-/// A difference that may carry the cost.
+/// A difference that may cause the slowdown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     /// Its name.
@@ -27,34 +29,34 @@ pub struct Item {
     pub likelihood: f64,
 }
 
-/// Something to try.
+/// One trial of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// Everything that is left away.
+    /// All differences that are removed.
     pub without: Vec<String>,
-    /// What of it is asked about.
+    /// Those of them that are tested.
     pub part: Vec<String>,
     job: usize,
 }
 
-/// What was left of the cost.
+/// The part of the slowdown that went away.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shown {
-    /// The lower end of what went with it.
+pub struct RemovedShare {
+    /// The lower end of the part that went away.
     pub low: f64,
-    /// The share of the cost that went with it.
+    /// The share of the slowdown that went away.
     pub share: f64,
     /// The upper end of that share.
     pub high: f64,
 }
 
-impl Shown {
-    /// Whether enough went, and surely some.
+impl RemovedShare {
+    /// Whether enough went away, and surely some.
     pub fn is_hot(self) -> bool {
         self.low > 0.0 && self.share >= LEAST_SHARE
     }
 
-    /// Whether surely not enough went.
+    /// Whether surely too little went away.
     fn is_cold(self) -> bool {
         self.high < COLD_BELOW
     }
@@ -63,29 +65,29 @@ impl Shown {
 /// A hot set that is being split.
 #[derive(Debug, Clone, PartialEq)]
 struct Job {
-    /// Members of the set that was found so far, which is away meanwhile.
+    /// Members of the set found so far, which stay removed.
     base: Vec<String>,
-    /// What is split.
+    /// The group to split.
     group: Vec<Item>,
-    /// What is split next, and is away meanwhile.
+    /// The groups to split next, which stay removed.
     rest: Vec<Vec<Item>>,
-    /// Whether it was tried in more than two parts, of which none was hot.
+    /// Whether it was tried in more than two parts, none of them hot.
     in_halves: bool,
-    /// How often the same parts were tried without being decided.
+    /// How often the same parts were tried without a decision.
     tries: u32,
 }
 
-/// A search that is going on.
+/// A running search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     jobs: Vec<Job>,
     found: Vec<Vec<String>>,
-    /// What could not be decided.
+    /// Sets that could not be decided.
     stuck: Vec<Job>,
 }
 
 impl Search {
-    /// Among these, which together carry the cost.
+    /// A search among these items, which together cause the slowdown.
     pub fn new(mut items: Vec<Item>) -> Self {
         items.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
         let mut search = Self {
@@ -105,12 +107,12 @@ impl Search {
         search
     }
 
-    /// The sets that were found: each carries a part of the cost, or all.
+    /// The sets that were found; each causes a part of the slowdown or all of it.
     pub fn found(&self) -> &[Vec<String>] {
         &self.found
     }
 
-    /// The sets that were not taken apart.
+    /// The sets that were not separated.
     pub fn open(&self) -> Vec<Vec<String>> {
         let whole = |job: &Job| {
             let group = job.group.iter().map(|item| item.id.clone());
@@ -119,11 +121,11 @@ impl Search {
         self.jobs.iter().chain(&self.stuck).map(whole).collect()
     }
 
-    /// Takes up again what was left undecided; whether there is any.
+    /// Takes up undecided sets again; returns whether there are any.
     pub fn reopen(&mut self) -> bool {
         for mut job in std::mem::take(&mut self.stuck) {
             job.tries = TRIES_MOST - 1;
-            // Of one alone there is nothing to split.
+            // A single one cannot be split.
             if job.group.len() > 1 {
                 self.jobs.push(job);
             } else {
@@ -133,12 +135,12 @@ impl Search {
         !self.jobs.is_empty()
     }
 
-    /// How often what is tried next was tried before without being decided.
+    /// How often the next trials were already made without a decision.
     pub fn tries(&self) -> u32 {
         self.jobs.iter().map(|job| job.tries).max().unwrap_or(0)
     }
 
-    /// What to try next, at most `room` at once; nothing where all is found, or where there is no room for two.
+    /// The next trials, at most `room` at once; empty if all is found or if there is no room for two.
     pub fn probes(&self, room: usize) -> Vec<Probe> {
         let mut probes = Vec::new();
         let fitting = self.jobs.len().min(room / 2);
@@ -162,11 +164,11 @@ impl Search {
         probes
     }
 
-    /// What came of the probes; `None` where one could not be tried, or left too few numbers.
-    pub fn learn(&mut self, results: &[(Probe, Option<Shown>)]) {
+    /// Takes the results of the probes; `None` if one could not be tried or gave too few values.
+    pub fn learn(&mut self, results: &[(Probe, Option<RemovedShare>)]) {
         let jobs = std::mem::take(&mut self.jobs);
         for (place, job) in jobs.into_iter().enumerate() {
-            let of_job: Vec<&(Probe, Option<Shown>)> = results
+            let of_job: Vec<&(Probe, Option<RemovedShare>)> = results
                 .iter()
                 .filter(|(probe, _)| probe.job == place)
                 .collect();
@@ -178,7 +180,7 @@ impl Search {
         }
     }
 
-    fn learn_of(&mut self, job: Job, results: &[&(Probe, Option<Shown>)]) {
+    fn learn_of(&mut self, job: Job, results: &[&(Probe, Option<RemovedShare>)]) {
         let members = |probe: &Probe| -> Vec<Item> {
             let is_in = |item: &&Item| probe.part.contains(&item.id);
             job.group.iter().filter(is_in).cloned().collect()
@@ -194,7 +196,7 @@ impl Search {
         if hot.is_empty() {
             return self.learn_nothing(job, results);
         }
-        // Within a set that only goes together one way is enough.
+        // Within a set that acts only together one path is enough.
         let wanted = if job.rest.is_empty() && job.base.is_empty() {
             hot.len()
         } else {
@@ -211,9 +213,9 @@ impl Search {
         }
     }
 
-    /// No part was hot: all are cold, or some were not decided, or could not be tried.
-    fn learn_nothing(&mut self, mut job: Job, results: &[&(Probe, Option<Shown>)]) {
-        let is_open = |shown: &Option<Shown>| shown.is_some_and(|shown| !shown.is_cold());
+    /// Handles a round without a hot part: all are cold, or some were undecided or could not be tried.
+    fn learn_nothing(&mut self, mut job: Job, results: &[&(Probe, Option<RemovedShare>)]) {
+        let is_open = |shown: &Option<RemovedShare>| shown.is_some_and(|shown| !shown.is_cold());
         let untried: Vec<&String> = results
             .iter()
             .filter(|(_, shown)| shown.is_none())
@@ -223,7 +225,7 @@ impl Search {
         if untried.is_empty() && !is_any_open {
             return self.none_is_hot(job, results.len());
         }
-        // What is surely not in the others is in what could not be tried, if it is in one part.
+        // What is surely not in the others is in the parts that could not be tried, if it is in one part.
         if !is_any_open && untried.len() < job.group.len() {
             job.group.retain(|item| untried.contains(&&item.id));
             job.tries = 0;
@@ -262,7 +264,7 @@ impl Search {
         });
     }
 
-    /// Takes a group of one as found, and what remains after it.
+    /// Continues a job: a group of one counts as found, and the next group follows.
     fn go_on(&mut self, mut job: Job) {
         while job.group.len() == 1 {
             job.base.push(job.group[0].id.clone());
@@ -276,7 +278,8 @@ impl Search {
     }
 }
 
-/// A group in at most so many parts of about the same likelihood, so that what is likely is alone; at least two.
+/// Splits a group into at most `most`, but at least two, parts of about the same likelihood, so that likely items are
+/// alone.
 fn split(group: &[Item], most: usize) -> Vec<Vec<Item>> {
     let parts = most.min(group.len()).max(1);
     let whole: f64 = group.iter().map(|item| item.likelihood.max(0.01)).sum();
@@ -286,7 +289,7 @@ fn split(group: &[Item], most: usize) -> Vec<Vec<Item>> {
         let left = group.len() - place;
         let missing = parts - split.len();
         let current = split.last().map_or(0, Vec::len);
-        // Cut where that is nearest to equal parts.
+        // Cut where the parts become most equal.
         let half = item.likelihood.max(0.01) / 2.0;
         let is_full = so_far + half >= whole * split.len() as f64 / parts as f64;
         if current > 0 && missing > 0 && (is_full || left <= missing) {
@@ -316,7 +319,8 @@ mod tests {
             .collect()
     }
 
-    /// Searches where `share` of the cost goes without a set; what is found, and after how many rounds and probes.
+    /// Searches if `share` of the slowdown goes away without a set; returns what is found, and the number of rounds
+    /// and probes.
     fn searched(
         number: usize,
         share: impl Fn(&BTreeSet<&str>) -> f64,
@@ -336,13 +340,13 @@ mod tests {
             rounds += 1;
             tried += probes.len();
             assert!(rounds < 30 && probes.len() <= 6, "{search:?}");
-            let results: Vec<(Probe, Option<Shown>)> = probes
+            let results: Vec<(Probe, Option<RemovedShare>)> = probes
                 .into_iter()
                 .map(|probe| {
                     let without: BTreeSet<&str> =
                         probe.without.iter().map(String::as_str).collect();
                     let share = share(&without);
-                    let shown = Shown {
+                    let shown = RemovedShare {
                         low: share - 0.05,
                         share,
                         high: share + 0.05,
@@ -359,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn one_harmful_among_thirty_harmless_is_found_in_a_few_rounds() {
+    fn search_finds_one_harmful_of_31_in_three_rounds() {
         for harmful in 0..31 {
             let name = format!("d{harmful:02}");
             let (found, rounds, tried) = searched(31, |without| {
@@ -382,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_harm_only_together_are_both_found_and_either_is_enough() {
+    fn search_finds_both_if_removing_either_suffices() {
         let (found, ..) = searched(32, |without| {
             f64::from(u8::from(without.contains("d05") || without.contains("d30")))
         });
@@ -401,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_tried_is_never_found() {
+    fn search_never_finds_untestable_item() {
         let mut search = Search::new(items(2));
         let probes = search.probes(6);
         assert_eq!(probes.len(), 2);
@@ -416,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_others_are_cold_what_cannot_be_tried_holds_the_cost() {
+    fn search_leaves_untestable_item_open_if_rest_is_cold() {
         let mut search = Search::new(items(9));
         let broken = "d05";
         for _ in 0..9 {
@@ -424,7 +428,7 @@ mod tests {
             let results: Vec<_> = probes
                 .into_iter()
                 .map(|probe| {
-                    let cold = Shown {
+                    let cold = RemovedShare {
                         low: -0.1,
                         share: 0.0,
                         high: 0.1,
@@ -440,9 +444,9 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_nothing_is_tried_again_and_left_together_in_the_end() {
+    fn search_retries_undecided_set_then_leaves_it_open() {
         let mut search = Search::new(items(4));
-        let undecided = Shown {
+        let undecided = RemovedShare {
             low: -0.4,
             share: 0.2,
             high: 0.8,
@@ -471,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_as_likely_as_half_of_all_is_tried_alone_also_in_two_parts() {
+    fn search_tests_dominant_item_alone_with_two_probes() {
         let mut all = items(9);
         for item in &mut all {
             item.likelihood = 0.13;
@@ -481,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_likely_is_tried_alone() {
+    fn search_tests_likely_item_alone() {
         let mut all = items(12);
         all[7].likelihood = 0.95;
         let probes = Search::new(all).probes(4);

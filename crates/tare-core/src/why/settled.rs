@@ -1,33 +1,33 @@
-//! Whether two sides were compared closely enough to go on, or more blocks of them come first.
+//! Decides whether two sides were compared precisely enough, or need more blocks.
 //!
-//! Looking again and again until there is a difference finds one where there is none. So what is asked first is how
-//! wide the interval is, which tells nothing of the effect (METHODOLOGY 5). An effect ends the looking only where it
-//! is beyond what a look would show by chance once in a thousand times: with a bound that strict the last look keeps
-//! its level (Haybittle 1971; Peto and others 1976).
-//! What it cannot see: an effect that appears later; a clear one at the beginning is followed by more blocks anyway.
+//! Testing again and again until there is a difference finds one where none exists. The first criterion is therefore
+//! the width of the interval, which is independent of the effect (METHODOLOGY 5). An effect ends the comparison only
+//! if it exceeds what one look would show by chance once in a thousand times: with a bound that strict the last look
+//! keeps its level (Haybittle 1971; Peto and others 1976).
+//! Limits: misses an effect that appears later; a clear one at the beginning is followed by more blocks anyway.
 
 use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_model::{Verdict, WhyOutcome, whole_count};
 use tare_stats::blocks_needed;
 use tare_stats::special::t_quantile;
 
-/// How surely an effect must be one, two-sided, for the looking to end by it.
+/// The two-sided confidence at which an effect ends the comparison.
 const SURE: f64 = 0.999;
 
-/// An interval that lies beyond this ratio is no chance.
+/// An interval entirely beyond this ratio is not due to chance.
 const PLAIN: f64 = 1.5;
-/// How surely a relevant slowdown must be excluded for the looking to end by that.
+/// The confidence at which excluding a relevant slowdown ends the comparison.
 const EXCLUDED: f64 = 0.99;
-/// How surely an effect must be one, two-sided, to be the answer: a user who reads that it is slower looks for the
-/// reason, and at 95 % one in twenty of those whose container is as fast as the host would.
+/// The two-sided confidence of an effect in the answer. A user who reads that it is slower looks for the reason; at
+/// 95 % one in twenty whose container is as fast as the host would.
 const ANSWERED: f64 = 0.99;
 
-/// Whether the answer's two sides need no closer look.
+/// Whether the answer's two sides need no more blocks.
 pub fn is_settled(dossier: &Dossier) -> bool {
     let Some(why) = &dossier.why else {
         return false;
     };
-    // Then the command itself is not what the answer is about.
+    // The answer is then not about the command itself.
     if why.outcome == WhyOutcome::StartUp {
         return true;
     }
@@ -37,7 +37,7 @@ pub fn is_settled(dossier: &Dossier) -> bool {
         .is_some_and(is_narrow_or_clear)
 }
 
-/// Whether an effect is sure enough to be the answer.
+/// Whether an effect is sure enough for the answer.
 pub(super) fn is_sure(cell: &DossierCell) -> bool {
     let Some(ratio) = cell.ratio.filter(|ratio| ratio.low > 0.0) else {
         return false;
@@ -45,7 +45,7 @@ pub(super) fn is_sure(cell: &DossierCell) -> bool {
     is_plain(&ratio) || ratio.point.ln().abs() >= half_towards_one(cell, &ratio)
 }
 
-/// How many more blocks should make it sure.
+/// The number of further blocks that should make the effect sure.
 pub(super) fn blocks_until_sure(cell: &DossierCell) -> Option<u32> {
     let ratio = cell.ratio.filter(|ratio| ratio.low > 0.0)?;
     let half = half_towards_one(cell, &ratio);
@@ -53,7 +53,7 @@ pub(super) fn blocks_until_sure(cell: &DossierCell) -> Option<u32> {
     Some(whole_count(blocks).saturating_sub(cell.n_blocks))
 }
 
-/// From the estimate to the end that is nearer to no effect, of an interval as sure as an answer's.
+/// The log distance from the estimate to the interval's end nearer to no effect, at the answer's confidence.
 fn half_towards_one(cell: &DossierCell, ratio: &Span) -> f64 {
     let towards_one = if ratio.point > 1.0 {
         ratio.point / ratio.low
@@ -63,14 +63,14 @@ fn half_towards_one(cell: &DossierCell, ratio: &Span) -> f64 {
     towards_one.ln() * wider(cell, ANSWERED)
 }
 
-/// How many times as wide an interval of this level is.
+/// How many times as wide the interval is at this level.
 fn wider(cell: &DossierCell, level: f64) -> f64 {
     let freedom = f64::from(cell.n_blocks.saturating_sub(1)).max(1.0);
     let t = |level: f64| t_quantile(f64::midpoint(1.0, level), freedom);
     t(level) / t(crate::analyze::LEVEL)
 }
 
-/// Whether it is plain to see, however wide the interval.
+/// Whether the effect is obvious, however wide the interval.
 fn is_plain(ratio: &Span) -> bool {
     ratio.low >= PLAIN || ratio.high <= 1.0 / PLAIN
 }
@@ -91,12 +91,12 @@ fn is_narrow_or_clear(cell: &DossierCell) -> bool {
         cell.verdict,
         Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain
     );
-    // No relevant slowdown, which is what was asked, and no speed-up to explain.
+    // No relevant slowdown, which was the question, and no speed-up to explain.
     let room = cell.margin.ln_1p() - ratio.point.ln();
     if ratio.high >= 1.0 && room >= half * wider(cell, EXCLUDED) {
         return true;
     }
-    // Plain to see; what follows has both sides in its blocks again.
+    // Obvious; the following studies have both sides in their blocks too.
     if is_plain(&ratio) {
         return true;
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::testing as composed;
 
-    /// A comparison with a margin of 2 % and an interval that reaches as far up as down.
+    /// A comparison with a margin of 2 % and a symmetric interval.
     fn cell_with(n_blocks: u32, low: f64, point: f64) -> DossierCell {
         let is_within = low > 1.0 / 1.02 && point * point / low < 1.02;
         DossierCell {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_interval_ends_the_looking_whatever_it_holds() {
+    fn narrow_interval_settles_for_any_ratio() {
         // The margin is 2 %.
         for point in [0.99, 1.0, 1.004, 1.02, 1.5] {
             assert!(
@@ -140,15 +140,15 @@ mod tests {
 
     #[test]
     fn looking_ends_where_a_slowdown_is_surely_excluded() {
-        // [0.965, 1.005] with a margin of 2 %; one that reaches beyond it; and a speed-up that is not sure.
+        // [0.965, 1.005] with a margin of 2 %; one that reaches beyond the margin; a speed-up that is not sure.
         assert!(is_narrow_or_clear(&cell_with(20, 0.965, 0.985)));
         assert!(!is_narrow_or_clear(&cell_with(20, 0.93, 0.99)));
         assert!(!is_narrow_or_clear(&cell_with(20, 0.95, 0.97)));
     }
 
     #[test]
-    fn an_effect_ends_the_looking_only_where_it_is_far_beyond_its_interval() {
-        // Shown by the interval, and by chance once in twenty looks.
+    fn effect_settles_only_far_outside_its_interval() {
+        // Shown by the interval, but by chance once in twenty looks.
         assert!(!is_narrow_or_clear(&cell_with(12, 1.01, 1.06)));
         assert!(!is_narrow_or_clear(&cell_with(6, 1.10, 1.20)));
         assert!(is_narrow_or_clear(&cell_with(12, 1.10, 1.20)));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn effect_that_equal_sides_show_once_in_twenty_times_is_not_sure() {
+    fn effect_at_five_percent_level_is_not_sure() {
         let cost = |n_blocks, low, point| DossierCell {
             verdict: Verdict::MaterialCost,
             ..cell_with(n_blocks, low, point)
@@ -172,14 +172,15 @@ mod tests {
         assert_eq!(blocks_until_sure(&cost(12, 1.10, 1.22)), Some(0));
         assert!(is_sure(&cost(4, 1.6, 4.0)));
         assert!(is_sure(&cost(12, 0.80, 0.70)) && is_sure(&cell_with(30, 1.02, 1.03)));
-        // As narrow as is wanted, and not sure.
+        // Narrow enough, but not sure.
         assert!(!is_narrow_or_clear(&cost(12, 1.0005, 1.006)));
         assert!(is_narrow_or_clear(&cost(12, 1.012, 1.02)));
     }
 
-    /// Of commands that cost nothing, looked at up to three times, the stated level of false differences is kept.
+    /// Commands without a slowdown, looked at up to three times, give no more false differences than the stated
+    /// level.
     #[test]
-    fn looking_more_than_once_finds_no_more_than_its_level() {
+    fn repeated_looks_keep_the_false_positive_level() {
         let mut random = Stream::new(7, 1, 0);
         let (mut false_alarms, n_runs) = (0, 2_000);
         for _ in 0..n_runs {

@@ -1,10 +1,10 @@
-//! The studies of one answer: the two sides alone, then with the suspects and the steps as far as they fit.
+//! Plans the studies of one answer: the two sides alone, then with the suspects and the steps that fit.
 //!
 //! The comparison of the two sides is finished before any arm is added, because without its six blocks there is no
-//! answer at all; what follows has both sides in its blocks again, so that all of them make one estimate
-//! ([`joined`](super::joined)). How long things take is read from what was measured last ([`Pace`]), and the
-//! budget itself ends a study: a plan that was made with too long trials would leave time unused.
-//! What it cannot see: how fast an arm is that has not run yet; it is taken for as slow as the environment.
+//! answer. Later studies contain both sides in their blocks, so that all of them give one estimate
+//! ([`joined`](super::joined)). Durations come from the latest measurements ([`Pace`]), and the budget itself ends a
+//! study: a plan with overestimated trials would leave time unused.
+//! Limits: the speed of an arm that has not run yet is unknown; it is assumed to be as slow as the environment.
 
 use tare_model::arm::{Role, Rung};
 use tare_model::study::A_PRIME;
@@ -16,27 +16,27 @@ use super::pace::{Before, PROOF_MOST, Pace};
 use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
 use crate::workload::{self, Workload};
 
-/// Blocks of the first comparison at most.
+/// The maximum number of blocks of the first comparison.
 const FIRST_MOST: u32 = 12;
-/// Blocks of a study that another one is to follow at most.
+/// The maximum number of blocks of a study that is followed by another.
 const ROUND_MOST: u32 = 12;
-/// The same where the first look shows a plain difference: enough to be sure of it.
+/// The maximum for the first comparison if the first look shows an obvious difference: enough to be sure of it.
 const FIRST_PLAIN: u32 = 8;
 /// The part of the budget that the first comparison may take.
 const FIRST_SHARE: f64 = 0.2;
-/// And so long at most, nanoseconds, where six blocks fit: a first answer is wanted within ten seconds.
+/// Its maximum time in nanoseconds, if six blocks fit: a first answer should come within ten seconds.
 const FIRST_NS: u64 = 8_000_000_000;
-/// The part of the time that is planned with: some trials take longer than those before.
+/// The part of the time that is planned with: some trials take longer than earlier ones.
 pub(super) const SAFE: f64 = 0.85;
-/// From so many further arms on there is time for A′.
+/// From this many further arms on there is time for the A/A control.
 const A_PRIME_ROOM: usize = 6;
-/// Commands shorter than this have their environment's start-up measured beside them.
+/// For commands shorter than this, the environment's start-up is measured too.
 const START_UP_BELOW_NS: u64 = 3_000_000_000;
-/// Output from which on a command is taken for one that prints much.
+/// The amount of output from which on a command is considered to print much.
 pub const CHATTY_BYTES: usize = 64 << 10;
 
-/// Host, A′ and environment in a few blocks: whether there is a cost at all, and counters for the causes. `None`
-/// where not even six blocks of the two sides fit.
+/// Host, A/A control and environment in a few blocks: whether there is a slowdown at all, and counters for the
+/// causes. `None` if not even six blocks of the two sides fit.
 pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let pace = Pace::of_one(first);
     if pace.least_ns() > left_ns {
@@ -49,19 +49,19 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     };
     let fits_in_half = |block_ns: u64| fits_in(left_ns / 2, block_ns);
     let both_ns = pace.host_ns + pace.env_ns;
-    // A′ and the start-up are worth less than time for the suspects.
+    // The A/A control and the start-up are worth less than time for the suspects.
     let is_own = ask.own.is_some();
     let with_a_prime = !is_own && fits_in_half(both_ns + pace.host_ns);
     let command_ns = both_ns + if with_a_prime { pace.host_ns } else { 0 };
-    // Who asks about a container that is there does not ask what making one takes.
+    // A question about an existing container is not about the time to create one.
     let has_start_up = !(is_own || ask.call.client.is_some())
         && first.host.wall_ns < START_UP_BELOW_NS
         && fits_in_half(command_ns + pace.life_ns);
     let share_ns = whole_part(ask.budget_ns as f64 * FIRST_SHARE).min(FIRST_NS);
-    // The start-up may take the first comparison beyond its share, and not below six blocks.
+    // The start-up may extend the first comparison beyond its share, but not reduce it below six blocks.
     let life_ns = if has_start_up { pace.life_ns } else { 0 };
-    // A search through all that differs needs the time, and compares the two sides again in every round; and one look
-    // says little of how long the command takes beside neighbours.
+    // A search through all differences needs the time and compares the two sides again in every round. A single look
+    // says little about how long the command takes under other load.
     let most = if is_own {
         FEWEST
     } else if first.env.wall_ns / PLAIN_TIMES > first.host.wall_ns {
@@ -92,7 +92,7 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     Some(study)
 }
 
-/// Where the cost is plain to see and six blocks of ended runs do not fit: as many as do.
+/// As many blocks as fit, if the slowdown is obvious and six blocks of ended runs do not fit.
 fn fewer(ask: &Ask, first: &First, pace: Pace, left_ns: u64) -> Option<Study> {
     first.cut_ns?;
     let block_ns = (pace.host_ns + pace.env_ns).max(1);
@@ -109,7 +109,7 @@ pub(super) fn start_up() -> WorkloadSpec {
     WorkloadSpec::new(id(workload::start_up::StartUp.id()), Params::new())
 }
 
-/// Host, or what else it is compared with, A′ if wanted, environment.
+/// The host or another baseline, the A/A control if wanted, and the environment.
 pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<ArmSpec> {
     let base = ask.base();
     let host = |id: &str| {
@@ -130,8 +130,8 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
     arms
 }
 
-/// More blocks of host, A′ and environment, where those so far decided nothing. `None` where too few would fit to
-/// be worth starting the arms again.
+/// More blocks of host, A/A control and environment after an inconclusive comparison. `None` if too few would fit to
+/// be worth a restart of the arms.
 pub fn closer_study(
     ask: &Ask,
     first: &First,
@@ -145,38 +145,38 @@ pub fn closer_study(
     }
     let arms = base_arms(ask, first, true);
     let mut study = ask.study("a closer look at host and environment", arms, first);
-    // As many as there are already: looking at each doubling keeps the number of looks small.
+    // Doubling the number of blocks each time keeps the number of looks small.
     study.blocks_max = PROOF_MOST.max(n_blocks);
     pace.plan_launches(ask, &mut study, time_ns);
     study.budget_ns = Some(time_ns);
     Some(study)
 }
 
-/// A study that tries suspects, and those for which it has no time.
+/// A study that tries suspects, and the suspects that had to wait.
 #[derive(Debug)]
 pub struct Round {
     /// The study.
     pub study: Study,
-    /// What another one may try.
+    /// Suspects for another round.
     pub waiting: Vec<Trial>,
 }
 
 impl Round {
-    /// How many arms switch a suspect off.
+    /// The number of arms that switch a suspect off.
     pub fn n_tried(&self) -> usize {
         let arms = self.study.arms.iter();
         arms.filter(|arm| !arm.role.suspects.is_empty() && !arm.required)
             .count()
     }
 
-    /// Whether another one would have something to try.
+    /// Whether another round would have something to try.
     pub fn is_open(&self) -> bool {
         self.waiting.iter().any(|trial| trial.arm.is_some())
     }
 }
 
-/// Host and environment with suspects switched off and, once, every step between, as far as six blocks of them
-/// fit. `None` where not even one arm more does.
+/// Host and environment with suspects switched off and, once, every step between, as far as six blocks of them fit.
+/// `None` if not even one more arm does.
 pub fn round(
     ask: &Ask,
     first: &First,
@@ -189,7 +189,7 @@ pub fn round(
     let is_of_start = |trial: &Trial| trial.suspect.metric.starts_with("start-up");
     let with_start_up = trials.iter().take(SUSPECTS_MOST).any(is_of_start);
     let life_ns = if with_start_up { pace.life_ns } else { 0 };
-    // Every arm beside the two is taken for as slow as the environment.
+    // Every other arm is assumed to be as slow as the environment.
     let arm_block_ns = pace.env_ns.max(pace.host_ns) + life_ns;
     let per_arm_ns = pace.life_ns + six * arm_block_ns;
     let base_block_ns = pace.host_ns + pace.env_ns + life_ns;
@@ -198,7 +198,7 @@ pub fn round(
     let mut room = whole_size(safe_ns.checked_sub(base_ns)? / per_arm_ns.max(1));
     let mut arms = Arms::new(base_arms(ask, first, room > A_PRIME_ROOM), before.n_arms);
     let env = arms.specs.len() - 1;
-    // Steps that are all ended before their end cannot be told apart.
+    // Steps that are all ended early cannot be distinguished.
     let mut steps = if before.has_ladder || first.cut_ns.is_some() {
         Vec::new()
     } else {
@@ -207,7 +207,7 @@ pub fn round(
     if room == 0 || (steps.is_empty() && trials.iter().all(|trial| trial.arm.is_none())) {
         return None;
     }
-    // A third of the arms is left for the ladder, which also tells of causes that no rule knows.
+    // A third of the arms is left for the ladder, which also shows causes without a rule.
     let for_suspects = if before.has_ladder {
         room
     } else {
@@ -233,7 +233,7 @@ pub fn round(
         untried.push(suspect);
     }
     if first.host.report.stdout.0.len() <= CHATTY_BYTES {
-        // Without output the log driver is no step.
+        // Without output the log driver is not a step.
         for step in &mut steps {
             if step.needs_output {
                 step.weight = 0;
@@ -268,7 +268,7 @@ pub fn round(
     let block_ns = (base_block_ns + n_more * arm_block_ns).max(1);
     let spare = safe_ns.saturating_sub(another_ns + starts_ns) / block_ns;
     study.blocks_max = if n_waiting > 0 && spare >= six {
-        // What is left then is for those that wait.
+        // The rest of the time is for the suspects that wait.
         u32::try_from(spare).unwrap_or(u32::MAX).min(ROUND_MOST)
     } else {
         before.enough
@@ -278,26 +278,26 @@ pub fn round(
     Some(Round { study, waiting })
 }
 
-/// Arms under construction: those that would be the same are one.
+/// Arms under construction; identical ones are merged.
 pub(super) struct Arms {
     specs: Vec<ArmSpec>,
-    /// Arms of earlier studies of the same answer.
+    /// Number of arms in earlier studies of the same answer.
     n_before: usize,
 }
 
 impl Arms {
-    /// Beside the two sides, the baseline first; `n_before` arms were in earlier studies.
+    /// Starts with the two sides, the baseline first; `n_before` arms were in earlier studies.
     pub(super) fn new(specs: Vec<ArmSpec>, n_before: usize) -> Self {
         Self { specs, n_before }
     }
 
-    /// All of them.
+    /// All arms.
     pub(super) fn into_specs(self) -> Vec<ArmSpec> {
         self.specs
     }
 
-    /// Adds an arm under the name that it had in an earlier study, if it had one, so that its blocks are further
-    /// ones of the same arm; its name.
+    /// Adds an arm, if possible under the name of an earlier study, so that its blocks continue the same arm. Returns
+    /// its name.
     pub(super) fn put_as(
         &mut self,
         known: Option<&String>,
@@ -315,15 +315,15 @@ impl Arms {
         known.clone()
     }
 
-    /// Adds an arm, or finds the one that does the same, and lets `note` write what it is for. Whether it is new,
-    /// and its name.
+    /// Adds an arm or finds an identical one, and lets `note` write its role. Returns whether it is new, and its
+    /// name.
     pub(super) fn put(
         &mut self,
         prefix: &str,
         tried: &Tried,
         note: impl FnOnce(&mut Role),
     ) -> (bool, String) {
-        // The baseline stands for itself alone.
+        // The baseline is never shared.
         let same = self.specs.iter_mut().skip(1).find(|arm| {
             (&arm.driver, &arm.settings) == (&tried.driver, &tried.settings)
                 && arm.id.as_str() != A_PRIME
@@ -416,7 +416,7 @@ pub(super) mod tests {
 
     pub(in crate::why) const SECOND: u64 = 1_000_000_000;
 
-    /// What is known after a first comparison in which a trial took so long on either side.
+    /// The state after a first comparison whose trials took `trial_ns` on either side.
     fn before(trial_ns: u64) -> Before {
         Before {
             pace: Pace::of_one(&first(trial_ns)),
@@ -439,7 +439,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_command_of_a_second_is_first_compared_within_half_a_minute() {
+    fn first_study_of_one_second_command_fits_25_seconds() {
         let ask = ask("docker", Params::new());
         let study = first_study(&ask, &first(SECOND), 115 * SECOND).unwrap();
         assert!(study.blocks_max >= FEWEST);
@@ -452,11 +452,11 @@ pub(super) mod tests {
     fn six_blocks_of_both_sides_come_before_anything_else() {
         let mut ask = ask("docker", Params::new());
         ask.budget_ns = 30 * SECOND;
-        // Six blocks take 13 of the 20 seconds: no A′ and no start-up, and no arm beside the two.
+        // Six blocks take 13 of the 20 seconds: no A/A control, no start-up, and no further arm.
         let study = first_study(&ask, &first(SECOND), 20 * SECOND).unwrap();
         assert_eq!((study.arms.len(), study.workloads.len()), (2, 1));
         assert_eq!(study.blocks_max, FEWEST);
-        // All of the time stands behind them, should the machine be slower than at the first look.
+        // The whole time remains available, in case the machine is slower than at the first look.
         assert_eq!(study.budget_ns, Some(20 * SECOND));
         assert!(
             round(
@@ -471,7 +471,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_command_of_five_minutes_is_not_compared_before_there_is_time_for_six_blocks() {
+    fn five_minute_command_needs_time_for_six_blocks() {
         let mut ask = ask("docker", Params::new());
         let long = first(300 * SECOND);
         let pace = Pace::of_one(&long);
@@ -483,7 +483,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_several_suspects_and_steps_would_do_alike_is_one_arm() {
+    fn equal_suspects_and_steps_share_one_arm() {
         let settings = Params::new().with("cpus", 0.5);
         let ask = ask("docker", settings);
         let without = Params::new();
@@ -500,12 +500,12 @@ pub(super) mod tests {
             .collect();
         assert_eq!((off.len(), found.n_tried()), (1, 1));
         assert_eq!(off[0].role.suspects.len(), 2);
-        // The step below the quota is the same environment too.
+        // The step below the quota is the same environment.
         assert!(off[0].role.rung.is_some(), "{:?}", off[0]);
     }
 
     #[test]
-    fn most_of_a_little_time_goes_to_suspects_and_a_step_is_left() {
+    fn short_round_prefers_suspects_over_ladder_steps() {
         let ask = ask("docker", Params::new().with("cpus", 0.5));
         let first = first(SECOND);
         let found = round(&ask, &first, before(SECOND), &suspects(4), 50 * SECOND).unwrap();
@@ -528,7 +528,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn suspects_that_found_no_place_are_tried_in_the_time_that_the_others_left() {
+    fn waiting_suspects_are_tested_in_the_next_round() {
         let ask = ask("docker", Params::new());
         let first = first(SECOND / 10);
         let now = before(SECOND / 10);
@@ -550,7 +550,7 @@ pub(super) mod tests {
             (2, false)
         );
         assert_eq!(count(&another.study, "rung"), 0, "the ladder was climbed");
-        // No suspect waits any more: as many as the shares need.
+        // No suspect is waiting any more: as many blocks as the shares need.
         assert_eq!(another.study.blocks_max, later.enough);
         let known: Vec<&ArmId> = found.study.arms.iter().map(|arm| &arm.id).collect();
         let mut arms = another.study.arms.iter().filter(|arm| !arm.required);

@@ -1,32 +1,32 @@
-//! A cost as a whole, and what of it goes where something is switched off.
+//! Computes a total overhead, and the share of it that goes away when something is switched off.
 //!
-//! Both are judged in parts of what the arm cost in the same block, as the table judges ratios. Where the level itself
-//! drifts, as that of a proxy which slows down with every connection, differences in the unit drift with it: their
-//! blocks depend on each other, and an interval as wide as that asks for holds 0 although every block has the cost.
-//! The part that the cost is of the level hardly moves then.
-//! A gain is a cost with the other sign: what of it goes is counted the same way.
-//! What it cannot see: a share that itself changes over the blocks; its interval is that of the typical block.
+//! Both are relative to the arm's level in the same block, as the table's ratios are. If the level itself drifts, as
+//! that of a proxy that slows down with every connection, absolute differences drift with it: their blocks are then
+//! dependent, and a correctly wide interval contains 0 although every block has the overhead. Relative to the level,
+//! the overhead hardly changes.
+//! A gain is an overhead with the opposite sign and treated the same way.
+//! Limits: a share that changes over the blocks is not modelled; its interval is that of the typical block.
 
 use tare_stats::special::t_quantile;
 use tare_stats::{Interval, blocks_needed, median};
 
 use super::readings::{ByBlock, Readings, interval, joint, p_greater, plain};
-use super::search::Shown;
+use super::search::RemovedShare;
 
-/// A share that is no larger than this makes no cause of what was removed.
+/// A removed suspect with at most this share is not a cause.
 pub(super) const NO_CAUSE: f64 = 0.25;
 
-/// What an arm costs more than another.
+/// The overhead of one arm over another.
 #[derive(Debug, Clone, Default)]
 pub struct Total {
-    /// In the metric's unit; of a gain the negative.
+    /// In the metric's unit; negated for a gain.
     differences: ByBlock,
     is_gain: bool,
-    /// What the slower of the two arms costs, in the metric's unit, positive.
+    /// The level of the slower of the two arms, in the metric's unit, positive.
     levels: ByBlock,
 }
 
-/// What went of a total.
+/// The part of a total that went away.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Removed {
     /// In the metric's unit, at the typical level.
@@ -38,18 +38,18 @@ pub struct Removed {
 }
 
 impl Total {
-    /// What comes back of it where something is put back, by block.
-    pub(in crate::why) fn came_back(&self, back: &ByBlock) -> Option<Shown> {
+    /// The part of the total that comes back when something is restored, by block.
+    pub(in crate::why) fn came_back(&self, back: &ByBlock) -> Option<RemovedShare> {
         let back = self.without(back)?;
         let share = back.share?;
-        Some(Shown {
+        Some(RemovedShare {
             low: back.effect.low,
             share: share.point,
             high: share.high,
         })
     }
 
-    /// What `arm` costs more than `earlier`.
+    /// The overhead of `arm` over `earlier`.
     pub fn of(readings: &Readings, earlier: &str, arm: &str, metric: &str) -> Self {
         Self::new(
             &readings.differences(earlier, arm, metric),
@@ -60,7 +60,7 @@ impl Total {
         )
     }
 
-    /// `differences` are those of the second arm with the first, `values` those of both; more is worse.
+    /// From the differences of the second arm from the first, and the values of both; more is worse.
     pub(super) fn new(differences: &ByBlock, values: [&ByBlock; 2]) -> Self {
         let is_gain = match interval(differences) {
             Some(found) => found.high < 0.0,
@@ -76,7 +76,7 @@ impl Total {
         }
     }
 
-    /// Both costs in one, for the blocks that both have.
+    /// The sum of two totals, for the blocks that both have.
     pub fn with(&self, other: &Self) -> Self {
         let sum = |a: f64, b: f64| a + b;
         Self {
@@ -86,12 +86,12 @@ impl Total {
         }
     }
 
-    /// Differences of other arms with the sign that this total has: positive where the total goes with them.
+    /// Differences of other arms with this total's sign: positive if the total goes away with them.
     fn oriented(&self, differences: &ByBlock) -> ByBlock {
         turned(differences, self.is_gain)
     }
 
-    /// In the metric's unit; of a gain the negative.
+    /// In the metric's unit; negated for a gain.
     pub fn differences(&self) -> &ByBlock {
         &self.differences
     }
@@ -102,14 +102,14 @@ impl Total {
         })
     }
 
-    /// Blocks after which the share that goes with something is known to `half` above and below, if that scatters as
-    /// the total does; `None` where the total may be zero.
+    /// The number of blocks that give a share to within ±`half`, if it varies as the total does; `None` if the total
+    /// may be zero.
     pub fn blocks_for(&self, half: f64) -> Option<usize> {
         let (n_blocks, relative) = self.half_width()?;
         blocks_needed(n_blocks, relative, half)
     }
 
-    /// The least number of blocks, up to `most`, in which Student's interval tells that share to `half` above and below.
+    /// The fewest blocks, up to `most`, in which Student's interval gives that share to within ±`half`.
     pub fn few_for(&self, half: f64, most: u32) -> Option<u32> {
         let width = |n_blocks: f64| t_quantile(0.975, n_blocks - 1.0) / n_blocks.sqrt();
         let (n_blocks, relative) = self.half_width()?;
@@ -117,17 +117,17 @@ impl Total {
         (2..=most).find(|few| scatter * width(f64::from(*few)) <= half)
     }
 
-    /// To how much above and below such a share is known, as a part of the total, and in how many blocks.
+    /// The half-width of such a share's interval, as a part of the total, and the number of blocks.
     fn half_width(&self) -> Option<(usize, f64)> {
         let parts = self.parts(&self.differences);
         let whole = interval(&parts).filter(|whole| whole.low > 0.0)?;
-        // What goes is a difference of two arms too, and its scatter comes to the total's.
+        // The removed part is a difference of two arms too, so its variance adds to the total's.
         let relative = std::f64::consts::SQRT_2 * whole.half_width() / whole.point;
         Some((parts.len(), relative))
     }
 
-    /// What of it goes where `differences`, in its unit, go, and the total, both as parts of the level of their block; of
-    /// the blocks that have both.
+    /// The removed part `differences` and the total, both relative to the level of their block, in the blocks that
+    /// both have.
     pub(super) fn gone(&self, differences: &ByBlock) -> [ByBlock; 2] {
         let removed = self.parts(&self.oriented(differences));
         let total = self.parts(&self.differences);
@@ -136,7 +136,7 @@ impl Total {
         [removed, total]
     }
 
-    /// What of it goes where `differences`, in its unit, go; `None` below six blocks that have both.
+    /// The part of the total that goes away with `differences`, given in its unit; `None` below six common blocks.
     pub fn without(&self, differences: &ByBlock) -> Option<Removed> {
         let [removed, total] = self.gone(differences);
         let effect = interval(&removed)?;
@@ -164,11 +164,11 @@ fn turned(differences: &ByBlock, is_turned: bool) -> ByBlock {
         .collect()
 }
 
-/// The share of a total that goes when something is removed: the values θ for which `removed − θ · total` may
-/// be centred at zero, by the same rank interval as everything else (the idea of Fieller's interval, with ranks
-/// in place of means). `None` below six blocks, or where the total itself may be zero.
+/// The share of a total that goes away when something is removed: the values θ for which `removed − θ · total` may be
+/// centred at zero, by the same rank interval as elsewhere (the idea of Fieller's interval, with ranks in place of
+/// means). `None` below six blocks, or if the total itself may be zero.
 fn share(removed: &ByBlock, total: &ByBlock) -> Option<Interval> {
-    /// The shares that are looked at; beyond them nothing is worth telling apart.
+    /// The range of shares that are tested; beyond it a distinction is pointless.
     const RANGE: (f64, f64) = (-1.0, 3.0);
     const STEPS: u32 = 400;
     let whole = interval(total)?;
@@ -215,7 +215,7 @@ mod tests {
             .collect()
     }
 
-    /// Noise that is the same each time, between −1 and 1.
+    /// Deterministic noise between −1 and 1.
     fn noise(block: u32) -> f64 {
         f64::from((block * 7919 + 13) % 101) / 50.0 - 1.0
     }
@@ -249,7 +249,7 @@ mod tests {
         );
         let more = by_block(12, |block| 5.0 + noise(block));
         assert!(total.without(&more).unwrap().effect.high < 0.0);
-        // A gain of nine tenths: what is left scatters, and that is little of it.
+        // A gain of nine tenths: the rest varies, but it is small.
         let (slow, fast) = (
             by_block(12, |_| 500.0),
             by_block(12, |block| 50.0 + 20.0 * noise(block)),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_known_after_fewer_blocks_where_the_total_scatters_less() {
+    fn share_needs_fewer_blocks_if_total_varies_less() {
         let total = |scatter: f64| {
             let total = by_block(12, |block| 100.0 + scatter * noise(block));
             let values = by_block(12, |_| 200.0);
@@ -269,7 +269,7 @@ mod tests {
         let few = |scatter: f64| total(scatter).few_for(0.35, 4);
         let (plain, noisy) = (blocks(5.0).unwrap(), blocks(60.0).unwrap());
         assert!(plain <= 12 && noisy >= 24, "{plain} {noisy}");
-        // Of two values Student's interval is nine times their scatter wide, of four one and a half.
+        // Student's interval is nine times as wide as the scatter for two values, one and a half times for four.
         assert_eq!(
             [2.0, 6.0, 18.0, 60.0].map(few),
             [Some(2), Some(3), Some(4), None]
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_share_of_nothing_and_none_of_few_blocks() {
+    fn zero_total_or_few_blocks_give_no_share() {
         let total = by_block(12, noise);
         assert_eq!(share(&total, &total), None);
         let ones = |blocks| by_block(blocks, |_| 1.0);
@@ -287,8 +287,8 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_drifts_hides_neither_a_cost_nor_its_share() {
-        // A proxy that takes from 0.25 to 3.5 ms of a connection, and 0.03 ms without it.
+    fn drifting_level_hides_neither_cost_nor_share() {
+        // A proxy that takes between 0.25 and 3.5 ms of a connection, and 0.03 ms when removed.
         let values = |shift: f64, level: fn(f64) -> f64| {
             by_block(11, |block| {
                 shift + level(f64::from(block)) + 0.005 * noise(block)

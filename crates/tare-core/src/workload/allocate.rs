@@ -1,7 +1,8 @@
-//! `allocate`: memory taken and given back, as a workload.
+//! `allocate`: a workload that allocates and frees memory.
 //!
-//! The counterpart of "Memory Allocation" of a published comparison of containers (2019), without a garbage collector.
-//! What it cannot see: other allocators than the agent's own.
+//! The counterpart of "Memory Allocation" of a published comparison of containers (2019), without a garbage
+//! collector.
+//! Limits: tests only the agent's allocator.
 
 use super::probe_output::probe;
 

@@ -1,12 +1,12 @@
-//! `benchmark-dotnet`: one benchmark of a .NET program that is made with BenchmarkDotNet.
+//! `benchmark-dotnet`: runs one benchmark of a .NET program that uses BenchmarkDotNet.
 //!
-//! The program is the user's, built before, and hands its arguments to BenchmarkDotNet's switcher; nothing is compiled
-//! in an arm, because the benchmarks run in the program's own process. Of all that it prints, what counts are the
-//! results of the wanted benchmark: pilots, warm-ups and the loop's own cost are apart. The filter of some versions
-//! goes by beginnings, so more than was wanted may run; results are told apart by the heading before them.
-//! The program runs by the major version of .NET that it was built for; where only others are, the host of .NET says
-//! so in a page of which the end is a link, and what counts is told here.
-//! What it cannot see: how much of a difference is the runtime's choice of when to compile again.
+//! The user builds the program beforehand; it passes its arguments to BenchmarkDotNet's switcher. Nothing is compiled
+//! in an arm, because the benchmarks run in the program's process. Of the output only the results of the wanted
+//! benchmark count, not pilots, warm-ups and the loop overhead. The filter of some versions matches prefixes, so
+//! other benchmarks may run too; the heading before the results identifies them.
+//! The program needs the major version of .NET that it was built for. If only others are installed, the .NET host
+//! prints a page that ends in a link; the error here states the relevant part.
+//! Limits: does not separate the effect of the runtime's decisions on recompilation.
 
 use tare_model::command::Pick;
 use tare_model::{CommandCall, CommandReport, Params, Path, RawOutput, Recipe, Sample, metrics};
@@ -16,7 +16,7 @@ use super::tool_text::{agreeing, fitting, garbled, is_argument, number, text, wh
 use super::{DecodeError, ParamError, Tool, Workload, command_output, probe_output};
 
 const ID: &str = "benchmark-dotnet";
-/// What BenchmarkDotNet prints before it runs a benchmark, and before the statistics of all.
+/// The lines before a benchmark runs, and before and after the statistics.
 const HEADING: &str = "// Benchmark: ";
 const DETAILS: &str = "// * Detailed results *";
 const SUMMARY: &str = "// * Summary *";
@@ -71,12 +71,12 @@ impl Workload for BenchmarkDotnet {
                 arguments.push(format!("{option}={}", whole(&params, name)));
             }
         }
-        let wanted = Wanted {
+        let wanted = BenchmarkName {
             benchmark,
             case: text(&params, "case"),
         };
         let call = CommandCall {
-            // Its heading, as it is.
+            // The benchmark's heading, unchanged.
             pick: Some(Pick {
                 pattern: wanted.to_heading(),
                 more_is_better: false,
@@ -89,7 +89,7 @@ impl Workload for BenchmarkDotnet {
 
     fn tools(&self, params: &Params) -> Vec<Tool> {
         let dotnet = params.text("dotnet").unwrap_or("dotnet");
-        // `--version` is that of the kit for development, which need not be there.
+        // `--version` is the SDK's, which need not be installed.
         vec![Tool::new(dotnet, &["--list-runtimes"])]
     }
 
@@ -105,7 +105,7 @@ impl Workload for BenchmarkDotnet {
     }
 }
 
-/// That the runtime which the program needs is not there, if the host of .NET said so in either of its two forms.
+/// An error that names the missing runtime, if the .NET host reported that in either of its two forms.
 fn other_runtime(raw: &RawOutput) -> Option<DecodeError> {
     let report = probe_output::report(raw).ok()?.command?;
     let said = String::from_utf8_lossy(&report.stderr.0);
@@ -130,15 +130,15 @@ fn other_runtime(raw: &RawOutput) -> Option<DecodeError> {
     })
 }
 
-/// Which of the benchmarks that ran is meant.
+/// Identifies the wanted benchmark among those that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Wanted<'a> {
+struct BenchmarkName<'a> {
     benchmark: &'a str,
     case: &'a str,
 }
 
-impl<'a> Wanted<'a> {
-    /// In the form of a heading, without the job.
+impl<'a> BenchmarkName<'a> {
+    /// As a heading, without the job.
     fn to_heading(self) -> String {
         if self.case.is_empty() {
             self.benchmark.to_owned()
@@ -147,7 +147,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Of `Class.Method: Job-ABCDEF(Toolchain=…) [size=1000]`, in which a case need not stand.
+    /// Parses `Class.Method: Job-ABCDEF(Toolchain=…) [size=1000]`; the case is optional.
     fn of_heading(line: &'a str) -> Option<Self> {
         let (benchmark, job) = line.trim_end().split_once(": ")?;
         let case = job
@@ -158,21 +158,22 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What the recipe asked for; it came back with the report.
+/// The wanted benchmark's heading, which came back with the report.
 fn wanted(report: &CommandReport) -> Result<&str, DecodeError> {
     let pick = report.pick.as_ref();
     pick.map(|pick| pick.pattern.as_str())
         .ok_or_else(|| garbled(ID, "the report does not say which benchmark was wanted"))
 }
 
-/// Nanoseconds of an operation in every iteration of the wanted benchmark.
+/// Nanoseconds per operation in every iteration of the wanted benchmark.
 fn results(output: &str, wanted: &str) -> Result<Vec<f64>, DecodeError> {
     let mut found = Vec::new();
     let mut sections = 0_u32;
     let mut is_wanted = false;
     for line in output.lines() {
         if let Some((_, heading)) = line.split_once(HEADING) {
-            is_wanted = Wanted::of_heading(heading).is_some_and(|it| it.to_heading() == wanted);
+            is_wanted =
+                BenchmarkName::of_heading(heading).is_some_and(|it| it.to_heading() == wanted);
             sections += u32::from(is_wanted);
         } else if let Some(result) = line.strip_prefix("WorkloadResult").filter(|_| is_wanted) {
             let nanoseconds = operation(result)
@@ -197,7 +198,7 @@ fn results(output: &str, wanted: &str) -> Result<Vec<f64>, DecodeError> {
     }
 }
 
-/// Of `  1: 16777216 op, 696943600.00 ns, 41.5411 ns/op` the time of one operation, which is rounded there.
+/// The time of one operation from `  1: 16777216 op, 696943600.00 ns, 41.5411 ns/op`, where it is rounded.
 fn operation(result: &str) -> Option<f64> {
     let (_, figures) = result.split_once(": ")?;
     let mut figures = figures.split(", ");
@@ -206,7 +207,7 @@ fn operation(result: &str) -> Option<f64> {
     (operations >= 1.0).then_some(nanoseconds / operations)
 }
 
-/// The mean that the statistics of the wanted benchmark tell.
+/// The mean in the statistics of the wanted benchmark.
 fn told_mean(output: &str, wanted: &str) -> Result<f64, DecodeError> {
     let details = output.split_once(DETAILS).map(|(_, rest)| rest);
     let details = details
@@ -216,7 +217,7 @@ fn told_mean(output: &str, wanted: &str) -> Result<f64, DecodeError> {
     let mut lines = details.lines();
     lines
         .by_ref()
-        .find(|line| Wanted::of_heading(line).is_some_and(|it| it.to_heading() == wanted))
+        .find(|line| BenchmarkName::of_heading(line).is_some_and(|it| it.to_heading() == wanted))
         .and_then(|_| lines.find_map(|line| line.strip_prefix("Mean = ")))
         .and_then(|line| duration(line.split(',').next()?))
         .ok_or_else(|| {
@@ -225,12 +226,12 @@ fn told_mean(output: &str, wanted: &str) -> Result<f64, DecodeError> {
         })
 }
 
-/// Nanoseconds of a text such as `41.1933 ns`.
+/// Nanoseconds from a text such as `41.1933 ns`.
 fn duration(text: &str) -> Option<f64> {
     let (figure, unit) = text.trim().split_once(' ')?;
     let nanoseconds = match unit {
         "ns" => 1.0,
-        // As old versions write it, and with either of the two signs for micro.
+        // Old versions write `us`, others either of the two micro signs.
         "us" | "\u{3bc}s" | "\u{b5}s" => 1e3,
         "ms" => 1e6,
         "s" => 1e9,
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_results_of_the_wanted_case_count() {
+    fn dotnet_reads_results_of_the_selected_case_only() {
         assert_eq!(read(OUTPUT, "A.M [n=1]").unwrap(), (vec![40.0, 42.0], 41.0));
         assert_eq!(read(OUTPUT, "A.M [n=2]").unwrap(), (vec![4000.0], 4000.0));
         assert_eq!(read(OUTPUT, "A.Mo").unwrap(), (vec![2.0], 3.0));
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_twice_or_was_cut_off_is_refused() {
+    fn dotnet_repeated_or_truncated_output_is_an_error() {
         let twice = format!("{OUTPUT}{OUTPUT}");
         let error = read(&twice, "A.Mo").unwrap_err().to_string();
         assert!(error.contains("more than once"), "{error}");
@@ -285,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn another_major_version_of_the_runtime_is_told_with_what_is_needed_and_what_is_there() {
-        // Since version 6, and before; what follows the versions is longer than what is repeated of a failure.
+    fn dotnet_version_mismatch_names_needed_and_installed() {
+        // Output since version 6, and before; the text after the versions is longer than an error repeats.
         let new = "You must install or update .NET to run this application.\n\nApp: /opt/b.dll\nArchitecture: x64\n\
             Framework: 'Microsoft.NETCore.App', version '2.2.0' (x64)\n.NET location: /usr/share/dotnet\n\n\
             The following frameworks were found:\n  6.0.36 at [/usr/share/dotnet/shared/Microsoft.NETCore.App]\n  \
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wanted_case_travels_with_the_call() {
+    fn dotnet_call_carries_the_selected_case() {
         let params = Params::default()
             .with("program", "/opt/b.dll")
             .with("benchmark", "A.M")

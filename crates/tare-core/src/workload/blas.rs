@@ -1,9 +1,9 @@
-//! What the workloads around NumPy's linear algebra share: the call of a program, the size of the library's pool of
-//! threads, and what every program tells of it.
+//! Shared code of the workloads with NumPy's linear algebra: the program's call, the size of the library's thread
+//! pool, and the common part of the output.
 //!
-//! A BLAS brings a pool of threads of its own, one for each processor that it sees, and these wait for each other by
-//! spinning. So the pool's size is a parameter, and every trial tells how many threads there were and what they had.
-//! This file is no workload.
+//! A BLAS has a pool with one thread for each processor that it sees, and these wait for each other by spinning. The
+//! pool's size is therefore a parameter, and every trial reports the number of threads and the processors they had.
+//! Not a workload itself.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -23,11 +23,11 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Blas {
     pub(super) declared: Declared,
-    /// The program, beside the interpreter.
+    /// The program that the interpreter runs.
     pub(super) script: &'static str,
-    /// The parameters, whole numbers, that are its arguments before the pool's size.
+    /// The names of the integer parameters that are its arguments before the pool's size.
     pub(super) numbers: &'static [&'static str],
-    /// Reads what it printed.
+    /// Decodes its output.
     pub(super) decode: fn(&RawOutput) -> Result<Vec<Sample>, DecodeError>,
 }
 
@@ -39,7 +39,7 @@ impl Workload for Blas {
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
         let mut arguments = vec![
-            // Neither the user's own packages nor the surroundings' settings, and no compiled copies left.
+            // Ignores the user's packages and Python variables, and writes no bytecode.
             "-I".to_owned(),
             "-B".to_owned(),
             format!("{}/{FILE}", tare_model::command::FOLDER),
@@ -77,12 +77,12 @@ const MODULES: &str = "json, os, sys, time, numpy, numpy.linalg, numpy.random";
 
 /// The program's name in the trial's folder.
 const FILE: &str = "matrices.py";
-/// Debian's own interpreter, for which its packages are made: another one that comes first on the search path has
-/// other packages or none.
+/// Debian's interpreter, for which its packages are made: another one that comes first on the search path has other
+/// packages or none.
 const INTERPRETER: &str = "/usr/bin/python3";
-/// The word for the library's own choice.
+/// The value for the library's choice.
 const DEFAULT_THREADS: &str = "default";
-/// More threads than this are no pool that a library would make.
+/// The maximum number of threads; no library makes a larger pool.
 const MOST_THREADS: i64 = 1024;
 
 /// The parameter for the pool's size.
@@ -101,10 +101,10 @@ pub(super) const PYTHON: ParamSpec = ParamSpec {
     doc: "the interpreter, by its path or its name on the search path; it must find NumPy",
 };
 
-/// What a program printed.
+/// Parses a program's output.
 ///
 /// # Errors
-/// It failed, or printed something else.
+/// The program failed, or printed something else.
 pub(super) fn parsed<T: DeserializeOwned>(raw: &RawOutput) -> Result<T, DecodeError> {
     let report = report(raw)?;
     serde_json::from_str(&stdout(&report)).map_err(|error| DecodeError::Garbled {
@@ -113,7 +113,7 @@ pub(super) fn parsed<T: DeserializeOwned>(raw: &RawOutput) -> Result<T, DecodeEr
     })
 }
 
-/// What every program tells of the pool.
+/// What every program prints about the pool.
 #[derive(Debug, Deserialize)]
 struct Pool {
     threads: Option<u32>,
@@ -122,7 +122,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// The threads and what they may run on; `None` where the program could not tell.
+    /// The threads and what they may run on; `None` if the program could not find out.
     fn demand(&self) -> Option<Demand> {
         Some(Demand {
             threads: self.threads?,
@@ -132,13 +132,13 @@ impl Pool {
     }
 }
 
-/// When a program was at work, by the kernel's clock; every one tells it.
+/// When a program was at work, by the kernel's clock; all of them print it.
 fn span(raw: &RawOutput) -> Option<WorkSpan> {
     #[derive(Deserialize)]
-    struct Printed {
+    struct ProgramOutput {
         span_ns: [u64; 2],
     }
-    let [start_ns, end_ns] = parsed::<Printed>(raw).ok()?.span_ns;
+    let [start_ns, end_ns] = parsed::<ProgramOutput>(raw).ok()?.span_ns;
     Some(WorkSpan {
         start_ns,
         end_ns,
@@ -146,7 +146,7 @@ fn span(raw: &RawOutput) -> Option<WorkSpan> {
     })
 }
 
-/// Says so if there were more threads than they had processors.
+/// A remark if there were more threads than processors.
 fn remarks(demand: Option<Demand>) -> Vec<Remark> {
     let Some(demand) = demand else {
         return Vec::new();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_programs_have_none_of_the_placeholders_that_are_filled_in() {
+    fn blas_scripts_contain_no_placeholders() {
         for script in [
             include_str!("blas_common.py"),
             include_str!("blas_inverse.py"),

@@ -1,18 +1,19 @@
-//! `blas-inverse`: inversions of a dense matrix by NumPy and whichever BLAS it is linked with.
+//! `blas-inverse`: inverts a dense matrix with NumPy and the BLAS it is linked with.
 //!
-//! Why beside the agent's own matrix probe: a BLAS brings a pool of threads of its own, one for each processor
-//! that it sees, and these wait for each other by spinning. Alone that is fast; a second instance makes threads
-//! wait for processors that others use up waiting. Danilova & Sergeev (2024, table 1) saw a second instance cost
-//! 45 times as much and a third 106 times, on small matrices. So the pool's size is a parameter, and every trial
-//! tells how many threads there were and how many processors they had.
-//! Inside the timed region: one call of `numpy.linalg.inv` each, by `perf_counter_ns`. Outside: the interpreter,
-//! the import of NumPy, the making of the matrix, a first inversion whose result is checked.
-//! Several instances are started together as processes; their inversions begin when each has imported NumPy, so
-//! that they overlap the better, the more repeats there are. The program tells when its inversions began and ended.
-//! One inversion is told beside all of them together, because threads that wait make a few of many small inversions
-//! last hundreds of times longer: the typical one shows none of it, and the sum, which is what a user waits, all.
-//! Known bias: the interpreter's own time in each call, about a microsecond.
-//! What it cannot see: which kernel the library chose for the processor.
+//! The agent's matrix probe has no thread pool. A BLAS has one, with a thread for each processor that it sees, and
+//! these wait for each other by spinning. Alone that is fast, but with a second instance threads wait for processors
+//! that others waste by spinning. Danilova & Sergeev (2024, table 1) measured a slowdown of 45 times with a second
+//! instance and 106 times with a third, on small matrices. The pool's size is therefore a parameter, and every trial
+//! reports the number of threads and of processors.
+//! Inside the timed region: one call of `numpy.linalg.inv` each, by `perf_counter_ns`. Outside: the interpreter, the
+//! import of NumPy, creating the matrix, a first inversion whose result is checked.
+//! Several instances start together as processes. Their inversions begin when each has imported NumPy, so that they
+//! overlap better with more repeats. The program prints when its inversions began and ended.
+//! Both the time of one inversion and the total are metrics, because waiting threads make a few of many small
+//! inversions last hundreds of times longer: the typical time shows none of it, the sum, which is what a user waits
+//! for, all.
+//! Known bias: the interpreter's time in each call, about a microsecond.
+//! Limits: does not see which kernel the library chose for the processor.
 
 use serde::Deserialize;
 use tare_model::{RawOutput, Sample, metrics};
@@ -48,7 +49,7 @@ pub(super) static ENTRY: Blas = Blas {
 };
 
 fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-    let printed: Printed = blas::parsed(raw)?;
+    let printed: ProgramOutput = blas::parsed(raw)?;
     let all_ns = printed.times_ns.iter().sum();
     Ok(vec![
         sample(&METRIC, printed.times_ns)?,
@@ -56,9 +57,9 @@ fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
     ])
 }
 
-/// What the program prints; what only a reader of the raw output needs is left out.
+/// The program's output; fields that only a reader of the raw output needs are omitted.
 #[derive(Debug, Deserialize)]
-struct Printed {
+struct ProgramOutput {
     times_ns: Vec<f64>,
 }
 
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_is_larger_than_what_it_may_run_on_is_remarked() {
+    fn pool_larger_than_cpu_quota_is_remarked() {
         let limited = OUTPUT.replace("\"quota\": null", "\"quota\": 1.5");
         let remarks = ENTRY.remarks(&raw(0, limited.as_bytes(), b""));
         assert_eq!(remarks[0].id, MORE_THREADS_THAN_CPUS);

@@ -1,13 +1,14 @@
-//! `blas-matrices`: transposes, inverses, sums and products of several matrices by NumPy, as an image program does them.
+//! `blas-matrices`: transposes, inverts, adds and multiplies several matrices with NumPy, as an image program does.
 //!
-//! The counterpart of both tests with matrices of Danilova and Sergeev (2024, section 1.1.1): two large matrices or
-//! sixteen small ones of one byte an element; all are transposed, then inverted, then added and multiplied element by
-//! element in pairs. Beside the times stand what the article watched: how many processors the program kept busy and how
-//! much memory it filled. What one operation takes alone is `blas-inverse` for the inverse, and `matrix` without a library.
-//! Inside the timed region: the four operations on all matrices, their results kept. Outside: the interpreter, the
-//! import of NumPy, the making of the matrices, the start of the library's threads, a check of the first inverse.
-//! Known bias: NumPy turns a matrix by looking at it from another side, so transposing moves nothing.
-//! What it cannot see: which kernel the library chose for the processor; memory that the kernel holds for the program.
+//! The counterpart of both matrix tests of Danilova and Sergeev (2024, section 1.1.1): two large matrices or sixteen
+//! small ones of one byte per element; all are transposed, then inverted, then added and multiplied element by
+//! element in pairs. As in the article, the number of busy processors and the memory used are measured too. For a
+//! single operation see `blas-inverse` (the inverse) and `matrix` (without a library).
+//! Inside the timed region: the four operations on all matrices, with their results kept. Outside: the interpreter,
+//! the import of NumPy, creating the matrices, starting the library's threads, a check of the first inverse.
+//! Known bias: NumPy transposes by changing the strides, so that no element moves.
+//! Limits: does not see which kernel the library chose for the processor, nor memory that the kernel holds for the
+//! program.
 
 use serde::Deserialize;
 use tare_model::{RawOutput, Sample};
@@ -43,7 +44,7 @@ pub(super) static ENTRY: Blas = Blas {
 };
 
 fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-    let printed: Printed = blas::parsed(raw)?;
+    let printed: ProgramOutput = blas::parsed(raw)?;
     let parts = [
         printed.transpose_ns,
         printed.inverse_ns,
@@ -54,7 +55,7 @@ fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
     let mut values = vec![Some(all_ns)];
     values.extend(parts.map(Some));
     values.push(Some(printed.busy_ns / all_ns));
-    // A system that does not tell leaves it out.
+    // Absent on systems that do not report it.
     values.push(printed.memory_bytes);
     ENTRY
         .declared
@@ -65,14 +66,14 @@ fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         .collect()
 }
 
-/// What the program prints, beside what it tells of the pool.
+/// The program's output, except the pool.
 #[derive(Debug, Deserialize)]
-struct Printed {
+struct ProgramOutput {
     transpose_ns: f64,
     inverse_ns: f64,
     add_ns: f64,
     multiply_ns: f64,
-    /// Processor time of all threads.
+    /// CPU time of all threads.
     busy_ns: f64,
     memory_bytes: Option<f64>,
 }
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_add_up_and_processors_and_memory_stand_beside_them() {
+    fn matrix_times_add_up_and_report_cpu_and_memory() {
         let raw = raw(0, OUTPUT.as_bytes(), b"");
         let samples = ENTRY.decode(&raw).unwrap();
         assert_eq!(samples.len(), ENTRY.declared.metrics.len());
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_the_system_does_not_tell_is_absent_and_the_rest_stays() {
+    fn unknown_memory_is_omitted_and_other_metrics_stay() {
         let without = OUTPUT.replace("52428800", "null");
         let samples = ENTRY.decode(&raw(0, without.as_bytes(), b"")).unwrap();
         assert_eq!(value(&samples, "blas.matrices.memory"), None);

@@ -1,12 +1,11 @@
-//! `blas-together`: the work on matrices of `blas-matrices` by several at once, as threads of one interpreter or as
-//! processes.
+//! `blas-together`: runs `blas-matrices` several times at once, as threads of one interpreter or as processes.
 //!
-//! Danilova and Sergeev (2024, section 2) say of small matrices that threads would be faster than the processes that they
-//! used. Both are the same program here, with the same matrices, and the time is that until the last one is done.
-//! Inside the timed region: the four operations on all matrices, in each of them. Outside: the interpreter, the import of
-//! NumPy, the making of the matrices, and the starting of threads or processes, which wait until all are ready.
-//! Known bias: threads hold the interpreter's lock between calls of the library, as they do anywhere.
-//! What it cannot see: what starting a process costs beside a thread; `start-up` and `spawn` measure that.
+//! Danilova and Sergeev (2024, section 2) say that for small matrices threads would be faster than the processes they
+//! used. Here both run the same program on the same matrices, and the time ends when the last one is done.
+//! Inside the timed region: the four operations on all matrices, in each worker. Outside: the interpreter, the import
+//! of NumPy, creating the matrices, and starting threads or processes, which wait until all are ready.
+//! Known bias: threads hold the interpreter's lock between calls of the library, as in any program.
+//! Limits: does not measure the start of a process or thread; `start-up` and `spawn` do.
 
 use serde::Deserialize;
 use tare_model::{RawOutput, Sample};
@@ -39,10 +38,10 @@ pub(super) static ENTRY: Blas = Blas {
 
 fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
     #[derive(Deserialize)]
-    struct Printed {
+    struct ProgramOutput {
         all_ns: f64,
     }
-    let printed: Printed = blas::parsed(raw)?;
+    let printed: ProgramOutput = blas::parsed(raw)?;
     let metric = &ENTRY.declared.metrics[0];
     Ok(vec![sample(metric, vec![printed.all_ns])?])
 }

@@ -1,8 +1,8 @@
-//! `chase`: the probe of memory speculation, as a workload.
+//! `chase`: a workload for memory speculation.
 //!
-//! Feels Speculative Store Bypass Disable, which seccomp filters used to switch on before Linux 5.16 and which
-//! interpreters suffer from; other processor work barely does. What it cannot see: where the processor or the
-//! kernel never speculates, both arms are equally slow.
+//! Detects Speculative Store Bypass Disable, which seccomp filters switched on before Linux 5.16 and which slows
+//! interpreters; other CPU work hardly reacts.
+//! Limits: if the processor or the kernel never speculates, both arms are equally slow.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,8 @@
-//! `clock`: what a timestamp costs, as a workload.
+//! `clock`: a workload that reads timestamps.
 //!
-//! Two metrics, because their ratio says whether the clock source can be read in user space: alike means that
-//! every timestamp of a program is a system call. What it cannot see: which clock source it is (a fact of the arm).
+//! The ratio of the two metrics shows whether the clock source is readable in user space: if they are equal, every
+//! timestamp of a program is a syscall.
+//! Limits: does not name the clock source, which is a fact of the arm.
 
 use super::probe_output::probe;
 

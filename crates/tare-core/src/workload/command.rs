@@ -1,11 +1,11 @@
-//! `command`: any command of the user's.
+//! `command`: runs a user's command.
 //!
-//! It is started as a list of arguments, never through a shell (who wants one says `["sh", "-c", …]`), and
-//! timed from the request to its end. What else it measures itself can be picked from its output by a regular
-//! expression. The expression and what ends are tolerated travel with the call and come back with its report, so
-//! that the stored output can be read without the study.
-//! What it cannot see: whether the command did the same work in every arm; its output is stored, and is the
-//! user's to compare.
+//! The command is a list of arguments and never passes through a shell (for one, use `["sh", "-c", …]`). It is timed
+//! from the request to its end. Other values can be picked from its output by a regular expression. The expression
+//! and the tolerated exit statuses travel with the call and come back with its report, so that the stored output can
+//! be decoded without the study.
+//! Limits: does not check that the command did the same work in every arm; its output is stored for the user to
+//! compare.
 
 use regex::Regex;
 use tare_model::command::Pick;
@@ -99,7 +99,7 @@ impl Workload for AnyCommand {
             .iter()
             .filter_map(|name| report.usage.get(*name))
             .sum::<f64>();
-        // A command shorter than the accounting's step used nothing that could be told.
+        // A command shorter than the accounting's resolution has no CPU time.
         if cpu_ns != 0.0 {
             samples.push(command_output::sample(&CPU, vec![cpu_ns])?);
         }
@@ -176,7 +176,7 @@ fn tolerated(params: &Params) -> Result<Vec<i32>, ParamError> {
     })
 }
 
-/// A regular expression with one group.
+/// Compiles a regular expression with one group.
 fn expression(pick: &str) -> Result<Regex, String> {
     let expression = Regex::new(pick).map_err(|error| error.to_string())?;
     match expression.captures_len() {
@@ -186,7 +186,7 @@ fn expression(pick: &str) -> Result<Regex, String> {
     }
 }
 
-/// Every number that the expression finds, in standard output and then in standard error.
+/// Every number that the expression finds, first in stdout, then in stderr.
 fn picked(pick: &str, report: &CommandReport) -> Result<Vec<f64>, DecodeError> {
     let expression = expression(pick).map_err(|problem| garbled(ID, problem))?;
     let output = said(report);
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// What is left of a run of `call` that printed `stdout`.
+    /// The raw output of a run of `call` that printed `stdout`.
     fn left(call: &CommandCall, stdout: &str, code: i32) -> RawOutput {
         let mut raw = command_output::tests::raw(code, stdout.as_bytes(), b"");
         let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_or_read_is_refused_by_name() {
+    fn unusable_command_parameter_is_refused_by_name() {
         let of = |name: &str, value: Value| {
             let error = call(&Params::new().with(name, value)).unwrap_err();
             assert!(error.hint.is_some());
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_with_braces_comes_back_as_it_was() {
+    fn regex_with_braces_roundtrips_unchanged() {
         for pick in [
             r"\{port\}=([0-9]{2})",
             "(x{1})",

@@ -1,23 +1,23 @@
-//! What the workloads around other people's tools share: the report of the program that was run.
+//! Shared code of the workloads that run external tools: the report of the program.
 //!
-//! The trial's raw output is the probe's report of the whole run; the tool's own output is a part of it. Which
-//! part a tool's decoder reads (standard output, a file that it wrote) is the tool's affair; whether the
-//! program did its work at all is decided here, so that no decoder takes half an output for a whole one.
-//! What it cannot see: a tool that fails and says so only in its text; its decoder has to look.
-//! This file is no workload.
+//! A trial's raw output is the probe's report of the whole run, which includes the tool's output. The tool's decoder
+//! chooses which part to read (stdout, a file it wrote). Whether the program succeeded is decided here, so that no
+//! decoder mistakes partial output for complete output.
+//! Limits: a tool that fails and only prints so is not detected; its decoder has to check.
+//! Not a workload itself.
 
 use tare_model::outcome::Exit;
 use tare_model::{CommandReport, MetricId, MetricSpec, RawOutput, Sample};
 
 use super::{DecodeError, probe_output};
 
-/// How much of what a failed program said is repeated, bytes.
+/// How much of a failed program's output an error repeats, bytes.
 const SAID_LIMIT: usize = 400;
 
-/// The report of a program that ended with status 0 or one that its call tolerates.
+/// The report of a program that exited with status 0 or one that its call tolerates.
 ///
 /// # Errors
-/// [`DecodeError::Unsuccessful`] for any other end, with the end of what the program said.
+/// [`DecodeError::Unsuccessful`] for any other end, with the last bytes of the program's output.
 pub fn report(raw: &RawOutput) -> Result<CommandReport, DecodeError> {
     let Some(report) = probe_output::report(raw)?.command else {
         return Err(DecodeError::Garbled {
@@ -46,12 +46,12 @@ pub fn report(raw: &RawOutput) -> Result<CommandReport, DecodeError> {
     })
 }
 
-/// Standard output as text; what is no UTF-8 is replaced.
+/// Stdout as text; invalid UTF-8 is replaced.
 pub fn stdout(report: &CommandReport) -> String {
     String::from_utf8_lossy(&report.stdout.0).into_owned()
 }
 
-/// One sample of one metric that cannot be 0, such as a time, or the rate of something that was done.
+/// A sample of a metric that cannot be 0, such as a time or a rate.
 ///
 /// # Errors
 /// [`DecodeError::NoValue`] unless there is a value and all are finite and positive.
@@ -59,10 +59,10 @@ pub fn sample(metric: &MetricSpec, observations: Vec<f64>) -> Result<Sample, Dec
     checked(metric, observations, |value| value > 0.0)
 }
 
-/// One sample of one metric of which there may truly be nothing, such as a count of what went wrong.
+/// A sample of a metric that can be 0, such as a count of errors.
 ///
 /// # Errors
-/// [`DecodeError::NoValue`] unless there is a value and all are finite and not below 0.
+/// [`DecodeError::NoValue`] unless there is a value and all are finite and not negative.
 pub fn sample_or_nothing(
     metric: &MetricSpec,
     observations: Vec<f64>,
@@ -103,7 +103,7 @@ pub(crate) mod tests {
     use super::*;
     pub(crate) use crate::testing::raw;
 
-    /// The raw output of a trial in which a program succeeded and left these files.
+    /// The raw output of a trial whose program succeeded and left these files.
     pub(crate) fn raw_with_files(files: &[(&str, &str)]) -> RawOutput {
         let mut raw = raw(0, b"", b"");
         let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
@@ -116,7 +116,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_program_that_failed_is_no_reading_and_its_words_are_told() {
+    fn failed_program_is_an_error_with_its_stderr() {
         let error = report(&raw(2, b"half an output", b"no such \x1b[31mfile\n")).unwrap_err();
         let text = error.to_string();
         assert!(

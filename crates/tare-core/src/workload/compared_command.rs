@@ -1,9 +1,9 @@
-//! `compared-command`: a command of `tare compare` and `tare gate`, with more metrics than `user-command` has.
+//! `compared-command`: a command of `tare compare` and `tare gate`, with more metrics than `user-command`.
 //!
-//! The call is the same JSON text as that of [`user_command`]; the wall time, processor time and number in the output are
-//! read as there. In addition: peak memory, page faults, context switches and bytes of devices, which the kernel counts
-//! for each process and which are often exact.
-//! Limits: peak memory and counts are those of the command and of the children that it waited for.
+//! The call is the same JSON text as that of [`user_command`]; wall time, CPU time and the number in the output are
+//! decoded the same way. In addition: peak memory, page faults, context switches and device bytes, which the kernel
+//! counts for each process and which are often exact.
+//! Limits: peak memory and counts cover the command and the children that it waited for.
 
 use tare_model::{
     CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, counter, metrics,
@@ -15,40 +15,40 @@ use super::{DecodeError, ParamError, Workload, command_output, user_command};
 /// The parameter that holds the call.
 pub use user_command::CALL;
 
-/// See the module.
+/// The workload.
 #[derive(Debug)]
 pub struct ComparedCommand;
 
 metrics! {
-    /// The wall time.
+    /// Wall time.
     pub WALL = "compared.wall.time", Nanosecond, Lower, Compute, floor: "From the request to start the command until its first process has ended.";
-    /// The processor time.
+    /// CPU time.
     pub CPU = "compared.cpu.time", Nanosecond, Lower, Compute, floor: "Processor time, user and system, of the command and those of its children that it waited for.";
-    /// Memory at its most.
+    /// Peak memory.
     pub MEMORY = "compared.memory.peak", Byte, Lower, Compute: "The largest resident set of the command or of one of its children.";
-    /// A number in the output of which less is better.
+    /// A number in the output, lower is better.
     pub COST = "compared.picked.cost", Count, Lower, Compute: "The number that `--metric` finds in the output; less is better.";
-    /// A number in the output of which more is better.
+    /// A number in the output, higher is better.
     pub RATE = "compared.picked.rate", Count, Higher, Compute: "The number that `--metric` finds in the output; more is better.";
     /// Page faults.
     pub FAULTS = "compared.page.faults", Count, Lower, Compute: "Page faults of the command, with and without a read.";
-    /// Context switches that it asked for.
+    /// Voluntary context switches.
     pub SWITCHES = "compared.context.switches", Count, Lower, Compute: "Context switches that the command asked for by waiting.";
-    /// Blocks read from devices.
+    /// Bytes read from devices.
     pub READ = "compared.bytes.read", Byte, Lower, Compute: "Bytes that were read from devices for the command.";
-    /// Blocks written to devices.
+    /// Bytes written to devices.
     pub WRITTEN = "compared.bytes.written", Byte, Lower, Compute: "Bytes that the command wrote to devices.";
 }
 
 const ALL: &[MetricSpec] = &[
     WALL, CPU, MEMORY, COST, RATE, FAULTS, SWITCHES, READ, WRITTEN,
 ];
-/// Those that a verdict is made of: the others are counts that are shown where they repeat exactly.
+/// The metrics with a verdict; the others are counts that are shown if they repeat exactly.
 const JUDGED: &[MetricSpec] = &[WALL, CPU, MEMORY, COST, RATE];
-/// What the kernel counts blocks of devices in.
+/// The unit in which the kernel counts device blocks.
 const BLOCK_BYTES: f64 = 512.0;
 
-/// Whether a verdict is made of this metric.
+/// Whether the metric has a verdict.
 pub fn is_judged(metric: &str) -> bool {
     JUDGED.iter().any(|judged| judged.id == metric)
 }
@@ -90,7 +90,7 @@ impl Workload for ComparedCommand {
     }
 }
 
-/// What the kernel counted of the command; a metric that it did not count is left out.
+/// The kernel's counts for the command; metrics that it did not count are absent.
 fn counts(report: &CommandReport) -> Vec<(&'static MetricSpec, f64)> {
     let of = |name: &str| report.usage.get(name).copied();
     let bytes = |name: &str| of(name).map(|blocks| blocks * BLOCK_BYTES);
@@ -107,7 +107,7 @@ fn counts(report: &CommandReport) -> Vec<(&'static MetricSpec, f64)> {
         .collect()
 }
 
-/// The same command with the metrics alone that a verdict is made of, for whoever asks when there is enough of them.
+/// The same workload with only the metrics that have a verdict, to decide when there are enough blocks.
 #[derive(Debug)]
 pub struct Judged;
 
@@ -140,7 +140,7 @@ mod tests {
     use tare_model::ProbeReport;
 
     #[test]
-    fn counts_of_the_kernel_are_metrics_and_absent_ones_are_left_out() {
+    fn kernel_counters_become_metrics_if_present() {
         let mut raw = raw(0, b"", b"");
         let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
         let usage = &mut report.command.as_mut().unwrap().usage;

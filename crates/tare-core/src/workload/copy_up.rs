@@ -1,9 +1,9 @@
-//! `copy-up`: the first write to a large file that came with the environment's image.
+//! `copy-up`: measures the first write to a large file from the environment's image.
 //!
-//! A file can be copied up once, so a study with this workload has `lifecycle = "cold"`: every trial gets an
-//! instance of its own, and with it a file that nobody has written to. The image must hold one of the same
-//! size (`lower_file = "100m"` of a `docker` arm); where nothing is layered the probe makes it, untimed.
-//! What it cannot see: what later accesses to the copied file cost.
+//! A file can be copied up only once, so a study with this workload has `lifecycle = "cold"`: every trial gets a new
+//! instance with an unwritten file. The image must contain a file of the same size (`lower_file = "100m"` of a
+//! `docker` arm); without layers the probe creates it, untimed.
+//! Limits: does not measure later accesses to the copied file.
 
 use super::probe_output::probe;
 

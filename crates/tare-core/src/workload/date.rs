@@ -1,7 +1,7 @@
-//! `date`: the date and time of day, as a workload.
+//! `date`: a workload that reads the date and time of day.
 //!
 //! The counterpart of "Get Current Date" and "Get Current Date UTC" of a published comparison of containers (2019).
-//! What it cannot see: whether the arms have the same zone file, by which local time differs.
+//! Limits: does not check that the arms have the same zone file, on which local time depends.
 
 use super::probe_output::probe;
 

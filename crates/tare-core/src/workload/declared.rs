@@ -1,19 +1,20 @@
-//! What a workload declares of itself: its name, its parameters as a table, its metrics.
+//! Declarations of a workload: its name, a table of its parameters, its metrics.
 //!
-//! Help, checks, hints and documentation come from it; what a parameter takes stands beside its default, so that
-//! none is forgotten. What it cannot see: how parameters go together, which is the workload's own business.
-//! This file is no workload.
+//! Help, checks, hints and documentation are derived from them. A parameter's accepted values are next to its
+//! default, so that none is forgotten.
+//! Limits: does not check combinations of parameters; the workload does.
+//! Not a workload itself.
 
 use tare_model::{MetricSpec, Params, Value};
 
 use super::ParamError;
 
-/// What a workload declares of itself.
+/// The declaration of a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared {
-    /// Its name: that of its file, with `_` as `-`. A probe has the same one.
+    /// Its name: the file's name with `-` for `_`. A probe has the same one.
     pub id: &'static str,
-    /// One sentence.
+    /// A description in one sentence.
     pub about: &'static str,
     /// Its parameters.
     pub params: &'static [ParamSpec],
@@ -26,15 +27,15 @@ pub struct Declared {
 pub struct ParamSpec {
     /// Its name.
     pub name: &'static str,
-    /// Its default, as the text that a study file would hold.
+    /// Its default, as a study file would write it.
     pub default: DefaultValue,
-    /// Which values it takes.
+    /// The accepted values.
     pub accepts: Accepts,
-    /// What it means, with unit and allowed values.
+    /// The description, with unit and allowed values.
     pub doc: &'static str,
 }
 
-/// A default that can stand in a `static`.
+/// A default value, usable in a `static`.
 #[derive(Debug, Clone, Copy)]
 pub enum DefaultValue {
     /// A whole number.
@@ -52,19 +53,19 @@ impl From<DefaultValue> for Value {
     }
 }
 
-/// Which values a parameter takes.
+/// The values that a parameter accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepts {
-    /// Those that the workload takes when it makes its recipe.
+    /// Checked by the workload when it makes its recipe.
     Any,
     /// One of these texts.
     OneOf(&'static [&'static str]),
-    /// A whole number from the first to the second, both included.
+    /// A whole number in this range, both ends included.
     Between(i64, i64),
 }
 
 impl Accepts {
-    /// Says what is wrong with `value`, if anything is.
+    /// Returns an error if `value` is not accepted.
     fn check(self, param: &str, value: &Value) -> Result<(), ParamError> {
         let (fits, hint) = match self {
             Self::Any => return Ok(()),
@@ -85,10 +86,10 @@ impl Accepts {
 }
 
 impl Declared {
-    /// The parameters with the defaults filled in.
+    /// Fills in the defaults.
     ///
     /// # Errors
-    /// A name is unknown, or a value is none that its parameter takes.
+    /// A name is unknown, or a value is not accepted.
     pub fn complete(&self, params: &Params) -> Result<Params, ParamError> {
         let specs = self.params;
         for name in params.0.keys() {
@@ -115,7 +116,7 @@ impl Declared {
     }
 }
 
-/// The names in backticks, with commas between.
+/// The names in backticks, separated by commas.
 pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names
         .map(|name| format!("`{name}`"))
@@ -123,9 +124,9 @@ pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
         .join(", ")
 }
 
-/// Declares parameters as a table, a row each: `"name" = Int(default), Between(low, high): "meaning";`, with
-/// `Text(default)` and `OneOf(&[words])` for texts, and no range where the recipe looks at the value. Parameters
-/// from elsewhere stand at the end: `+ PYTHON;`.
+/// Declares parameters as a table, one row each: `"name" = Int(default), Between(low, high): "meaning";`, with
+/// `Text(default)` and `OneOf(&[words])` for texts, and no range if the recipe checks the value. Shared parameters
+/// come last: `+ PYTHON;`.
 macro_rules! params {
     (@ Any) => { $crate::workload::Accepts::Any };
     (@ Any $accepts:ident($($of:expr),+)) => { $crate::workload::Accepts::$accepts($($of),+) };
@@ -146,8 +147,8 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// What a workload declares: `"id": "one sentence";`, its parameters as rows of [`params!`], if it has any, and the rows
-/// of its metrics.
+/// Declares a workload: `"id": "one sentence";`, its parameters as rows of [`params!`], if any, and the rows of its
+/// metrics.
 macro_rules! described {
     ($id:tt: $about:literal; params { $($params:tt)* } $($metrics:tt)+) => {
         $crate::workload::Declared {
@@ -163,7 +164,7 @@ macro_rules! described {
 }
 pub(crate) use described;
 
-/// Declares what a workload is, within its `impl`: as [`described!`] has it, or with `metrics` that are constants.
+/// Declares a workload within its `impl`, like [`described!`] or with `metrics` that are constants.
 macro_rules! declared {
     ($id:tt: $about:literal; params { $($params:tt)* } metrics $metrics:expr;) => {
         fn declared(&self) -> &$crate::workload::Declared {

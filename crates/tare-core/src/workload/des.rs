@@ -1,7 +1,7 @@
-//! `des`: the encryption of Danilova and Sergeev (2024), as a workload.
+//! `des`: the encryption workload of Danilova and Sergeev (2024).
 //!
-//! Table look-ups and dependent shifts on one core; no memory traffic, no system call. What it cannot see:
-//! hardware cryptography, which a guest's processor model may hide.
+//! Table look-ups and dependent shifts on one core, without memory traffic or syscalls.
+//! Limits: does not use hardware cryptography, which a guest's CPU model may hide.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,7 @@
-//! `directory`: directories, as a workload.
+//! `directory`: a workload on directories.
 //!
 //! The counterpart of "Get Current Directory" and "Create Directory" of a published comparison of containers (2019).
-//! What it cannot see: the device, for nothing is synchronised.
+//! Limits: does not reach the device, because nothing is synchronised.
 
 use super::probe_output::probe;
 

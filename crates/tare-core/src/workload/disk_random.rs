@@ -1,7 +1,8 @@
-//! `disk-random`: 4 KiB direct reads at random places, one at a time and 32 at once.
+//! `disk-random`: 4 KiB direct reads at random offsets, one at a time and 32 in flight.
 //!
-//! One at a time both by `pread` and by io_uring: where io_uring is blocked the first is still there, and
-//! where both are, their difference is the interface's. What it cannot see: caches below the block device.
+//! One at a time is measured both by `pread` and by io_uring: if io_uring is blocked, the first remains; otherwise
+//! their difference is the interface's overhead.
+//! Limits: does not see caches below the block device.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,7 @@
-//! `disk-sequential`: large direct reads in order, with a queue and one at a time.
+//! `disk-sequential`: large sequential direct reads, with a queue and one at a time.
 //!
-//! Both ways side by side, because an environment that blocks or serialises the queue shows only in the
-//! difference. What it cannot see: caches below the block device of the kernel that it runs on.
+//! Both are measured, because an environment that blocks or serialises the queue only shows in the difference.
+//! Limits: does not see caches below the block device of its kernel.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,8 @@
-//! `environment`: environment variables and the locale, as a workload.
+//! `environment`: a workload on environment variables and the locale.
 //!
-//! The counterpart of "Get one Environment Variable", "Get all Environment Variable" and "Get current Cultureinfo" of a published
-//! comparison of containers (2019). What it cannot see: how many variables an engine sets; the probe has its own.
+//! The counterpart of "Get one Environment Variable", "Get all Environment Variable" and "Get current Cultureinfo" of
+//! a published comparison of containers (2019).
+//! Limits: the probe sets its variables itself, so the number that an engine sets has no effect.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,8 @@
-//! `files`: many small files, as a workload.
+//! `files`: a workload on many small files.
 //!
-//! The bookkeeping of whatever file system lies under the working directory, which is often not the same in two
-//! arms; the mount is among the facts of an arm. What it cannot see: the device, for nothing is synchronised.
+//! Measures the metadata operations of the file system under the working directory, which often differs between arms;
+//! the mount is one of an arm's facts.
+//! Limits: does not reach the device, because nothing is synchronised.
 
 use super::probe_output::probe;
 

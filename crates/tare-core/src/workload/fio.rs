@@ -1,11 +1,10 @@
-//! `fio`: the flexible I/O tester, with the options that its users set, read from its JSON.
+//! `fio`: runs the flexible I/O tester with its usual options and reads its JSON.
 //!
-//! One job in one group, time-based, on a file in the trial's own folder; laying the file out is outside of
-//! fio's timed region. Rates are bytes and operations over fio's own run time; the time of an operation is
-//! fio's `lat`, from before the submission to the completion: `clat` alone would flatter an engine that does
-//! the work inside of the submission. Both parts are told beside it. Options are fio's and have fio's meaning
-//! (fio(1)).
-//! What it cannot see: caches below the block device, and what the file system does after the last operation.
+//! One job in one group, time-based, on a file in the trial's folder; laying out the file is outside fio's timed
+//! region. Rates are bytes and operations over fio's run time. The time of an operation is fio's `lat`, from before
+//! the submission to the completion: `clat` alone would favour an engine that does the work during submission. Both
+//! parts are reported too. Options are fio's and have fio's meaning (fio(1)).
+//! Limits: does not see caches below the block device, or what the file system does after the last operation.
 
 use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
 
@@ -20,11 +19,11 @@ mod output;
 
 pub use output::{Direction, Job, Output};
 
-/// The adapter.
+/// The adapter for fio.
 #[derive(Debug)]
 pub struct Fio;
 
-/// How many metrics each direction has.
+/// The number of metrics of each direction.
 const OF_A_DIRECTION: usize = 11;
 
 /// The metrics of reads and those of writes.
@@ -124,7 +123,7 @@ impl Workload for Fio {
         let job = output.total()?;
         let mut samples = Vec::new();
         for (direction, metrics) in [&job.read, &job.write].into_iter().zip(read_and_write()) {
-            // Zeros mean that nothing of the kind was asked for.
+            // Zeros mean that there were no such operations.
             if direction.operations == 0.0 {
                 continue;
             }
@@ -133,7 +132,7 @@ impl Workload for Fio {
                 Some(direction.bytes_per_s),
                 Some(direction.time_ns),
                 direction.p99_ns,
-                // None, rather than no time at all, where there is no queue.
+                // Without a queue the time is absent, not zero.
                 Some(direction.submission_ns).filter(|ns| *ns != 0.0),
                 Some(direction.completion_ns).filter(|ns| *ns != 0.0),
                 direction.completion_p1_ns,
@@ -151,7 +150,7 @@ impl Workload for Fio {
             });
         }
         let whole = whole(&job, &output);
-        // A job may switch nowhere and leave the devices in peace.
+        // A job may have no context switches and no device operations.
         let sample = command_output::sample_or_nothing;
         add(&mut samples, of_the_job(), &whole, sample)?;
         Ok(samples)
@@ -162,7 +161,7 @@ impl Workload for Fio {
     }
 }
 
-/// Adds the values that there are.
+/// Adds a sample for each value that exists.
 fn add(
     samples: &mut Vec<Sample>,
     metrics: &[MetricSpec],
@@ -177,8 +176,7 @@ fn add(
     Ok(())
 }
 
-/// What is said of the job as a whole. Whoever read something has taken processor time, so none at all was too short
-/// to be counted.
+/// The values of the whole job. Any read takes CPU time, so zero means too short to be counted.
 fn whole(job: &Job, output: &Output) -> [Option<f64>; 5] {
     let operations = job.read.operations + job.write.operations;
     let of_each = |count: Option<f64>| count.map(|count| count / operations);
@@ -193,7 +191,7 @@ fn whole(job: &Job, output: &Output) -> [Option<f64>; 5] {
     ]
 }
 
-/// All parameters: what is given, then what the preset says, then the defaults.
+/// All parameters: the given ones, then the preset's, then the defaults.
 fn complete(params: &Params) -> Result<Params, ParamError> {
     let mut chosen = match params.text("preset") {
         Some("read_iops") => read_iops(),
@@ -206,7 +204,7 @@ fn complete(params: &Params) -> Result<Params, ParamError> {
             });
         }
     };
-    // A plan holds every default; over a preset only what differs from the default was chosen.
+    // A plan contains every default; over a preset only values that differ from the default count as given.
     for (name, value) in &params.0 {
         let is_default = DECLARED
             .params
@@ -268,7 +266,7 @@ fn call(params: &Params) -> Result<CommandCall, ParamError> {
     Ok(CommandCall::new("fio", arguments).with_variable("LC_ALL", "C"))
 }
 
-/// Up to twenty numbers between 0 and 100, as fio takes them.
+/// Up to twenty numbers between 0 and 100, in fio's syntax.
 fn percentiles(params: &Params) -> Result<&str, ParamError> {
     let is_one = |text: &str| {
         let is_plain = text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
@@ -297,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_job_is_a_preset_and_stays_one_when_the_defaults_are_spelled_out() {
+    fn fio_preset_is_unchanged_by_explicit_defaults() {
         let defaults = DECLARED.params.iter().fold(Params::new(), |params, spec| {
             params.with(spec.name, spec.default)
         });
@@ -321,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fio_would_misread_is_refused_with_its_name() {
+    fn unsafe_fio_parameter_is_refused_by_name() {
         for (name, value) in [
             ("rw", Value::from("trim")),
             ("ioengine", "exec".into()),

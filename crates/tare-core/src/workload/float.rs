@@ -1,6 +1,7 @@
-//! `float`: the latency chain of floating-point arithmetic, as a workload.
+//! `float`: a workload for the latency chain of floating-point arithmetic.
 //!
-//! A control: no environment on the same processor should change it. What it cannot see: vector units.
+//! A control: no environment on the same processor should change it.
+//! Limits: does not use vector units.
 
 use super::probe_output::probe;
 

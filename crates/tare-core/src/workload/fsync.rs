@@ -1,7 +1,7 @@
-//! `fsync`: the time until a small write is safe.
+//! `fsync`: measures the time until a small write is durable.
 //!
-//! What it cannot see: whether the device kept its promise; a value below some thirty microseconds means
-//! memory, or a flush that is acknowledged without being done.
+//! Limits: does not see whether the device kept its promise; a value below about thirty microseconds means memory, or
+//! a flush that is acknowledged without being done.
 
 use super::probe_output::probe;
 

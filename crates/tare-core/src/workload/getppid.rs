@@ -1,7 +1,8 @@
-//! `getppid`: what entering the kernel costs, as a workload.
+//! `getppid`: a workload for the cost of entering the kernel.
 //!
-//! Feels a seccomp filter (even one that allows the call by a constant answer), page-table isolation and
-//! tracing. What it cannot see: what a filter costs for calls whose arguments it inspects.
+//! Detects a seccomp filter (even one that allows the syscall by a constant action), page-table isolation and
+//! tracing.
+//! Limits: does not show the cost of a filter for syscalls whose arguments it checks.
 
 use super::probe_output::probe;
 

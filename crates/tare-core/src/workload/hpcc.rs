@@ -1,15 +1,14 @@
-//! `hpcc`: HPC Challenge over MPI on several nodes, started by `mpirun` through ssh between them.
+//! `hpcc`: runs HPC Challenge over MPI on several nodes, which `mpirun` reaches through ssh.
 //!
-//! Inside a rate's timed region is what HPCC itself times for it, by MPI's clock. Outside: starting the servers,
-//! the daemons of MPI and the processes. Every node runs an ssh server of its own, with keys that node 1 makes
-//! for the trial in the shared folder; it listens at the node's address on a port that was free, lets in
-//! nobody without the key, and is ended with the trial.
-//! The processes speak TCP, also within a node, and no other transport is tried: copying out of another process's
-//! memory (CMA), which Open MPI prefers on a host, needs a right (`CAP_SYS_PTRACE`) that containers lack, so the
-//! arms would otherwise be compared over different transports. Waiting processes yield and are bound to no
-//! processor, so that nodes which share one can take turns. All of this is the same in every arm.
-//! What it cannot see: which BLAS the program was built with; its own version is that of its package, and its
-//! file's hash belongs to the arm's facts.
+//! Inside a rate's timed region is what HPCC itself times for it, by MPI's clock. Outside: starting the servers, the
+//! MPI daemons and the processes. Every node runs an ssh server with keys that node 1 creates for the trial in the
+//! shared folder. It listens on a free port at the node's address, accepts only that key, and ends with the trial.
+//! The processes use TCP, also within a node, and no other transport: Open MPI prefers to copy from another process's
+//! memory on a host (CMA), which needs `CAP_SYS_PTRACE`, and containers lack it. The arms would otherwise be compared
+//! over different transports. Waiting processes yield and are not bound to a processor, so that nodes can share one.
+//! All of this is the same in every arm.
+//! Limits: does not see which BLAS the program was built with; its version is the package's, and its file's hash is
+//! one of the arm's facts.
 //! Source of the format: the summary section of `hpccoutf.txt`, HPCC 1.5.
 
 mod problem;
@@ -29,13 +28,13 @@ use super::{DecodeError, ParamError, Tool, Workload, command_output};
 #[derive(Debug, Clone, Copy)]
 pub struct Hpcc;
 
-/// The file that HPCC reads.
+/// HPCC's input file.
 const INPUT: &str = "hpccinf.txt";
-/// The file that it writes.
+/// HPCC's output file.
 const OUTPUT: &str = "hpccoutf.txt";
-/// What starts a node's server.
+/// The script that starts a node's server.
 const NODE_SCRIPT: &str = include_str!("hpcc/node.sh");
-/// How the client's ssh finds and knows the nodes. Nothing of the user's own configuration is read.
+/// How the client's ssh finds and verifies the nodes. The user's configuration is not read.
 const SSH_CONFIG: &str = "Host *
   Port {port}
   IdentityFile \"{shared}/keys/user\"
@@ -49,7 +48,7 @@ const SSH_CONFIG: &str = "Host *
   LogLevel ERROR
 ";
 
-/// A metric with the summary's key for it and what its unit is in ours.
+/// A metric's key in the summary, and the factor to convert its unit.
 struct Entry {
     key: &'static str,
     factor: f64,
@@ -69,7 +68,7 @@ const ENTRIES: &[Entry] = &tare_model::rows! {
     Entry { key: "RandomlyOrderedRingLatency_usec", factor: 1e3, },
 };
 
-/// The numbers of complete parameters.
+/// The numeric parameters, once defaults are filled in.
 fn numbers(params: &Params) -> [u64; 5] {
     ["nodes", "cores", "memory", "block", "scale"]
         .map(|name| params.int(name).map_or(1, i64::unsigned_abs))
@@ -113,7 +112,7 @@ fn client(problem: &Problem) -> CommandCall {
         ("mpi_yield_when_idle", "1"),
         ("hwloc_base_binding_policy", "none"),
         ("plm_rsh_agent", "ssh"),
-        // By its name alone: the setting is cut at spaces, and a folder's path may have some.
+        // A relative name: the setting is split at spaces, and a folder's path may contain some.
         ("plm_rsh_args", "-F ssh_config"),
         ("plm_rsh_no_tree_spawn", "1"),
     ];
@@ -187,7 +186,7 @@ impl Workload for Hpcc {
             packages: packages.iter().map(|&name| name.to_owned()).collect(),
             ..Tool::new(program, version)
         };
-        // Open MPI opens its components and help texts by name.
+        // Open MPI opens its components and help texts by name at run time.
         let components = ["libopenmpi3", "openmpi-common", "libpmix2"];
         let mut tools = vec![
             tool("mpirun", &["--version"], &components),
@@ -221,8 +220,7 @@ impl Workload for Hpcc {
     }
 }
 
-/// The problem that a trial solved, as its summary says: for those who compare trials, and must not compare
-/// different problems.
+/// The problem that a trial solved, from its summary: trials with different problems must not be compared.
 ///
 /// # Errors
 /// As for decoding the trial.
@@ -249,7 +247,7 @@ fn file<'a>(report: &'a CommandReport, name: &str) -> Result<&'a str, DecodeErro
     std::str::from_utf8(&bytes.0).map_err(|_| garbled(format!("`{name}` is no text")))
 }
 
-/// The summary's keys and values; only of a run that says it was successful.
+/// The summary's keys and values, if it reports success.
 fn summary(report: &CommandReport) -> Result<BTreeMap<&str, &str>, DecodeError> {
     let mut lines = file(report, OUTPUT)?.lines().map(str::trim);
     if !lines.any(|line| line == "Begin of Summary section.") {
@@ -305,7 +303,7 @@ fn problem_of(summary: &BTreeMap<&str, &str>) -> Result<Problem, DecodeError> {
     })
 }
 
-/// Refuses a trial that solved another problem than it was given, or with fewer processes.
+/// Rejects a trial that solved another problem than requested, or with fewer processes.
 fn check_problem(
     report: &CommandReport,
     summary: &BTreeMap<&str, &str>,

@@ -1,20 +1,20 @@
-//! How many instances of a workload may run at once, and of which workloads.
+//! Checks how many instances of a workload may run at once, and of which workloads.
 //!
-//! The limits are what the machinery can keep its promises for, not what a machine can bear: that is for the
-//! study to find out. What it cannot see: the memory of the machine.
-//! This file is no workload.
+//! The limits are Tare's, not the machine's; a study finds the latter.
+//! Limits: does not check the machine's memory.
+//! Not a workload itself.
 
 use tare_model::{Recipe, Spread, WorkloadSpec};
 
 use super::ParamError;
 
-/// The name under which study files give the number of instances.
+/// The key for the number of instances in study files.
 pub const PARAM: &str = "instances";
 
-/// The probe that can do its work once in an environment.
+/// The probe that can work only once in an environment.
 const COPY_UP: &str = "copy-up";
 
-/// Most instances at once, for each way to spread them.
+/// The maximum number of instances for each way to spread them.
 pub fn most(spread: Spread) -> u32 {
     match spread {
         Spread::Processes => 256,
@@ -22,7 +22,7 @@ pub fn most(spread: Spread) -> u32 {
     }
 }
 
-/// Why there are no more.
+/// The reason for the maximum.
 fn why(spread: Spread) -> &'static str {
     match spread {
         Spread::Processes => {
@@ -32,10 +32,10 @@ fn why(spread: Spread) -> &'static str {
     }
 }
 
-/// Whether so many instances of this recipe can run at once.
+/// Checks whether the requested instances of this recipe can run at once.
 ///
 /// # Errors
-/// No instance, too many, or a recipe of which several at once mean nothing; `param` is [`PARAM`].
+/// There are no instances or too many, or several of the recipe make no sense; `param` is [`PARAM`].
 pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
     let refused = |problem: String, hint: Option<String>| {
         Err(ParamError {

@@ -1,7 +1,8 @@
-//! `integer`: the latency chain of integer arithmetic, as a workload.
+//! `integer`: a workload for the latency chain of integer arithmetic.
 //!
-//! A control: no environment on the same processor should change it, so a difference is one of frequency or of
-//! stolen time. What it cannot see: memory, the kernel.
+//! A control: no environment on the same processor should change it, so a difference comes from frequency or steal
+//! time.
+//! Limits: does not test memory or the kernel.
 
 use super::probe_output::probe;
 

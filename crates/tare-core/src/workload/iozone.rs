@@ -1,11 +1,11 @@
-//! `iozone`: the file system tests of Iozone, one file size and one record size a trial.
+//! `iozone`: runs Iozone's file system tests, with one file size and one record size per trial.
 //!
-//! Read from its table. The table's columns are not aligned where tests were left out, and their width is
-//! another in every few versions, so that the columns are told by the tests that the command line names; a row
-//! of another number of values is refused. A trial is one row: each test is one metric.
-//! Known bias: reads come from the page cache unless `direct = 1`; without `fsync = 1` a write is timed up to
-//! the cache. Both are said of every trial.
-//! What it cannot see: the clock below its own `Time Resolution`.
+//! The result is read from Iozone's table. Its columns are not aligned if tests are omitted, and their width changes
+//! between versions, so the tests on the command line determine the columns; a row with another number of values is
+//! rejected. A trial is one row, and each test is one metric.
+//! Known bias: reads come from the page cache unless `direct = 1`; without `fsync = 1` a write is timed up to the
+//! cache. Remarks say so for every such trial.
+//! Limits: cannot resolve less than Iozone's `Time Resolution`.
 
 use tare_model::counter;
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample};
@@ -16,7 +16,7 @@ use super::{
     DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
 };
 
-/// The adapter.
+/// The adapter for Iozone.
 #[derive(Debug)]
 pub struct Iozone;
 
@@ -33,10 +33,10 @@ const COLUMNS: [&[usize]; 8] = [
 ];
 /// The columns of tests that read.
 const READING: [usize; 7] = [2, 3, 4, 6, 8, 11, 12];
-/// The columns of second passes, which `-+n` leaves out.
+/// The columns of second passes, which `-+n` omits.
 const SECOND: [usize; 4] = [1, 3, 10, 12];
 
-/// The choices of tests, with Iozone's numbers for them. All begin with writing, which makes the file.
+/// The choices of tests, with Iozone's numbers. All begin with writing, which creates the file.
 const CHOICES: [(&str, &[&str]); 4] = [
     ("write", &["0"]),
     ("sequential", &["0", "1"]),
@@ -55,7 +55,7 @@ impl Workload for Iozone {
             "size" = Text("64m"): "bytes of the file, such as `64m` or `1g`";
             "record" = Text("64k"): "bytes of one record, such as `4k` or `1m`";
         }
-        // The table's columns, in their order.
+        // In the order of the table's columns.
         "disk.iozone-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file.";
         "disk.iozone-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again.";
         "disk.iozone-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file.";
@@ -73,7 +73,7 @@ impl Workload for Iozone {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        // Iozone counts in KiB, takes no record above 16 MiB, and no file that is less than one record.
+        // Iozone counts in KiB, and accepts no record above 16 MiB and no file smaller than one record.
         let record = tool_params::size(&params, "record", 1 << 10, 16 << 20)?;
         let size = tool_params::size(&params, "size", record, 1 << 50)?;
         let mut arguments = vec![
@@ -125,39 +125,39 @@ impl Workload for Iozone {
     }
 }
 
-/// What Iozone printed.
+/// Iozone's output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// For example `3.489`.
     pub version: String,
-    /// The step of its clock, seconds; `None` where it could not tell.
+    /// The resolution of its clock, seconds; `None` if unknown.
     pub resolution_s: Option<f64>,
     /// Whether a write's time includes fsync.
     pub has_fsync: bool,
-    /// Whether the page cache was passed by.
+    /// Whether the page cache was bypassed.
     pub is_direct: bool,
-    /// Whether it says that it ran to its end.
+    /// Whether it reports completion.
     pub is_complete: bool,
-    /// One for each file size and record size.
+    /// One row for each file size and record size.
     pub rows: Vec<Row>,
 }
 
 /// One row of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The file, bytes.
+    /// File size, bytes.
     pub file_bytes: f64,
-    /// One record, bytes.
+    /// Record size, bytes.
     pub record_bytes: f64,
-    /// The place of a test among [`Workload::metrics`], and its bytes per second.
+    /// The index of each test in [`Workload::metrics`], with its bytes per second.
     pub bytes_per_s: Vec<(usize, f64)>,
 }
 
 impl Table {
-    /// Reads the table.
+    /// Parses the output.
     ///
     /// # Errors
-    /// [`DecodeError::Garbled`] if it is none, or if a row has not as many values as tests were run.
+    /// [`DecodeError::Garbled`] if it is not a table, or if a row does not have one value per test.
     pub fn parse(text: &str) -> Result<Self, DecodeError> {
         let after = |what: &str| {
             text.lines()
@@ -240,7 +240,7 @@ impl Row {
     }
 }
 
-/// The columns that the tests of a command line fill: those of `-i`, or all.
+/// The columns that the command line's tests fill: those of `-i`, or all.
 fn columns(command: &str) -> Result<Vec<usize>, DecodeError> {
     let mut tests = Vec::new();
     let mut words = command.split_whitespace();
@@ -275,7 +275,7 @@ fn columns(command: &str) -> Result<Vec<usize>, DecodeError> {
         .collect())
 }
 
-/// Whether the reading can be believed.
+/// Checks whether the reading is plausible.
 fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
     let whole = probe_output::report(raw).ok()?;
     let report = whole.command.as_ref()?;
@@ -294,7 +294,7 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
             remarks.push(Remark::new(PAGE_CACHE, detail).about(metric));
         }
     }
-    // The reading tests together: the kernel counts for the program, not for the test.
+    // All reading tests together: the kernel counts for the program, not for a test.
     let reading = |column: &usize| READING.contains(column);
     let tests = row.bytes_per_s.iter().filter(|(column, _)| reading(column));
     let application = row.file_bytes * tests.clone().count() as f64;
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_one_size_one_record_and_the_tests_that_were_chosen() {
+    fn iozone_call_has_one_size_one_record_chosen_tests() {
         let params = Params::new()
             .with("tests", "random")
             .with("size", "1g")

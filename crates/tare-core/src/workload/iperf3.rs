@@ -1,10 +1,11 @@
-//! `iperf3`: the stream of iperf3 between two ends, read from its JSON.
+//! `iperf3`: runs an iperf3 stream between two ends and reads its JSON.
 //!
-//! The first metric is what the receiver got, over the receiver's time: what the sender gave to its own kernel is
-//! more, and a metric of its own. The client tells every tenth of a second, which is the trial's course. The server takes one test and ends (`-1`), so that nothing is left of a trial.
-//! Exit status 0 is no success here: with `-J` some versions fail with status 0 and say so under `error`.
-//! What it cannot see: which way packets really take; and whether a processor was the limit, which iperf3's
-//! own shares of processor time suggest where both ends are one machine.
+//! The first metric is what the receiver got, over the receiver's time. What the sender gave to its kernel is more,
+//! and a separate metric. The client reports every tenth of a second, which gives the trial's course. The server
+//! serves one test and ends (`-1`), so that no process is left over.
+//! Exit status 0 is not success here: with `-J` some versions fail with status 0 and a message under `error`.
+//! Limits: does not see which way packets take, or whether a processor was the limit; iperf3's CPU shares suggest the
+//! latter if both ends are on one machine.
 
 use serde_json::Value;
 use tare_model::command::{ADDRESS, BIND, PORT, Transport};
@@ -17,17 +18,17 @@ use super::{
     DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
 };
 
-/// The adapter.
+/// The adapter for iperf3.
 #[derive(Debug)]
 pub struct Iperf3;
 
-/// Reports of the client are so long, seconds.
+/// The client's report interval, seconds.
 const INTERVAL_S: f64 = 0.1;
 /// How far an interval may be from the typical one, as a share.
 const INTERVAL_SLACK: f64 = 0.25;
-/// The share of segments that are sent again from which it is told.
+/// The share of retransmitted segments from which a remark is made.
 const RETRANSMIT_SHARE: f64 = 1e-3;
-/// How much less may arrive than was sent: the rest is in the buffers.
+/// The share of the sent bytes that may not arrive, because they are still in buffers.
 const SENT_SLACK: f64 = 0.1;
 
 impl Workload for Iperf3 {
@@ -79,7 +80,7 @@ impl Workload for Iperf3 {
         client.extend((number("reverse") == 1).then(|| "-R".to_owned()));
         client.extend(is_udp.then(|| "-u".to_owned()));
         let server = CommandCall {
-            // Its control connection is TCP, whatever the streams are.
+            // iperf3's control connection is always TCP.
             listens: Some(Transport::Tcp),
             ..CommandCall::new("iperf3", ["-s", "-1", "-p", PORT, "-B", BIND])
         };
@@ -98,7 +99,7 @@ impl Workload for Iperf3 {
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let test = match command_output::report(raw) {
             Ok(report) => Test::parse(&command_output::stdout(&report))?,
-            // What went wrong is said in the JSON, more clearly than by its last bytes.
+            // The JSON explains a failure better than the last bytes of the output.
             Err(error) => match said(raw) {
                 Some(better) => return Err(better),
                 None => return Err(error),
@@ -133,60 +134,60 @@ impl Workload for Iperf3 {
     }
 }
 
-/// The error that a failed iperf3 tells in its JSON.
+/// The error in the JSON of a failed iperf3, if any.
 fn said(raw: &RawOutput) -> Option<DecodeError> {
     let report = probe_output::report(raw).ok()?.command?;
     let error = Test::parse(&command_output::stdout(&report)).err()?;
     matches!(error, DecodeError::Unsuccessful { .. }).then_some(error)
 }
 
-/// What iperf3 told of one test.
+/// The result of one iperf3 test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Test {
     /// For example `iperf 3.12`.
     pub version: String,
     /// `TCP` or `UDP`.
     pub protocol: String,
-    /// How long it was to send, seconds.
+    /// The requested duration, seconds.
     pub duration_s: f64,
-    /// Streams that were asked for.
+    /// The requested number of streams.
     pub streams: f64,
-    /// What was sent.
+    /// The sent bytes.
     pub sent: Flow,
-    /// What arrived.
+    /// The received bytes.
     pub received: Flow,
-    /// Segments that were sent again; `None` where iperf3 does not know.
+    /// Retransmitted segments; `None` if iperf3 does not know.
     pub retransmits: Option<f64>,
-    /// Bytes of a segment.
+    /// Segment size, bytes.
     pub segment: Option<f64>,
-    /// The share of packets that were lost.
+    /// Lost packets, percent.
     pub lost_percent: Option<f64>,
     /// The lengths of the intervals that count, seconds.
     pub intervals_s: Vec<f64>,
     /// Bytes per second in each of these intervals.
     pub rates: Vec<f64>,
-    /// The most streams that any interval holds.
+    /// The largest number of streams in any interval.
     pub streams_seen: usize,
 }
 
-/// Bytes in a time.
+/// Bytes transferred in a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
     /// Bytes.
     pub bytes: f64,
     /// Seconds.
     pub duration_s: f64,
-    /// Bytes per second, as told.
+    /// Bytes per second, as reported.
     pub bytes_per_s: f64,
 }
 
 impl Test {
-    /// Reads what `iperf3 -J` printed.
+    /// Parses the output of `iperf3 -J`.
     ///
     /// # Errors
-    /// [`DecodeError::Unsuccessful`] if it has an `error`, [`DecodeError::Garbled`] if it is not whole.
+    /// [`DecodeError::Unsuccessful`] if it contains an `error`, [`DecodeError::Garbled`] if it is incomplete.
     pub fn parse(text: &str) -> Result<Self, DecodeError> {
-        // There may be words before and after it.
+        // Other text may precede and follow the JSON.
         let start = text.find('{').ok_or_else(|| garbled("there is no JSON"))?;
         let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
         let document = documents
@@ -273,7 +274,7 @@ fn finite(value: &Value) -> Option<f64> {
         .filter(|number| number.is_finite() && *number >= 0.0)
 }
 
-/// Whether the reading can be believed.
+/// Checks whether the reading is plausible.
 fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
     let report = probe_output::report(raw).ok()?.command?;
     let test = Test::parse(&command_output::stdout(&report)).ok()?;
@@ -296,7 +297,7 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
             ),
         ));
     }
-    // Lost datagrams are told as such below.
+    // Lost datagrams have a separate remark below.
     let is_tcp = test.protocol == "TCP";
     if is_tcp && test.received.bytes < (1.0 - SENT_SLACK) * test.sent.bytes {
         remarks.push(Remark::new(
@@ -308,7 +309,7 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
         ));
     }
     if let Some(again) = test.retransmits.filter(|again| *again > 0.0) {
-        // Without the segment's size, as over a loopback whose segments are the largest there are.
+        // If the segment size is unknown, assumes a loopback's, the largest there is.
         let segment = test.segment.unwrap_or(65_483.0);
         let share = again * segment / test.sent.bytes;
         if share >= RETRANSMIT_SHARE {
@@ -327,8 +328,8 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
     Some(remarks)
 }
 
-/// Intervals of another length than the typical one, and a time that they do not fill. The last is what is
-/// left over, and may be short.
+/// A remark on intervals of an atypical length, or on a total that does not match the duration. The last interval is
+/// a remainder and may be short.
 fn gaps(test: &Test) -> Option<Remark> {
     let typical = tare_stats::median(&test.intervals_s)?;
     let (_, whole) = test.intervals_s.split_last()?;

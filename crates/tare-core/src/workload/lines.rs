@@ -1,7 +1,8 @@
-//! `lines`: a text written line by line and read back, as a workload.
+//! `lines`: a workload that writes a text line by line and reads it back.
 //!
-//! The counterpart of the four disk tests of Danilova and Sergeev (2024): with `lines = 8000000` their large file, with
-//! `files = 10` and `lines = 800000` their small ones. What it cannot see: the device; neither could they.
+//! The counterpart of the four disk tests of Danilova and Sergeev (2024): `lines = 8000000` for their large file,
+//! `files = 10` and `lines = 800000` for their small ones.
+//! Limits: does not reach the device; neither did theirs.
 
 use super::probe_output::probe;
 

@@ -1,8 +1,8 @@
 //! `matrix`: the matrix operations of Danilova and Sergeev (2024), as a workload.
 //!
-//! One thread, no library, so that neither the number of threads nor the build of a linear algebra package can
-//! differ between arms; that those do differ in practice is what the adapter around NumPy shows.
-//! What it cannot see: matrices that do not fit into caches.
+//! One thread and no library, so that neither the number of threads nor the build of a linear algebra package can
+//! differ between arms; the adapter for NumPy shows that these differ in practice.
+//! Limits: does not test matrices that exceed the caches.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,7 @@
-//! Workloads: what is run. One file each; both halves are pure.
+//! Workloads: what an arm runs, one file each. Making the recipe and decoding the output are both pure.
 //!
-//! A workload says what to run ([`Workload::recipe`]) and how to read the bytes ([`Workload::decode`]); it
-//! does no I/O and knows nothing of environments. Adding one is a file here and a word in [`WORKLOADS`].
+//! A workload says what to run ([`Workload::recipe`]) and how to decode the output ([`Workload::decode`]); it does no
+//! I/O and does not depend on environments. To add one, add a file here and an entry in [`WORKLOADS`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -160,9 +160,9 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &user_command::UserCommand,
 ];
 
-/// The workload of this name.
+/// The workload with this id.
 pub fn find(id: &str) -> Option<&'static dyn Workload> {
-    // Asked for every trial of a run.
+    // Called for every trial of a run.
     static BY_ID: LazyLock<BTreeMap<&str, &'static dyn Workload>> = LazyLock::new(|| {
         let all = WORKLOADS.iter().copied();
         all.map(|workload| (workload.id(), workload)).collect()
@@ -170,30 +170,29 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
     BY_ID.get(id).copied()
 }
 
-/// The parameters with the workload's defaults, as far as it is known and takes them.
+/// The parameters with the workload's defaults, or unchanged if the workload is unknown or rejects them.
 pub(crate) fn completed(workload: &str, params: &Params, path: Option<Path>) -> Params {
     let whole = find(workload).and_then(|found| found.complete(params, path).ok());
     whole.unwrap_or_else(|| params.clone())
 }
 
-/// A program that a workload runs inside the arm: what has to be there, and how it tells its version.
+/// A program that a workload runs inside the arm, and how to print its version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tool {
     /// Its name on the search path, or its path.
     pub program: String,
-    /// The arguments with which it prints its version; empty where it cannot.
+    /// The arguments that print its version; empty if there are none.
     pub version: Vec<String>,
-    /// Packages of the distribution whose files it opens by name at run time, such as an interpreter's
-    /// library; those with which an image has to be packed beside the program and its shared libraries.
+    /// Distribution packages whose files it opens by name at run time, such as an interpreter's library. They are
+    /// packed into an image in addition to the program and its shared libraries.
     pub packages: Vec<String>,
-    /// The arguments with which it prints, one absolute path a line, the files and folders that it opens by
-    /// name at run time; empty where it cannot. For programs whose packages have another name on every
-    /// distribution.
+    /// The arguments that print the files and folders it opens by name at run time, one absolute path a line; empty
+    /// if there are none. For programs whose packages have different names in each distribution.
     pub files_told_by: Vec<String>,
 }
 
 impl Tool {
-    /// A program that prints its version when it is started with these arguments, and opens nothing by name.
+    /// A program that prints its version with these arguments, and opens nothing by name.
     pub fn new(program: &str, version: &[&str]) -> Self {
         Self {
             program: program.to_owned(),
@@ -203,31 +202,31 @@ impl Tool {
     }
 }
 
-/// How many threads a trial computes with at once, and what they may run on.
+/// The number of threads of a trial, and the processors they may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
     /// Threads of the program's pool.
     pub threads: u32,
     /// Processors on which it may run.
     pub cpus: u32,
-    /// Processors' worth of time that its control group is given, if that is limited.
+    /// Its CPU quota in processors, if it has one.
     pub quota: Option<f64>,
 }
 
-/// Why parameters are not acceptable; `param` names the offender.
+/// The reason why parameters are rejected; `param` names the invalid one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ParamError {
-    /// The parameter.
+    /// The parameter's name.
     pub param: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: String,
-    /// What would be right.
+    /// A valid alternative, if known.
     pub hint: Option<String>,
 }
 
 impl ParamError {
-    /// `param` cannot have the value that was given; `hint` says which it can.
+    /// An error for a rejected value; `hint` says which are valid.
     pub fn refused(param: &str, given: Option<&Value>, hint: impl Into<String>) -> Self {
         let given = given.map_or_else(String::new, ToString::to_string);
         Self {
@@ -238,10 +237,10 @@ impl ParamError {
     }
 }
 
-/// Checks that a path is one of the workload's own.
+/// Checks that the workload supports a path.
 ///
 /// # Errors
-/// It is another one, there is one where the workload has one end, or none where it has two.
+/// The path is not supported, or is given for a workload with one end, or missing for one with two.
 pub fn check_path(workload: &str, paths: &[Path], path: Option<Path>) -> Result<(), ParamError> {
     let problem = match path {
         None if paths.is_empty() => return Ok(()),
@@ -264,29 +263,29 @@ pub fn check_path(workload: &str, paths: &[Path], path: Option<Path>) -> Result<
     })
 }
 
-/// What is wrong with JSON, in the parser's words: it quotes what it did not expect, which is foreign text.
+/// The problem in a JSON text, escaped: the parser's message quotes foreign text.
 pub fn unreadable(error: &serde_json::Error) -> String {
     error.to_string().escape_debug().to_string()
 }
 
-/// Why raw output cannot be read. Never partial numbers.
+/// The reason why raw output cannot be decoded. There are no partial results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It is not in the format that it claims.
+    /// The output is not in the declared format.
     #[error("not readable as {format}: {problem}")]
     Garbled {
         /// The format.
         format: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The program that was run did not do its work.
+    /// The program failed.
     #[error("{problem}")]
     Unsuccessful {
-        /// How it ended and what it said, control characters escaped.
+        /// How it ended and what it printed, control characters escaped.
         problem: String,
     },
-    /// The program could not work here, and never will.
+    /// The program can never work here.
     #[error(transparent)]
     Unavailable(Reason),
     /// A value is missing, infinite or not a number.
@@ -294,20 +293,20 @@ pub enum DecodeError {
     NoValue {
         /// The metric.
         metric: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// What is run.
+/// A workload: how to run it, and how to decode its output.
 pub trait Workload: Sync {
-    /// What it declares of itself.
+    /// Its declaration.
     fn declared(&self) -> &Declared;
     /// Its name.
     fn id(&self) -> &'static str {
         self.declared().id
     }
-    /// One sentence.
+    /// A description in one sentence.
     fn about(&self) -> &'static str {
         self.declared().about
     }
@@ -323,56 +322,55 @@ pub trait Workload: Sync {
     fn paths(&self) -> &'static [Path] {
         &[]
     }
-    /// The parameters with the defaults filled in, for a path that it has.
+    /// Checks the path and fills in the parameters' defaults.
     ///
     /// # Errors
-    /// A parameter is unknown or its value not taken, the path is none of its own, or there is none where it needs one.
+    /// A parameter is unknown or its value invalid, the path is not supported, or a required one is missing.
     fn complete(&self, params: &Params, path: Option<Path>) -> Result<Params, ParamError> {
         check_path(self.id(), self.paths(), path)?;
         self.declared().complete(params)
     }
     /// What to execute, for complete parameters.
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError>;
-    /// The programs that it runs, for complete parameters; none for a probe.
+    /// The programs that it runs, for complete parameters; empty for a probe.
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         Vec::new()
     }
-    /// Whether the program that it runs may be stopped on its way, if a look at it finds nothing against that: it
-    /// measures nothing by a clock of its own.
+    /// Whether its program may be stopped and resumed, unless an observation of it says otherwise: it does not
+    /// measure anything by its own clock.
     fn may_be_stopped(&self) -> bool {
         false
     }
-    /// The probe whose report holds one series for each metric and nothing else to be read: then it is read in one
-    /// go with everything that a report tells, and gives what [`Workload::decode`] gives.
+    /// The name of the probe, if its report holds one series for each metric and nothing else. The report is then
+    /// decoded in one pass, with the same result as [`Workload::decode`].
     fn plain_probe(&self) -> Option<&'static str> {
         None
     }
-    /// What a trial says that was ended at its limit, where its parameters want that to count: samples, with what is
-    /// to be said of them.
+    /// The samples and the remark for a trial that was ended at its time limit, if its parameters count such trials.
     fn cut_off(&self, _params: &Params, _limit_ns: u64) -> Option<(Vec<Sample>, Remark)> {
         None
     }
-    /// What of a trial's output is stored, where that is less than all of it: what decodes to the same.
+    /// A reduced output to store, if all of it is not needed; it decodes to the same.
     fn stored(&self, _params: &Params, _raw: &RawOutput) -> Option<RawOutput> {
         None
     }
-    /// Reads what a trial left.
+    /// Decodes the output of a trial.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
-    /// How the trial went from beginning to end, where the program tells it step by step.
+    /// How the value changed during the trial, if the program reports it step by step.
     fn course(&self, _raw: &RawOutput) -> Option<Course> {
         None
     }
-    /// How many threads a trial computed with and on what, where its output tells; several instances add up.
+    /// The number of threads and processors of a trial, if its output contains them; several instances are summed.
     fn demand(&self, _raw: &RawOutput) -> Option<Demand> {
         None
     }
-    /// When the measured work began and ended, for a program that tells it itself; else that of the whole program
-    /// is taken, its preparations included.
+    /// When the measured work began and ended, if the program reports it; otherwise the whole program's span is used,
+    /// preparations included.
     fn span(&self, _raw: &RawOutput) -> Option<WorkSpan> {
         None
     }
-    /// What is to be said of a trial that [`Workload::decode`] could read: a doubt that labels its cells and
-    /// drops nothing. None for output that cannot be read.
+    /// Doubts about a trial that [`Workload::decode`] accepts; they label its cells and drop nothing. Empty for
+    /// output that cannot be decoded.
     fn remarks(&self, _raw: &RawOutput) -> Vec<Remark> {
         Vec::new()
     }
@@ -385,7 +383,7 @@ mod tests {
     use super::*;
     use crate::registered::assert_registered;
 
-    /// Files in this folder that are no workload.
+    /// Files in this folder that are not workloads.
     const SHARED: &[&str] = &[
         "mod",
         "blas",
@@ -405,14 +403,14 @@ mod tests {
     ];
 
     #[test]
-    fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {
+    fn every_workload_file_is_registered_under_its_name() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload");
         let ids = WORKLOADS.iter().map(|workload| workload.id());
         assert_registered(folder, ".rs", |name| SHARED.contains(&name), ids);
     }
 
     #[test]
-    fn metric_ids_are_unique_and_have_the_form_area_thing_quantity() {
+    fn metric_ids_are_unique_area_thing_quantity() {
         let mut seen = BTreeSet::new();
         for workload in WORKLOADS {
             assert!(!workload.metrics().is_empty(), "{}", workload.id());

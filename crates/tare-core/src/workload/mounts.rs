@@ -1,7 +1,7 @@
-//! `mounts`: the list of mounts, as a workload.
+//! `mounts`: a workload that reads the list of mounts.
 //!
 //! The counterpart of "Get Logical Drives" of a published comparison of containers (2019).
-//! What it cannot see: mounts of other namespaces; a container mostly has fewer of them, or more.
+//! Limits: reads only its mount namespace; a container usually has a different number of mounts.
 
 use super::probe_output::probe;
 

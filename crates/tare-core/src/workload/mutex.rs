@@ -1,7 +1,7 @@
-//! `mutex`: locks, as a workload.
+//! `mutex`: a workload on locks.
 //!
 //! The counterpart of "Lock with Mutex" and "MultiTasking with lock" of a published comparison of containers (2019).
-//! What it cannot see: locks between processes.
+//! Limits: does not test locks between processes.
 
 use super::probe_output::probe;
 

@@ -1,13 +1,13 @@
-//! `netcat`: so many zeroes through `nc` from one end to the other, as `time dd | nc` measures it.
+//! `netcat`: sends zeroes through `nc` from one end to the other, measured like `time dd | nc`.
 //!
-//! Inside the timed region: the start of a shell, of `dd` and of `nc`, the connection, the transfer, and the
-//! end of the stream seen by both ends: the client shuts its side down (`-N`) and waits until the server, which
-//! has read everything, closes. The rate that `dd` prints is that of filling a pipe: less is over by then, so it is a
-//! metric of its own, for it is the one that publications print.
-//! The netcat of OpenBSD is needed. Others of the same name take other options, some of which mean something
-//! else; the server asks for the name before it listens.
+//! Inside the timed region: the start of a shell, of `dd` and of `nc`, the connection, the transfer, and the end of
+//! the stream at both ends: the client shuts down its side (`-N`) and waits until the server, which has read
+//! everything, closes. The rate that `dd` prints is that of filling a pipe, which ends earlier; it is a separate
+//! metric, because publications report it.
+//! Requires OpenBSD's netcat. Others have different options, or the same ones with another meaning; the server checks
+//! the name before it listens.
 //! The two scripts are fixed texts; everything variable is passed as arguments.
-//! What it cannot see: what the server did with the bytes; it writes them to `/dev/null`.
+//! Limits: does not include processing of the data; the server writes it to `/dev/null`.
 
 use tare_model::command::{ADDRESS, BIND, PORT, Stdout, Transport};
 use tare_model::{CommandCall, CommandReport, Params, Path, RawOutput, Recipe, Sample};
@@ -18,21 +18,21 @@ use super::{
     DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
 };
 
-/// The adapter.
+/// The adapter for netcat.
 #[derive(Debug)]
 pub struct Netcat;
 
-/// Asks which netcat it is, then serves one connection. Arguments: address, port.
+/// Checks which netcat it is, then serves one connection. Arguments: address, port.
 const SERVER: &str = r#"name=$(nc -h 2>&1 | head -n 1)
 case $name in
 OpenBSD*) exec nc -d -l "$1" "$2" ;;
 *) echo "nc is not the netcat of OpenBSD: $name" >&2; exit 64 ;;
 esac"#;
 
-/// Sends. Arguments: bytes of a block, blocks, address, port.
+/// Sends the data. Arguments: bytes of a block, blocks, address, port.
 const CLIENT: &str = r#"dd if=/dev/zero bs="$1" count="$2" | nc -N "$3" "$4""#;
 
-/// Where the blocks stand among the client's arguments: behind the shell, `-c`, the script and its name.
+/// The index of the block size in the client's arguments: after the shell, `-c`, the script and its name.
 const BLOCKS_AT: usize = 4;
 
 impl Workload for Netcat {
@@ -113,12 +113,12 @@ impl Workload for Netcat {
     }
 }
 
-/// What a failed transfer means, where it is another netcat.
+/// Explains a failed transfer if another netcat caused it.
 fn explained(error: DecodeError) -> DecodeError {
     let DecodeError::Unsuccessful { problem } = &error else {
         return error;
     };
-    // The words come with their quotes escaped.
+    // The message's quotes are escaped.
     if problem.replace('\\', "").contains("invalid option -- 'N'") {
         return DecodeError::Unsuccessful {
             problem: format!("`nc` is not the netcat of OpenBSD: {problem}"),
@@ -127,14 +127,14 @@ fn explained(error: DecodeError) -> DecodeError {
     error
 }
 
-/// What `dd` says at its end.
-struct Printed {
+/// The last line of `dd`'s output.
+struct ProgramOutput {
     bytes: u64,
     duration_s: Option<f64>,
 }
 
-/// `104857600 bytes (105 MB, 100 MiB) copied, 0.35 s, 299 MB/s`, of which BusyBox writes out the seconds.
-fn parsed(report: &CommandReport) -> Option<Printed> {
+/// Parses `104857600 bytes (105 MB, 100 MiB) copied, 0.35 s, 299 MB/s`; BusyBox spells out "seconds".
+fn parsed(report: &CommandReport) -> Option<ProgramOutput> {
     let text = String::from_utf8_lossy(&report.stderr.0);
     let line = text
         .lines()
@@ -144,7 +144,7 @@ fn parsed(report: &CommandReport) -> Option<Printed> {
         .split_once("copied,")
         .and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<f64>().ok())
         .filter(|duration| duration.is_finite());
-    Some(Printed { bytes, duration_s })
+    Some(ProgramOutput { bytes, duration_s })
 }
 
 fn sent(report: &CommandReport) -> Result<u64, DecodeError> {
@@ -153,7 +153,7 @@ fn sent(report: &CommandReport) -> Result<u64, DecodeError> {
         .ok_or_else(|| garbled("`dd` does not say what it sent"))
 }
 
-/// The bytes that the call asked for.
+/// The number of bytes that the call requested.
 fn wanted(report: &CommandReport) -> Result<u64, DecodeError> {
     let number = |at: usize| {
         let word = report.argv.get(at)?;

@@ -1,7 +1,8 @@
-//! `page-load`: a tree of small files looked at, opened and read, as a workload.
+//! `page-load`: a workload that lists, opens and reads a tree of small files.
 //!
-//! What a published comparison of storage (2025) set out to explain, the page load of a web application, and measured
-//! by random reads of one large file instead. What it cannot see: the application's own work.
+//! A published comparison of storage (2025) set out to explain this, the page load of a web application, but measured
+//! random reads of one large file.
+//! Limits: does not include the application's work.
 
 use super::probe_output::probe;
 

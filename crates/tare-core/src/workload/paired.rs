@@ -1,9 +1,10 @@
-//! What the workloads with two ends share: one probe that plays both ends over the loopback, and a pair of
-//! probes, the client measuring, over any other path.
+//! Shared code of the workloads with two ends: one probe that plays both ends over the loopback, and a pair of probes
+//! over any other path, of which the client measures.
 //!
-//! The metric and its definition are the same on every path, but a value of one path is never compared with
-//! a value of another: the path belongs to the cell. What it cannot see: which way packets really take.
-//! This file is no workload.
+//! The metric and its definition are the same on every path, but values of different paths are never compared: the
+//! path belongs to the cell.
+//! Limits: does not see which way packets take.
+//! Not a workload itself.
 
 use tare_model::{Params, Path, ProbeCall, RawOutput, Recipe, Sample};
 
@@ -14,7 +15,7 @@ use super::{DecodeError, ParamError, Workload};
 /// A workload between two ends.
 #[derive(Debug)]
 pub struct PairedWorkload {
-    /// What it declares; its name is that of the probe that measures.
+    /// Its declaration; the name is that of the measuring probe.
     pub declared: Declared,
     /// The probe at the far end.
     pub server: &'static str,

@@ -1,12 +1,12 @@
-//! `php-pages`: a page of a small application of PHP, with and without the cache of compiled code.
+//! `php-pages`: requests a page of a small PHP application, with and without OPcache.
 //!
-//! What a published comparison of storage (2025) set out to explain and did not measure: how long a page of a site takes
-//! with its sources here or there, and what OPcache saves. PHP's own server answers for an application that is made for
-//! the trial; a page includes all of its source files. What its reads of files take alone is `page-load`.
-//! Inside the timed region: one request, from connecting to the end of its answer. Outside: making the application, the
-//! start of the server, three requests as warm-up.
-//! Known bias: the server serves one request at a time, and asker and server share the machine.
-//! What it cannot see: a database, a framework, a web server in front of it.
+//! A published comparison of storage (2025) set out to explain this and did not measure it: how long a page takes
+//! depending on where its sources are, and what OPcache saves. PHP's built-in server serves an application that is
+//! created for the trial; a page includes all of its source files. `page-load` measures the file reads alone.
+//! Inside the timed region: one request, from connecting to the end of the response. Outside: creating the
+//! application, starting the server, three requests as warm-up.
+//! Known bias: the server serves one request at a time, and client and server share the machine.
+//! Limits: does not include a database, a framework or a web server in front.
 
 use serde::Deserialize;
 use tare_model::{CommandCall, Params, Path, RawOutput, Reason, Recipe, Sample, metrics};
@@ -15,12 +15,12 @@ use super::declared::declared;
 use super::tool_text::{fitting, garbled, is_argument, text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output, unreadable};
 
-/// What the program prints.
+/// The format of the program's output.
 const FORMAT: &str = "tare-php-pages/1";
-/// Its name in the trial's folder.
+/// The program's name in the trial's folder.
 const FILE: &str = "pages.php";
-/// Prints the interpreter, the file of its cache if that is one of its own, and the time zones, without which Debian's
-/// begins with a warning.
+/// Prints the interpreter's path, OPcache's file if it is separate, and the time zones, without which Debian's PHP
+/// starts with a warning.
 const FILES: &str = "echo PHP_BINARY, \"\\n\";
 foreach ([PHP_EXTENSION_DIR . '/opcache.so', '/usr/share/zoneinfo'] as $path) {
     if (file_exists($path)) { echo realpath($path), \"\\n\"; }
@@ -30,7 +30,7 @@ metrics! {
     METRIC = "php.page.time", Nanosecond, Lower, Disk: "One request for the page: connecting, including all source files, reading the answer.";
 }
 
-/// See the module.
+/// The workload.
 #[derive(Debug, Clone, Copy)]
 pub struct PhpPages;
 
@@ -71,7 +71,7 @@ impl Workload for PhpPages {
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
-        let printed: Printed = serde_json::from_str(&command_output::stdout(&report))
+        let printed: ProgramOutput = serde_json::from_str(&command_output::stdout(&report))
             .map_err(|error| garbled(FORMAT, unreadable(&error)))?;
         if printed.format != FORMAT {
             let other = printed.format.escape_debug();
@@ -109,9 +109,9 @@ fn program(params: &Params) -> Result<&str, ParamError> {
     )
 }
 
-/// What the program prints, as far as it is read.
+/// The parts of the program's output that are read.
 #[derive(Deserialize)]
-struct Printed {
+struct ProgramOutput {
     format: String,
     sum: u64,
     wanted_sum: u64,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_not_whole_is_no_reading_and_a_cache_that_is_not_there_is_unavailable() {
+    fn partial_page_is_garbled_missing_cache_unavailable() {
         assert!(matches!(
             PhpPages.decode(&printed(5, "on", "on")),
             Err(DecodeError::Garbled { .. })
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_has_none_of_the_placeholders_that_are_filled_in() {
+    fn php_script_contains_no_placeholders() {
         let script = include_str!("php/pages.php");
         for placeholder in tare_model::command::PLACEHOLDERS {
             assert!(!script.contains(placeholder), "{placeholder}");

@@ -1,8 +1,8 @@
-//! What `pi-loop` and `pi-numpy` share: a script that estimates π by random points, and what it prints.
+//! Shared code of `pi-loop` and `pi-numpy`: a script that estimates π by random points, and its output.
 //!
-//! They are the two halves of a published comparison of Python in and out of containers, with our own scripts.
-//! A reading whose points do not estimate π is refused: then something else was done.
-//! This file is no workload.
+//! They reproduce the two halves of a published comparison of Python in and out of containers, with Tare's scripts. A
+//! reading whose points do not estimate π is rejected, because something else was done.
+//! Not a workload itself.
 
 use serde::Deserialize;
 use tare_model::{Params, Path, RawOutput, Recipe, Sample};
@@ -12,21 +12,21 @@ use super::python_tool;
 use super::tool_text::{garbled, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
-/// What both scripts print.
+/// The format of both scripts' output.
 const FORMAT: &str = "tare-pi/1";
 
 /// An estimate of π by a script.
 #[derive(Debug)]
 pub(super) struct Pi {
     pub(super) declared: Declared,
-    /// The name that the script gets.
+    /// The script's file name.
     pub(super) script: &'static str,
     pub(super) source: &'static str,
     /// The interpreter's options.
     pub(super) options: &'static [&'static str],
     /// What the script imports.
     pub(super) modules: &'static str,
-    /// Added to the code that prints the version.
+    /// Code appended to the one that prints the version.
     pub(super) version: &'static str,
 }
 
@@ -56,9 +56,9 @@ impl Workload for Pi {
     }
 }
 
-/// What the scripts print, as far as it is read.
+/// The parts of the scripts' output that are read.
 #[derive(Deserialize)]
-struct Printed {
+struct ProgramOutput {
     samples: f64,
     inside: f64,
     ns: Vec<f64>,
@@ -67,11 +67,11 @@ struct Printed {
 /// Nanoseconds per point in every repeat.
 ///
 /// # Errors
-/// `Garbled` where the points do not estimate π: then something else was done.
+/// `Garbled` if the points do not estimate π: something else was done.
 fn per_point(raw: &RawOutput) -> Result<Vec<f64>, DecodeError> {
-    let printed: Printed = python_tool::printed(raw, FORMAT)?;
+    let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
     let estimate = 4.0 * printed.inside / printed.samples;
-    // The standard deviation of the estimate of n points is 1.64 / √n; six of them never happen.
+    // The standard deviation of the estimate from n points is 1.64 / √n; six of them never occur.
     let limit = 6.0 * 1.642 / printed.samples.sqrt();
     if (estimate - std::f64::consts::PI).abs() <= limit {
         return Ok(printed

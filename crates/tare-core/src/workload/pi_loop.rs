@@ -1,8 +1,8 @@
-//! `pi-loop`: an estimate of π by random points, one at a time in a Python loop.
+//! `pi-loop`: estimates π by random points, one at a time in a Python loop.
 //!
-//! It makes no system call inside the timed region, so an environment that costs something here changes the
-//! processor's or the interpreter's behaviour, not the kernel's.
-//! What it cannot see: why; the arm's mitigations and the interpreter's build are among its facts.
+//! There is no syscall inside the timed region, so an overhead means that the environment changes the behaviour of
+//! the processor or the interpreter, not of the kernel.
+//! Limits: does not show the reason; the arm's mitigations and the interpreter's build are among its facts.
 
 use super::declared::described;
 use super::pi::Pi;

@@ -1,8 +1,8 @@
-//! `pi-numpy`: an estimate of π by random points, all at once with NumPy.
+//! `pi-numpy`: estimates π by random points, all at once with NumPy.
 //!
-//! Vectors of random numbers and passes over them in compiled code, and new memory for every vector, which large
-//! vectors get from the kernel each time. The numbers of threads stay as each arm sets them.
-//! What it cannot see: how NumPy was built; its version is compared before the first trial.
+//! Vectors of random numbers, passes over them in compiled code, and new memory for every vector, which for large
+//! vectors comes from the kernel each time. The number of threads is each arm's default.
+//! Limits: does not see how NumPy was built; its version is compared before the first trial.
 
 use super::declared::described;
 use super::pi::Pi;
@@ -21,7 +21,7 @@ pub(super) static PI_NUMPY: Pi = Pi {
     },
     script: "pi_numpy.py",
     source: include_str!("python/pi_numpy.py"),
-    // Not isolated: NumPy may be where the user's settings say.
+    // Not isolated: NumPy may be in the user's site-packages.
     options: &["-B"],
     modules: "json, platform, sysconfig, time, numpy, numpy.random",
     version: "; import numpy; print(numpy.__version__)",

@@ -1,12 +1,12 @@
-//! `ping`: round trips of ICMP echo requests, each one observation.
+//! `ping`: round trips of ICMP echo requests, one observation each.
 //!
-//! Nothing has to serve: the kernel at the far end answers. A listener of the agent is the pair's other half
-//! all the same, so that the far end is known to be up and its address is the one that every other workload of
-//! the path uses. Published ports are not for ICMP, so there is no such path.
+//! No server is needed, because the kernel at the far end answers. A listener of the agent is still started there, so
+//! that the far end is known to be up and has the address that every other workload of the path uses. Published ports
+//! do not carry ICMP, so there is no such path.
 //! The program needs CAP_NET_RAW or a group in `net.ipv4.ping_group_range`; without either it is unavailable.
-//! Duplicates are not observations; lost requests have no time and are told of.
+//! Duplicates are not observations; lost requests have no time and get a remark.
 //! Known bias: `ping` prints three digits, and reads the clock in user space before it sends.
-//! What it cannot see: whether the far end's kernel treats ICMP as it treats other packets.
+//! Limits: does not see whether the far end's kernel treats ICMP like other packets.
 
 use tare_model::command::ADDRESS;
 use tare_model::course::Course;
@@ -19,17 +19,17 @@ use super::{
     DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
 };
 
-/// The adapter.
+/// The adapter for ping.
 #[derive(Debug)]
 pub struct Ping;
 
-/// The agent's listener that stands for the far end.
+/// The agent's listener at the far end.
 const FAR_END: &str = "tcp-sink";
-/// Fewer steps of the last printed digit than this say little.
+/// The fewest steps of the last printed digit that a time should have.
 const FEWEST_STEPS: f64 = 10.0;
-/// The finest step that is printed, nanoseconds.
+/// The finest printed step, nanoseconds.
 const STEP_NS: f64 = 1e3;
-/// How far the mean of the lines may be from the summary's: it holds duplicates, and lines are rounded.
+/// How far the mean of the lines may be from the summary's, which includes duplicates and unrounded times.
 const MEAN_SLACK: f64 = 0.05;
 
 impl Workload for Ping {
@@ -40,7 +40,7 @@ impl Workload for Ping {
             "size" = Int(56), Between(16, 65_507): "bytes of a request without its headers, 16 to 65507; 16 hold the time";
             "interval" = Text("10ms"): "between two requests, such as `10ms` or `1s`; below 200 ms some versions need root";
         }
-        // The typical time, and what `ping` itself sums up: least, mean, greatest and deviation.
+        // The typical time, and `ping`'s summary: minimum, mean, maximum and deviation.
         "net.ping.time", Nanosecond, Lower, Network: "Time between the sending of an ICMP echo request and the arrival of its first reply.";
         "net.ping-least.time", Nanosecond, Lower, Network: "The least of a trial's times to the first reply.";
         "net.ping-mean.time", Nanosecond, Lower, Network: "The mean of a trial's times to the first reply.";
@@ -96,7 +96,7 @@ impl Workload for Ping {
             &self.metrics()[0],
             answers.times_ns,
         )?);
-        // One reply, or several of the same three digits, have no deviation.
+        // One reply, or several with the same three digits, have no deviation.
         for (metric, value) in self.metrics()[1..].iter().zip(sums).filter(|it| it.1 > 0.0) {
             samples.push(command_output::sample(metric, vec![value])?);
         }
@@ -106,7 +106,7 @@ impl Workload for Ping {
     fn course(&self, raw: &RawOutput) -> Option<Course> {
         let report = command_output::report(raw).ok()?;
         let answers = Answers::parse(&command_output::stdout(&report)).ok()?;
-        // With a hole in it, the numbers of what follows would be others'.
+        // With a gap the later values would get wrong request numbers.
         let is_whole = answers.times_ns.len() as u64 == answers.sent;
         is_whole.then(|| Course {
             metric: self.metrics()[0].id,
@@ -122,7 +122,7 @@ impl Workload for Ping {
     }
 }
 
-/// Least, mean and greatest of some times and their deviation, as iputils computes its `mdev`.
+/// Minimum, mean, maximum and deviation of times; the deviation as iputils computes its `mdev`.
 fn summed_up(times_ns: &[f64]) -> [f64; 4] {
     let n = times_ns.len() as f64;
     let mean = times_ns.iter().sum::<f64>() / n;
@@ -135,7 +135,7 @@ fn summed_up(times_ns: &[f64]) -> [f64; 4] {
     ]
 }
 
-/// What the end of a failed `ping` means.
+/// Explains a failure of `ping`.
 fn explained(raw: &RawOutput, error: DecodeError) -> DecodeError {
     let report = probe_output::report(raw)
         .ok()
@@ -156,35 +156,35 @@ fn explained(raw: &RawOutput, error: DecodeError) -> DecodeError {
             "CAP_NET_RAW, or a group in net.ipv4.ping_group_range".to_owned(),
         ));
     }
-    // Status 1 is that of nobody answering.
+    // Status 1 means that no reply came.
     match Answers::parse(&command_output::stdout(&report)) {
         Err(better @ DecodeError::Unsuccessful { .. }) => better,
         _ => error,
     }
 }
 
-/// What `ping` printed.
+/// The output of `ping`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
-    /// The times of the first replies, nanoseconds, in their order.
+    /// The times of the first replies, nanoseconds, in order.
     pub times_ns: Vec<f64>,
-    /// Requests.
+    /// Number of requests.
     pub sent: u64,
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub received: u64,
     /// Further replies to one request.
     pub duplicates: u64,
-    /// Smallest, mean and largest time of all replies, nanoseconds; the deviation is not read, for its name
-    /// (`mdev`, `stddev`) tells that it is not one and the same.
+    /// Minimum, mean and maximum time of all replies, nanoseconds. The deviation is not read, because its definition
+    /// differs, as its names do (`mdev`, `stddev`).
     pub summary_ns: Option<[f64; 3]>,
 }
 
 impl Answers {
-    /// Reads what the `ping` of iputils, BusyBox or inetutils printed.
+    /// Parses the output of the `ping` of iputils, BusyBox or inetutils.
     ///
     /// # Errors
-    /// [`DecodeError::Unsuccessful`] if nobody answered, [`DecodeError::Garbled`] if the lines are not those
-    /// that the summary counts.
+    /// [`DecodeError::Unsuccessful`] if there was no reply, [`DecodeError::Garbled`] if the lines do not match the
+    /// summary's count.
     pub fn parse(text: &str) -> Result<Self, DecodeError> {
         let (lines, summary) = text
             .split_once("ping statistics ---")
@@ -255,7 +255,7 @@ fn summary_of(summary: &str) -> Option<[f64; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// Whether the reading can be believed.
+/// Checks whether the reading is plausible.
 fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
     let report = probe_output::report(raw).ok()?.command?;
     let answers = Answers::parse(&command_output::stdout(&report)).ok()?;

@@ -1,7 +1,8 @@
-//! `pipe`: the round trip between two processes, as a workload.
+//! `pipe`: a workload for the round trip between two processes.
 //!
-//! Four system calls and two switches; with both processes bound to one processor, because the scheduler's
-//! choice otherwise makes two modes. What it cannot see when bound: wake-ups across processors.
+//! Four syscalls and two switches. Both processes are bound to one processor by default, because the scheduler's
+//! choice otherwise gives two modes.
+//! Limits: if bound, does not test wake-ups across processors.
 
 use super::probe_output::probe;
 

@@ -1,12 +1,12 @@
-//! What the workloads around the agent's probes share: the recipe of one call, and the reading of `probe/1`.
+//! Shared code of the workloads that run the agent's probes: the recipe of one call, and the decoder of `probe/1`.
 //!
-//! Every probe leaves the same report, so it is read in one place, and strictly: a report either yields
-//! every metric of its workload, each with finite positive values in the declared unit, or an error; a metric
-//! is left out only if the report names the reason why it cannot be measured there. There is nothing between
-//! the two, because half a trial would enter the analysis as if it were a whole one.
-//! What it cannot see: whether the values are plausible; and checksums, linearity and the timer, which
-//! are compared across arms by those who see more than one trial.
-//! This file is no workload.
+//! Every probe leaves the same kind of report, so it is decoded in one place, and strictly. A report yields either
+//! every metric of its workload, each with finite positive values in the declared unit, or an error; a metric is
+//! absent only if the report names the reason why it cannot be measured there. Nothing in between is accepted,
+//! because half a trial would enter the analysis as a whole one.
+//! Limits: does not check plausibility; checksums, linearity and the timer are compared across arms by code that sees
+//! more than one trial.
+//! Not a workload itself.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use tare_model::{
 use super::declared::Declared;
 use super::{DecodeError, ParamError, Workload, unreadable};
 
-/// A workload with one end whose recipe is one call of the probe with the same name.
-/// Every report holds exactly one series for each metric, or says why it has none.
+/// A workload with one end whose recipe is one call of the probe with the same name. Every report has exactly one
+/// series for each metric, or the reason why it has none.
 #[derive(Debug)]
 pub struct ProbeWorkload(pub Declared);
 
@@ -47,8 +47,8 @@ impl Workload for ProbeWorkload {
     }
 }
 
-/// Declares a workload of one probe: `"id": "one sentence";`, its parameters as rows of `params!` if it has any, and
-/// its metrics as rows of `metrics!`.
+/// Declares a workload of one probe: `"id": "one sentence";`, its parameters as rows of `params!`, if any, and its
+/// metrics as rows of `metrics!`.
 macro_rules! probe {
     ($($described:tt)+) => {
         pub(super) static ENTRY: $crate::workload::probe_output::ProbeWorkload =
@@ -59,14 +59,14 @@ macro_rules! probe {
 }
 pub(crate) use probe;
 
-/// Reads a report of whichever probe: one sample for each of `metrics`, in their order, but for those that the
-/// report declares unavailable ([`report`] gives their reasons).
-/// Fails if the format, the exit status, a metric's name, unit or values are not what they must be.
+/// Decodes the report of any probe: one sample for each of `metrics`, in their order, except those that the report
+/// declares unavailable ([`report`] gives their reasons).
+/// Fails if the format, the exit status, or a metric's name, unit or values are invalid.
 pub fn decode(raw: &RawOutput, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {
     samples(&report(raw)?, metrics)
 }
 
-/// As [`decode`], and the report must be that of `probe`.
+/// Like [`decode`], but only accepts a report of `probe`.
 pub fn decode_of(
     probe: &str,
     raw: &RawOutput,
@@ -77,10 +77,10 @@ pub fn decode_of(
     samples(&report, metrics)
 }
 
-/// Refuses the report of another probe.
+/// Rejects the report of another probe.
 ///
 /// # Errors
-/// Whose it is.
+/// Names the other probe.
 pub fn of_probe(wanted: &str, found: &str) -> Result<(), DecodeError> {
     if found == wanted {
         return Ok(());
@@ -91,16 +91,16 @@ pub fn of_probe(wanted: &str, found: &str) -> Result<(), DecodeError> {
     )))
 }
 
-/// The report in `raw`, its values not yet looked at.
+/// Parses the report in `raw` without checking its values.
 pub fn report(raw: &RawOutput) -> Result<ProbeReport, DecodeError> {
     ended_well(raw)?;
     serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(unreadable(&error)))
 }
 
-/// Refuses what is no report of a worker that ended as it should.
+/// Rejects output that is not the report of a worker that ended successfully.
 ///
 /// # Errors
-/// What it is instead.
+/// Says what it is instead.
 pub fn ended_well(raw: &RawOutput) -> Result<(), DecodeError> {
     if raw.format != PROBE_FORMAT {
         return Err(garbled(format!(
@@ -115,7 +115,7 @@ pub fn ended_well(raw: &RawOutput) -> Result<(), DecodeError> {
     }
 }
 
-/// One series of a report, wherever it stands.
+/// A borrowed series of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct SeriesView<'a> {
     /// The metric's identifier.
@@ -126,10 +126,10 @@ pub struct SeriesView<'a> {
     pub values: &'a [f64],
 }
 
-/// The samples of a report that was read.
+/// The samples of a parsed report.
 ///
 /// # Errors
-/// A metric's name, unit or values are not what they must be.
+/// A metric's name, unit or values are invalid.
 pub fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {
     let series: Vec<SeriesView<'_>> = report
         .series
@@ -155,10 +155,10 @@ pub fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sampl
         .collect()
 }
 
-/// The values of each metric, in their order; `None` for those that the report declares unavailable.
+/// The values of each metric, in order; `None` for those that the report declares unavailable.
 ///
 /// # Errors
-/// A metric's name, unit or values are not what they must be.
+/// A metric's name, unit or values are invalid.
 pub fn values<'a>(
     series: &[SeriesView<'a>],
     unavailable: &BTreeMap<String, Reason>,
@@ -197,7 +197,7 @@ pub fn values<'a>(
     Ok(all)
 }
 
-/// The values of a series, if they are such as they must be.
+/// The values of a series, if they are valid.
 fn sound<'a>(metric: &MetricSpec, series: SeriesView<'a>) -> Result<&'a [f64], DecodeError> {
     if series.unit != metric.unit {
         return Err(no_value(

@@ -1,10 +1,10 @@
-//! `pyperf`: a statement of Python, timed by pyperf in processes of its own.
+//! `pyperf`: times a Python statement with pyperf, in separate processes.
 //!
-//! pyperf starts several processes and tells in JSON every value of each, with warm-ups apart. All values of all
-//! processes are kept; warm-ups and the process that only chose the number of loops have none. Values are
-//! seconds, bytes or plain numbers, as the file says, and each is a metric of its own.
-//! What it cannot see: how much of a difference is the interpreter's build rather than the environment; the
-//! version is compared before the first trial.
+//! pyperf starts several processes and writes every value of each to JSON, with warm-ups apart. All values of all
+//! processes are used; the process that only chooses the number of loops has none. Values are seconds, bytes or plain
+//! numbers, as the file says, and each kind is a separate metric.
+//! Limits: does not separate the interpreter's build from the environment; the version is compared before the first
+//! trial.
 
 use serde::Deserialize;
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_several_or_of_none_is_refused() {
+    fn pyperf_file_without_exactly_one_series_is_refused() {
         for json in [
             r#"{"version":"1.0","benchmarks":[]}"#,
             r#"{"version":"1.0","benchmarks":[{"runs":[]}]}"#,

@@ -1,9 +1,9 @@
-//! `python-des`: DES encryption of a text in plain Python, as Danilova and Sergeev (2024) encrypt.
+//! `python-des`: encrypts a text with DES in plain Python, like Danilova and Sergeev (2024).
 //!
-//! Whole numbers, look-ups and shifts by the interpreter, with no system call inside the timed region, so that an arm
-//! with another Python differs and one with another kernel setting hardly does. `des` is the same cipher as machine code.
-//! A reading whose cipher is not that of the standard's example is refused.
-//! What it cannot see: why; the interpreter's version and build are among the arm's tools.
+//! Integers, look-ups and shifts in the interpreter, without a syscall inside the timed region: another Python
+//! changes the result, another kernel setting hardly does. `des` is the same cipher as machine code. A reading whose
+//! cipher does not match the standard's example is rejected.
+//! Limits: does not show the reason; the interpreter's version and build are among the arm's tools.
 
 use serde::Deserialize;
 use tare_model::{Params, Path, RawOutput, Recipe, Sample};
@@ -15,7 +15,7 @@ use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "python-des";
 const FORMAT: &str = "tare-des/1";
-/// What the example's block becomes under its key.
+/// The example's block, encrypted with its key.
 const EXAMPLE: &str = "85e813540f0ab405";
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Workload for PythonDes {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let printed: Printed = python_tool::printed(raw, FORMAT)?;
+        let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
         if printed.example != EXAMPLE {
             return Err(garbled(FORMAT, format!("`{}` is not DES", printed.example)));
         }
@@ -56,9 +56,9 @@ impl Workload for PythonDes {
     }
 }
 
-/// What `des.py` prints, as far as it is read here.
+/// The parts of `des.py`'s output that are read.
 #[derive(Deserialize)]
-struct Printed {
+struct ProgramOutput {
     example: String,
     ns: Vec<f64>,
 }

@@ -1,11 +1,11 @@
-//! `python-files`: text written line by line, or read into a variable, by Python.
+//! `python-files`: writes text line by line, or reads it into a variable, in Python.
 //!
 //! The counterpart of the four disk tests of Danilova and Sergeev (2024, section 1.2), in their language and with
-//! processes where they have processes: with `lines = 8000000` writing their large file, with `lines = 800000` and
-//! `files = 10` their small ones; with `what = "read"` reading the large one, and with `kib = 1247`, `files = 10` and
-//! `how = "lines"` the small ones. What the same takes without an interpreter is `lines` and `read-files`.
-//! What it cannot see: the device; neither could they. What it leaves out: the start of the writing processes, of which
-//! the article does not say whether it counts.
+//! processes where they use processes. Writing: `lines = 8000000` for their large file, `lines = 800000` and `files =
+//! 10` for their small ones. Reading: `what = "read"` for the large one, with `kib = 1247`, `files = 10` and `how =
+//! "lines"` for the small ones. `lines` and `read-files` do the same without an interpreter.
+//! Limits: does not reach the device; neither did theirs. Excludes the start of the writing processes; the article
+//! does not say whether it counts.
 
 use serde::Deserialize;
 use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
@@ -15,9 +15,9 @@ use super::python_tool::{self, PYTHON};
 use super::tool_text::{garbled, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
-/// What the script prints.
+/// The format of the script's output.
 const FORMAT: &str = "tare-files/1";
-/// What it imports.
+/// The modules that it imports.
 const MODULES: &str = "fileinput, json, os, platform, subprocess, sys, sysconfig, time, encodings.utf_8, encodings.ascii";
 
 metrics! {
@@ -25,7 +25,7 @@ metrics! {
     READ = "python.files-read.time", Nanosecond, Lower, Disk: "Reading all files into a variable, opening and closing included.";
 }
 
-/// See the module.
+/// The workload.
 #[derive(Debug, Clone, Copy)]
 pub struct PythonFiles;
 
@@ -74,7 +74,7 @@ impl Workload for PythonFiles {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let printed: Printed = python_tool::printed(raw, FORMAT)?;
+        let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
         if printed.bytes != printed.wanted_bytes {
             return Err(garbled(
                 FORMAT,
@@ -96,9 +96,9 @@ impl Workload for PythonFiles {
     }
 }
 
-/// What the script prints, as far as it is read.
+/// The parts of the script's output that are read.
 #[derive(Deserialize)]
-struct Printed {
+struct ProgramOutput {
     what: String,
     bytes: u64,
     wanted_bytes: u64,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_and_what_was_read_are_two_metrics() {
+    fn write_and_read_times_are_separate_metrics() {
         for (what, metric) in [("write", WRITE.id), ("read", READ.id)] {
             let samples = PythonFiles.decode(&printed(what, 310)).unwrap();
             assert_eq!(samples.len(), 1);
@@ -128,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn files_of_another_size_and_other_work_are_no_reading() {
+    fn wrong_file_size_or_unknown_work_is_an_error() {
         assert!(PythonFiles.decode(&printed("write", 309)).is_err());
         assert!(PythonFiles.decode(&printed("delete", 310)).is_err());
     }
 
     #[test]
-    fn the_script_is_told_only_what_its_work_needs() {
+    fn script_gets_only_the_arguments_of_its_work() {
         let arguments = |params: &Params| match PythonFiles.recipe(params, None).unwrap() {
             Recipe::Probe(probe) => {
                 let call = tare_model::CommandCall::from_args(&probe.args).unwrap();

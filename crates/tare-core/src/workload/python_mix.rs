@@ -1,10 +1,10 @@
-//! `python-mix`: a mix of what Python programs do, each kind timed by itself.
+//! `python-mix`: a mix of typical Python operations, each kind timed separately.
 //!
-//! After the manner of PyBench, which a published comparison used: calls, arithmetic, look-ups, loops, texts,
-//! lists, dictionaries, exceptions and so on, in the standard interpreter, with nothing but its own library.
-//! The sections are timed one after another, round by round, so that what drifts hits all of them alike; the
-//! first round is warm-up. A section has the same number of operations in every arm.
-//! What it cannot see: extension modules, threads, and input and output, of which there is none inside.
+//! Modelled on PyBench, which a published comparison used: calls, arithmetic, look-ups, loops, texts, lists,
+//! dictionaries, exceptions and so on, with only the standard interpreter and library. The sections are timed one
+//! after another, round by round, so that drift affects all of them equally; the first round is warm-up. A section
+//! has the same number of operations in every arm.
+//! Limits: does not test extension modules, threads, or input and output.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl Workload for PythonMix {
             "scale" = Int(1), Between(1, 1000): "by how much every section's number of operations is multiplied, 1 to 1000";
             + PYTHON;
         }
-        // A round, and the sections in the order of the script.
+        // A round, then the sections in the order of the script.
         "python.mix-round.time", Nanosecond, Lower, Compute: "One round: the fixed number of operations of every section, the sum of their times.";
         "python.call.time", Nanosecond, Lower, Compute: "One call of a function of two arguments.";
         "python.method-call.time", Nanosecond, Lower, Compute: "One call of a method through an instance.";
@@ -77,7 +77,7 @@ impl Workload for PythonMix {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let printed: Printed = python_tool::printed(raw, FORMAT)?;
+        let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
         let mut rounds: Vec<f64> = Vec::new();
         let mut samples = Vec::with_capacity(self.metrics().len());
         for (name, metric) in SECTIONS.iter().zip(&self.metrics()[1..]) {
@@ -104,9 +104,9 @@ impl Workload for PythonMix {
     }
 }
 
-/// What `mix.py` prints, as far as it is read here.
+/// The parts of `mix.py`'s output that are read.
 #[derive(Deserialize)]
-struct Printed {
+struct ProgramOutput {
     rounds: usize,
     sections: BTreeMap<String, Section>,
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_has_the_sections_that_are_read_and_no_others() {
+    fn script_sections_match_expected_sections() {
         for name in SECTIONS {
             assert!(SOURCE.contains(&format!("def {name}(")), "{name}");
         }

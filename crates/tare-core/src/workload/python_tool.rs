@@ -1,12 +1,13 @@
-//! What the workloads in Python share: the interpreter, the files that it opens, and the report of our scripts.
+//! Shared code of the workloads in Python: the interpreter, the files that it opens, and the output of Tare's
+//! scripts.
 //!
-//! The scripts in the folder `python` travel with the trial as files and are run by the arm's own interpreter,
-//! because the interpreter is what is compared. They need nothing but its standard library (and NumPy where it
-//! is said), and print one line of JSON.
-//! An interpreter opens its library by name, where neither the loader nor a list of packages that holds for all
-//! distributions would tell: so for packing it is asked itself, after the imports, which files it loaded.
-//! What it cannot see: modules that are imported only in a branch that the imports do not reach.
-//! This file is no workload.
+//! The scripts in the folder `python` travel with the trial as files and are run by the arm's interpreter, because
+//! the interpreter is what is compared. They need only its standard library (and NumPy where stated), and print one
+//! line of JSON.
+//! An interpreter opens its library by name, which neither the loader nor a list of packages for all distributions
+//! covers. For packing, the interpreter itself is therefore asked, after the imports, which files it loaded.
+//! Limits: misses modules that are imported only in a branch that the imports do not reach.
+//! Not a workload itself.
 
 use serde::Deserialize;
 use tare_model::{CommandCall, Params, RawOutput};
@@ -33,10 +34,10 @@ for folder, _, names in os.walk(dynamic):
     paths.update(os.path.join(folder, name) for name in names)
 print('\\n'.join(sorted(path for path in paths if os.path.exists(path))))";
 
-/// Has an interpreter print its own file: behind a shim of pyenv or asdf it is another one than was called.
+/// Prints the interpreter's file: behind a shim of pyenv or asdf it differs from the one called.
 pub const OWN_FILE: &str = "import sys; print(sys.executable)";
 
-/// The parameter of every workload in Python.
+/// The interpreter parameter of every workload in Python.
 pub const PYTHON: ParamSpec = ParamSpec {
     name: "python",
     default: DefaultValue::Text("python3"),
@@ -54,13 +55,13 @@ pub fn program(params: &Params) -> Result<&str, ParamError> {
     )
 }
 
-/// The interpreter as a tool whose files are those that it has loaded after `import MODULES`.
+/// The interpreter as a tool whose files are those loaded after `import MODULES`.
 pub fn tool(params: &Params, modules: &str) -> Tool {
     tool_after(params, &format!("import {modules}"))
 }
 
-/// The same, with every module of a package: one may import others of its own only when it gets to work. Those for
-/// other systems cannot be imported, and are not needed.
+/// The same, with every module of a package, as one may import others only when it starts work. Modules for other
+/// systems cannot be imported, and are not needed.
 pub fn tool_of_package(params: &Params, modules: &str, package: &str) -> Tool {
     tool_after(
         params,
@@ -84,7 +85,7 @@ fn tool_after(params: &Params, imports: &str) -> Tool {
     }
 }
 
-/// A call of one of our scripts.
+/// A call of one of Tare's scripts.
 pub fn call(
     params: &Params,
     options: &[&str],
@@ -98,16 +99,16 @@ pub fn call(
     Ok(CommandCall::new(program(params)?, argv).with_file(name, source))
 }
 
-/// What every script prints beside its own.
+/// The field that every script prints in addition to its results.
 #[derive(Debug, Deserialize)]
 struct Head {
     format: String,
 }
 
-/// Reads the one line that a script printed, which must be of `format`.
+/// Parses the single line that a script printed, which must be of `format`.
 ///
 /// # Errors
-/// `Garbled` where it is something else.
+/// `Garbled` if it is something else.
 pub fn printed<T: for<'a> Deserialize<'a>>(
     raw: &RawOutput,
     format: &str,
@@ -130,7 +131,7 @@ mod tests {
     use tare_model::command::{ADDRESS, FOLDER, PORT};
 
     #[test]
-    fn no_script_holds_what_would_be_replaced() {
+    fn python_scripts_contain_no_placeholders() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload/python");
         let mut n_scripts = 0;
         for entry in std::fs::read_dir(folder).unwrap() {

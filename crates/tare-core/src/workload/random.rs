@@ -1,7 +1,7 @@
-//! `random`: random numbers, as a workload.
+//! `random`: a workload on random numbers.
 //!
 //! The counterpart of "Random Int" and "Random Bytes" of a published comparison of containers (2019).
-//! What it cannot see: the generators of languages and libraries.
+//! Limits: does not test the generators of languages and libraries.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,8 @@
-//! `random-access`: the latency of memory, as a workload.
+//! `random-access`: a workload for memory latency.
 //!
-//! With small pages most loads miss the translation buffer too, and a guest then walks two page tables; with
-//! huge pages that part vanishes, so the pair tells translation from memory. What it cannot see: throughput.
+//! With small pages most loads miss the TLB too, and a guest then walks two page tables. With huge pages that part
+//! vanishes, so the pair separates address translation from memory.
+//! Limits: does not measure throughput.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,8 @@
-//! `read-files`: whole files of text read into memory, as a workload.
+//! `read-files`: a workload that reads whole text files into memory.
 //!
-//! The counterpart of two disk tests of Danilova and Sergeev (2024): with the defaults their large file, with
-//! `kib = 1247`, `files = 10` and `how = "lines"` their small ones. What it cannot see: the device; neither could they.
+//! The counterpart of two disk tests of Danilova and Sergeev (2024): the defaults for their large file, `kib = 1247`,
+//! `files = 10` and `how = "lines"` for their small ones.
+//! Limits: does not reach the device; neither did theirs.
 
 use super::probe_output::probe;
 

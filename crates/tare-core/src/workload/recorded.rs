@@ -1,8 +1,8 @@
-//! What a tool printed elsewhere, read by the decoder of its workload: a log of a machine that Tare cannot reach.
+//! Decodes a tool's log from a machine that Tare cannot reach, with the decoder of the tool's workload.
 //!
-//! Only tools that print all that is measured; others are timed from outside, and nothing was there to time them. What it
-//! cannot see: how the tool was called; its log says that or does not.
-//! This file is no workload.
+//! Only for tools that print all that is measured; others are timed from outside, which a log does not contain.
+//! Limits: does not see how the tool was called, unless its log says so.
+//! Not a workload itself.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use tare_model::{CommandCall, CommandReport, ProbeReport, RawOutput, Recipe};
 
 use super::{Path, Workload};
 
-/// The workloads whose tools print all that they measure, to standard output.
+/// The workloads whose tools print all measurements to stdout.
 pub const READABLE: &[&str] = &[
     "benchmark-dotnet",
     "fio",
@@ -27,7 +27,7 @@ pub const READABLE: &[&str] = &[
     "sysbench-memory",
 ];
 
-/// Where a workload over a path is recorded if nothing else is said: a log does not say which of the ends was where.
+/// The path of a recorded workload, by default its first: a log does not say which end was where.
 fn path(workload: &dyn Workload, given: Option<&str>) -> Result<Option<Path>, String> {
     let paths = workload.paths();
     match given {
@@ -39,10 +39,10 @@ fn path(workload: &dyn Workload, given: Option<&str>) -> Result<Option<Path>, St
     }
 }
 
-/// The values of a log by their metric.
+/// The values of a log by metric.
 ///
 /// # Errors
-/// What is wrong with it, for a reader who knows the file.
+/// Describes the problem for a reader who knows the file.
 pub fn values(recorded: &Recorded, log: &[u8]) -> Result<BTreeMap<String, Vec<f64>>, String> {
     let id = recorded.workload.as_str();
     let workload = super::find(id)
@@ -66,7 +66,7 @@ pub fn values(recorded: &Recorded, log: &[u8]) -> Result<BTreeMap<String, Vec<f6
         .collect())
 }
 
-/// What a trial would have left whose program printed this.
+/// The raw output of a trial whose program printed this log.
 fn as_printed(recipe: &Recipe, log: &[u8]) -> Result<RawOutput, String> {
     let (Recipe::Probe(call) | Recipe::Pair { client: call, .. }) = recipe else {
         return Err("its recipe is not that of one program".to_owned());

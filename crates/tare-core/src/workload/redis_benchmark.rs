@@ -1,13 +1,13 @@
-//! `redis-benchmark`: requests to a Redis server by the server's own load generator.
+//! `redis-benchmark`: sends requests to a Redis server with the server's load generator.
 //!
-//! Two ends: a server that keeps nothing on disk and closes with the trial, and `redis-benchmark`, which sends a
-//! fixed number of requests over parallel connections. The server is told to listen only where the client will
-//! come, and has whole categories of commands switched off (administration, scripts and functions, whatever is
-//! called dangerous), so that a stranger can neither change its files nor end it. That takes Redis 6.
-//! The CSV has had a heading with latencies since 6.2; columns are found by their names, and the two columns
-//! of older versions are read for the rate alone.
-//! What it cannot see: queueing: the generator waits for each answer before it sends on (a closed loop), so
-//! latencies under more load than the server can take are hidden.
+//! Two ends: a server that stores nothing on disk and ends with the trial, and `redis-benchmark`, which sends a fixed
+//! number of requests over parallel connections. The server listens only on the address that the client uses, and has
+//! whole categories of commands disabled (administration, scripts and functions, those marked dangerous), so that a
+//! third party can neither change its files nor stop it. That requires Redis 6.
+//! The CSV has had a heading with latencies since 6.2, and columns are found by name. Of the two columns of older
+//! versions only the rate is read.
+//! Limits: does not show queueing. The generator waits for each response before it sends the next request (a closed
+//! loop), which hides latencies under more load than the server can take.
 
 use tare_model::command::Transport;
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
@@ -29,7 +29,7 @@ metrics! {
     TAIL = "redis.request-p99.time", Nanosecond, Lower, Network: "Time from sending a request to having its answer that 99 % of requests do not exceed.";
 }
 
-/// The tests that make one line of output.
+/// The tests that print a single line.
 const TESTS: &[&str] = &tare_model::rows! {
     "ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset",
     "spop", "zadd", "zpopmin", "mset",
@@ -137,7 +137,7 @@ impl Workload for RedisBenchmark {
     }
 }
 
-/// The cells of a line in which every cell is in quotes; none for any other line.
+/// The cells of a line in which every cell is quoted; empty for any other line.
 fn cells(line: &str) -> Vec<&str> {
     let inner = line
         .trim()
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_nothing_or_of_several_tests_is_refused() {
+    fn redis_rate_of_zero_or_several_tests_is_refused() {
         for csv in [
             "",
             "\"GET\",\"-nan\"\n",

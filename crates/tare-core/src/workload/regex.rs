@@ -1,7 +1,7 @@
-//! `regex`: regular expressions, as a workload.
+//! `regex`: a workload on regular expressions.
 //!
 //! The counterpart of "Regex Match" and its heavy and parallel forms of a published comparison of containers (2019).
-//! What it cannot see: the libraries of languages, of which some compile their expressions.
+//! Limits: does not test the libraries of languages, some of which compile their expressions.
 
 use super::probe_output::probe;
 

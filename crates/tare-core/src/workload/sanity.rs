@@ -1,10 +1,10 @@
-//! Whether a single reading can be believed, before any statistics: the checks that adapters share.
+//! Checks whether a single reading is plausible, before any statistics; shared by the adapters.
 //!
-//! Each takes plain numbers out of a tool's own output and gives a [`Remark`] where they contradict each other
-//! or say that something else was measured than the metric's name promises. A remark labels the cell and
-//! drops nothing: the reader decides. The thresholds are fixed, so that no arm is looked at more kindly.
-//! What it cannot see: a log that is wrong and consistent with itself.
-//! This file is no workload.
+//! Each check takes numbers from a tool's output and returns a [`Remark`] if they contradict each other or show that
+//! something other than the metric was measured. A remark labels the cell and drops nothing: the reader decides. The
+//! thresholds are fixed, so that all arms are checked equally.
+//! Limits: does not detect a log that is wrong but consistent.
+//! Not a workload itself.
 
 use tare_model::CommandReport;
 use tare_model::counter;
@@ -14,41 +14,41 @@ use tare_model::counter;
 pub struct Remark {
     /// The kind of doubt, in kebab case; one of [`KINDS`].
     pub id: &'static str,
-    /// The metric that is concerned; all of the workload's metrics for `None`.
+    /// The metric concerned; `None` for all metrics of the workload.
     pub metric: Option<&'static str>,
-    /// What was seen, with its numbers. Without foreign control characters.
+    /// The observation with its numbers, free of foreign control characters.
     pub detail: String,
 }
 
-/// Application bytes did not come from or go to the device.
+/// The application's bytes did not come from or go to the device.
 pub const PAGE_CACHE: &str = "page-cache";
-/// Fewer requests were in flight than were asked for.
+/// Fewer requests were in flight than requested.
 pub const SHALLOW_QUEUE: &str = "shallow-queue";
-/// The tool's timed region is short against the step of its clock.
+/// The tool's timed region is short compared with its clock's resolution.
 pub const SHORT_INTERVAL: &str = "short-interval";
-/// More threads were run than there are processors for them.
+/// More threads than processors.
 pub const MORE_THREADS_THAN_CPUS: &str = "more-threads-than-cpus";
-/// The tool's figures do not fit together.
+/// The tool's numbers contradict each other.
 pub const LOG_ARITHMETIC: &str = "log-arithmetic";
-/// More processor time was accounted than there was.
+/// More CPU time was accounted than available.
 pub const IMPOSSIBLE_CPU_TIME: &str = "impossible-cpu-time";
-/// Packets were sent again.
+/// Packets were retransmitted.
 pub const RETRANSMITS: &str = "retransmits";
-/// Packets were lost, or came twice.
+/// Packets were lost or duplicated.
 pub const PACKET_LOSS: &str = "packet-loss";
-/// The tool did not measure all of the time.
+/// The tool did not measure the whole time.
 pub const GAPS: &str = "gaps";
-/// More was printed than was kept.
+/// More output was printed than kept.
 pub const OUTPUT_CUT: &str = "output-cut";
 
-/// A run was ended at its limit, and counts as one that took at least so long.
+/// A run was ended at its time limit, and its value is a lower bound.
 pub const CUT_OFF: &str = "cut-off";
 
-/// A server became faster or slower until its warm-up was over.
+/// A server's speed still changed at the end of its warm-up.
 pub const NOT_STEADY: &str = "not-steady";
-/// A server's answers have other contents than the baseline's.
+/// A server's responses differ in content from the baseline's.
 pub const OTHER_ANSWERS: &str = "other-answers";
-/// A server closed connections that were to stay open.
+/// A server closed connections that should stay open.
 pub const RECONNECTS: &str = "reconnects";
 
 /// Every kind of doubt.
@@ -68,7 +68,7 @@ impl Remark {
         }
     }
 
-    /// The same about one metric only.
+    /// The same remark about one metric only.
     #[must_use]
     pub fn about(mut self, metric: &'static str) -> Self {
         self.metric = Some(metric);
@@ -81,18 +81,16 @@ impl Remark {
     }
 }
 
-/// An interval is long enough if it holds this many steps of the clock that timed it: its length is then
-/// known to a thousandth.
+/// The fewest clock steps of a sufficiently long interval: its length is then known to a thousandth.
 const FEWEST_STEPS: f64 = 1_000.0;
-/// The least share of the application's bytes that the device must have seen.
+/// The smallest share of the application's bytes that the device must have transferred.
 const DEVICE_SHARE: f64 = 0.5;
 /// How far a rate times its duration may be from the count, as a share.
 const ARITHMETIC: f64 = 0.03;
-/// What a scheduler tick may add to accounted processor time, nanoseconds.
+/// How much a scheduler tick may add to accounted CPU time, nanoseconds.
 const TICK_NS: f64 = 20e6;
 
-/// What can be said of every program that was run: output that was cut, and processor time beyond what there
-/// was.
+/// The checks for every program: truncated output, and more CPU time than available.
 pub fn of_command(report: &CommandReport) -> Vec<Remark> {
     let cut = report.is_cut.then(|| {
         Remark::new(
@@ -109,8 +107,8 @@ pub fn of_command(report: &CommandReport) -> Vec<Remark> {
         .collect()
 }
 
-/// Accounted processor time against wall time and permitted processors; one more than permitted is allowed
-/// for, since a quota may have a fraction and may be overdrawn within its period.
+/// Compares accounted CPU time with wall time and permitted processors. One more than permitted is tolerated, because
+/// a quota may be fractional and can be exceeded within its period.
 fn processor_time(report: &CommandReport) -> Option<Remark> {
     let usage = |name: &str| report.usage.get(name).copied();
     let used_ns = usage(counter::USER)? + usage(counter::SYS)?;
@@ -128,7 +126,7 @@ fn processor_time(report: &CommandReport) -> Option<Remark> {
     })
 }
 
-/// Says so if an interval holds fewer than a thousand steps of the clock that timed it.
+/// A remark if an interval has fewer than a thousand steps of its clock.
 pub fn timer_steps(what: &str, interval_s: f64, step_s: f64) -> Option<Remark> {
     let steps = interval_s / step_s;
     if !steps.is_finite() || steps >= FEWEST_STEPS {
@@ -145,7 +143,7 @@ pub fn timer_steps(what: &str, interval_s: f64, step_s: f64) -> Option<Remark> {
     Some(Remark::new(SHORT_INTERVAL, detail))
 }
 
-/// Says so if less than half of the application's bytes were the device's.
+/// A remark if the device transferred less than half of the application's bytes.
 pub fn device_bytes(what: &str, application: f64, device: f64) -> Option<Remark> {
     let is_doubtful =
         application > 0.0 && device.is_finite() && device < DEVICE_SHARE * application;
@@ -161,7 +159,7 @@ pub fn device_bytes(what: &str, application: f64, device: f64) -> Option<Remark>
     })
 }
 
-/// Says so if more threads were run than there are processors for them.
+/// A remark if there were more threads than processors.
 pub fn threads(threads: f64, report: &CommandReport) -> Option<Remark> {
     let cpus = *report.usage.get(counter::PERMITTED_CPUS)?;
     (threads > cpus).then(|| {
@@ -172,7 +170,7 @@ pub fn threads(threads: f64, report: &CommandReport) -> Option<Remark> {
     })
 }
 
-/// Says so if `rate × seconds` is not `count`.
+/// A remark if `rate × seconds` is not `count`.
 pub fn product(what: &str, rate: f64, duration_s: f64, count: f64) -> Option<Remark> {
     let expected = rate * duration_s;
     let distance = (expected - count).abs();
@@ -187,7 +185,7 @@ pub fn product(what: &str, rate: f64, duration_s: f64, count: f64) -> Option<Rem
     })
 }
 
-/// A duration for people, from nanoseconds.
+/// Formats a duration in nanoseconds.
 pub fn seconds(ns: f64) -> String {
     if ns >= 1e9 {
         format!("{:.2} s", ns / 1e9)
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_one_step_says_so_and_a_thousand_steps_are_enough() {
+    fn interval_below_thousand_timer_steps_is_remarked() {
         let one = timer_steps("64 kB", 1e-6, 1e-6).unwrap();
         assert_eq!(one.id, SHORT_INTERVAL);
         assert!(one.detail.contains("one timer step of 1.00 µs"), "{one:?}");
@@ -237,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_does_not_give_its_count_is_told() {
+    fn rate_inconsistent_with_count_is_remarked() {
         assert!(product("reads", 100.0, 2.0, 201.0).is_none());
         assert_eq!(
             product("reads", 100.0, 2.0, 400.0).unwrap().id,
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn more_processor_time_than_there_was_is_told_and_a_burst_is_not() {
+    fn impossible_cpu_time_is_remarked_but_not_a_burst() {
         let usage = |user| ran(&[("user_ns", user), ("sys_ns", 1e8), ("permitted_cpus", 1.0)]);
         assert!(of_command(&usage(1.6e9)).is_empty());
         assert_eq!(of_command(&usage(9e9))[0].id, IMPOSSIBLE_CPU_TIME);
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_compared_with_the_processors_that_are_permitted() {
+    fn threads_are_compared_with_permitted_cpus() {
         let report = ran(&[("permitted_cpus", 2.0)]);
         assert!(threads(2.0, &report).is_none());
         assert_eq!(threads(3.0, &report).unwrap().id, MORE_THREADS_THAN_CPUS);
@@ -263,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn output_that_was_cut_is_told() {
+    fn truncated_output_is_remarked() {
         let mut report = ran(&[]);
         report.is_cut = true;
         assert_eq!(of_command(&report)[0].id, OUTPUT_CUT);

@@ -1,11 +1,10 @@
-//! `service`: a server in every arm, asked over HTTP or in the protocol of Redis or PostgreSQL by one client outside of
-//! all of them.
+//! `service`: runs a server in every arm, with one client outside that sends HTTP, Redis or PostgreSQL requests.
 //!
-//! The client is Tare itself ([`crate::service`]); what the arm gets is the server alone, which listens on the address
-//! and port that it is given. Inside the timed region: one request, first byte of the request to last byte of the
-//! answer, and connecting where a connection is opened. Outside: the start of the server, its warm-up.
-//! Limits: a closed loop asks less while a server stalls; `rate` does not. A server that forks away from its first
-//! process is not ended with it.
+//! The client is Tare itself ([`crate::service`]); the arm only runs the server, which listens on the given address
+//! and port. Inside the timed region: one request, from its first byte to the last byte of the response, and
+//! connecting if a connection is opened. Outside: the start of the server, its warm-up.
+//! Limits: a closed loop sends fewer requests while a server stalls; `rate` does not. A server that forks away from
+//! its first process is not ended with it.
 
 use tare_model::command::{READY_MS, Transport};
 use tare_model::course::Course;
@@ -16,28 +15,28 @@ use tare_model::{
 use super::declared::declared;
 use super::sanity::{NOT_STEADY, OTHER_ANSWERS, RECONNECTS};
 use super::{DecodeError, ParamError, Remark, Tool, Workload, probe_output, tool_text};
-use crate::service::asked::{self, Asked};
+use crate::service::request_plan::{self, RequestPlan};
 
-/// See the module.
+/// The workload.
 #[derive(Debug)]
 pub struct Service;
 
-/// The file of the server's folder that the parameter `config` fills.
+/// The file in the server's folder with the text of the parameter `config`.
 const CONFIG: &str = "config";
-/// The one that `page` fills.
+/// The file with the text of the parameter `page`.
 const PAGE: &str = "page.txt";
 
 /// The typical time of a request.
 pub const TYPICAL: &str = "service.latency.typical";
-/// Requests a second.
+/// Requests per second.
 pub const RATE: &str = "service.request.throughput";
-/// Processor time.
+/// CPU time per request.
 pub const CPU: &str = "service.request.cpu";
-/// From the start of the server.
+/// Time from the start of the server until it is ready.
 pub const READY: &str = "service.start.ready";
-/// How the typical time went within a trial of one slice: a part of the raw output, and no metric.
+/// How the typical time changed within a trial of one slice: a series of the raw output, not a metric.
 pub const COURSE: &str = "service.latency.course";
-/// Percentiles, with the share of requests that they are of.
+/// Percentile metrics, each with its share of requests.
 pub const PERCENTILES: [(&str, f64); 4] = [
     ("service.latency.p50", 0.5),
     ("service.latency.p90", 0.9),
@@ -49,7 +48,7 @@ const METRICS: &[MetricSpec] = metrics! {
     TYPICAL, Nanosecond, Lower, Network: "Median time from the first byte of a request to the last byte of its answer, of each slice; with `rate` from the intended time of sending.";
     RATE, OperationPerSecond, Higher, Network: "Requests answered per second over `connections` connections.";
     READY, Nanosecond, Lower, StartUp: "From the request to start the server until its first answer as expected.";
-    CPU, Nanosecond, Lower, Network: "Processor time of the server per request: of its container's control group, on the host of the process that listens.";
+    CPU, Nanosecond, Lower, Network: "Processor time of the server per request: of its container's cgroup, on the host of the process that listens.";
     "service.latency.p50", Nanosecond, Lower, Network: "Latency that 50 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
     "service.latency.p90", Nanosecond, Lower, Network: "Latency that 90 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
     "service.latency.p99", Nanosecond, Lower, Network: "Latency that 99 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
@@ -91,7 +90,7 @@ impl Workload for Service {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        Asked::from_params(&params).map_err(|wrong| ParamError {
+        RequestPlan::from_params(&params).map_err(|wrong| ParamError {
             param: wrong.param.to_owned(),
             problem: wrong.problem,
             hint: None,
@@ -114,8 +113,8 @@ impl Workload for Service {
         Ok(Recipe::Pair {
             server,
             client: ProbeCall {
-                name: asked::CLIENT.to_owned(),
-                args: asked::only(&params),
+                name: request_plan::CLIENT.to_owned(),
+                args: request_plan::only(&params),
             },
         })
     }
@@ -135,7 +134,7 @@ impl Workload for Service {
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let mut report = probe_output::report(raw)?;
-        probe_output::of_probe(asked::CLIENT, &report.probe)?;
+        probe_output::of_probe(request_plan::CLIENT, &report.probe)?;
         report.series.retain(|series| series.metric != COURSE);
         let is_there = |id: &str| report.series.iter().any(|series| series.metric == id);
         let may_lack =
@@ -210,13 +209,13 @@ mod tests {
         let server = CommandCall::from_args(&server.args).unwrap();
         assert_eq!(server.argv, ["nginx", "-c", "{folder}/config"]);
         assert_eq!(server.files["config"], "listen {bind}:{port};");
-        assert_eq!(client.name, asked::CLIENT);
+        assert_eq!(client.name, request_plan::CLIENT);
         assert_eq!(client.args.text("url"), Some("/a"));
         assert_eq!(client.args.text("server"), None);
     }
 
     #[test]
-    fn what_the_server_starts_and_opens_is_carried_with_it() {
+    fn server_tools_include_its_programs_and_packages() {
         let params = Params::new()
             .with("server", "sh {folder}/config".to_owned())
             .with("programs", "setpriv  initdb".to_owned())

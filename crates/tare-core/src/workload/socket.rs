@@ -1,7 +1,8 @@
-//! `socket`: a connection to oneself, as a workload.
+//! `socket`: a workload on a TCP connection within one thread.
 //!
-//! The counterpart of the networking rows of a published comparison of containers (2019). It has one end: both sides of the
-//! connection are in one thread. What it cannot see: anything outside of the loopback.
+//! The counterpart of the networking rows of a published comparison of containers (2019). It has one end: both sides
+//! of the connection are in one thread.
+//! Limits: only tests the loopback.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,7 @@
-//! `spawn`: starting a process, as a workload.
+//! `spawn`: a workload that starts a process.
 //!
-//! The agent's own file, so the same bytes in every arm and no dynamic linker. What it cannot see: the start of
-//! the environment itself, nor that of a large dynamically linked program.
+//! It starts the agent's file, so that the bytes are the same in every arm and there is no dynamic linker.
+//! Limits: does not measure the start of the environment or of a large dynamically linked program.
 
 use super::probe_output::probe;
 

@@ -1,8 +1,9 @@
-//! `start-up`: one life of an environment, timed from outside.
+//! `start-up`: times the lifecycle of an environment from outside.
 //!
-//! The engine creates the environment, waits for the first answer of the agent inside and removes
-//! everything again; this file reads its marks, and how much memory and disk the idle environment took. The agent's own
-//! start is inside, equally in every environment. What it cannot see: what a program of the user's would need beyond its first instruction.
+//! The engine creates the environment, waits for the agent's first answer from inside and removes everything. This
+//! file decodes the timestamps, and the memory and disk usage of the idle environment. The agent's start is included,
+//! equally in every environment.
+//! Limits: does not include what a user's program needs beyond its first instruction.
 
 use tare_model::outcome::Exit;
 use tare_model::{
@@ -98,7 +99,8 @@ impl Workload for StartUp {
             (&self.metrics()[5], first_ns),
             (&self.metrics()[6], report.disk_bytes),
         ] {
-            // Earlier reports have none of them, and not every environment is looked into from here; none holds nothing.
+            // Earlier reports have none of these, and some environments cannot be inspected from outside; 0 means
+            // unknown.
             if let Some(value) = value.filter(|value| *value > 0) {
                 samples.push(command_output::sample(metric, vec![value as f64])?);
             }
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stopping_took_and_what_was_held_are_read_where_they_were_told() {
+    fn stop_time_memory_and_disk_are_read_if_reported() {
         let held = r#","stop_ns":350000000,"memory_bytes":4096,"disk_bytes":8192}"#;
         let told = GOOD.replace('}', held);
         let samples = StartUp.decode(&raw(&told)).unwrap();
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_are_missing_or_out_of_order_yield_nothing() {
+    fn missing_or_unordered_marks_yield_no_samples() {
         for text in [
             "",
             "{}",
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_did_not_end_well_or_another_format_is_refused() {
+    fn failed_lifecycle_or_other_format_is_refused() {
         let mut bad = raw(GOOD);
         bad.exit = Exit::Signal(9);
         assert!(StartUp.decode(&bad).is_err());

@@ -1,7 +1,8 @@
-//! `stat`: looking up a path, as a workload.
+//! `stat`: a workload that looks up paths.
 //!
-//! `/` lies on the root file system of the arm (overlay in most containers), the path below the working
-//! directory on whatever is mounted there. What it cannot see: cold caches.
+//! `/` is on the root file system of the arm (an overlay in most containers), the path below the working directory on
+//! whatever is mounted there.
+//! Limits: does not test cold caches.
 
 use super::probe_output::probe;
 

@@ -1,10 +1,12 @@
-//! Whether a program may be stopped on its way, in turn with its copies in other arms, or has to run in one go.
+//! Decides whether a program can be stopped and resumed, interleaved with its copies in other arms, or has to run
+//! uninterrupted.
 //!
-//! What computes may: it loses nothing by being stopped. What sleeps, waits for devices or for others, or goes by a
-//! clock may not, because all that goes on while it is stopped. One run that was looked at tells the first, and one
-//! that was stopped for two thirds of its time the second: it must have run as long as the whole one.
-//! What it cannot see: what a program does in one run of many.
-//! This file is no workload.
+//! A program that computes loses nothing when it is stopped. One that sleeps, waits for devices or other processes,
+//! or follows a clock cannot be stopped, because all of that continues meanwhile. Sleeping and waiting are detected
+//! by observing one run, a clock by stopping a run for two thirds of its time: it must have run as long as the whole
+//! one.
+//! Limits: a program that behaves differently in one run of many is not detected.
+//! Not a workload itself.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +14,33 @@ use tare_model::command::{InSlices, Tie};
 use tare_model::counter;
 use tare_model::{CommandReport, ProbeReport, RawOutput};
 
-/// The shortest slice, nanoseconds: a hundred times what stopping and going on take.
+/// The shortest slice, nanoseconds: a hundred times the duration of a stop and resume.
 const SHORTEST_NS: u64 = 5_000_000;
-/// The longest, nanoseconds: noise must be slower.
+/// The longest slice, nanoseconds: noise must be slower.
 const LONGEST_NS: u64 = 20_000_000;
-/// How many slices a program should have.
+/// The target number of slices of a program.
 const SLICES: u64 = 40;
 /// Programs with fewer slices than this gain nothing.
 const FEWEST: u64 = 4;
-/// Programs that take longer are not run a second time only to see whether they may be stopped.
+/// Programs that take longer are not run a second time just to test whether they can be stopped.
 const TRIED_NS: u64 = 5_000_000_000;
-/// What a program that computes may be off the processor without being kept from it: a share, and nanoseconds that
-/// starting and reaping take.
+/// How long a computing program may be off the processor without having been kept from it: a share, and nanoseconds
+/// for starting and reaping.
 const OFF: (f64, f64) = (0.02, 5e6);
-/// The share from which on it waits, whatever the looks at it say.
+/// The share from which on a program surely waits, whatever the observations of it say.
 const OFF_SURELY: f64 = 0.15;
-/// Bytes that may pass between it and devices.
+/// The maximum number of bytes to and from devices.
 const DEVICE_BYTES: f64 = (1 << 20) as f64;
 /// Bytes of a block as getrusage(2) counts.
 const BLOCK_BYTES: f64 = 512.0;
-/// What it does at least of the whole run's work when it is stopped for two thirds of the time, as a share; one that
-/// goes by a clock does a third.
+/// The smallest share of the whole run's work that a program must do when it is stopped for two thirds of the time;
+/// one that follows a clock does a third.
 const SAME: f64 = 0.6;
 
-/// How a program can be cut, by a run that was looked at.
+/// The slices for a program, from an observed run.
 ///
 /// # Errors
-/// Why it has to run in one go, as what follows "because it".
+/// The reason why it has to run uninterrupted, as a clause after "because it".
 pub fn judged(raw: &RawOutput) -> Result<InSlices, String> {
     let report: ProbeReport = serde_json::from_slice(&raw.stdout.0)
         .map_err(|_| "left no report of how it ran".to_owned())?;
@@ -47,7 +49,7 @@ pub fn judged(raw: &RawOutput) -> Result<InSlices, String> {
     cut(command, &report.counters)
 }
 
-/// The same by the program's own report and the counters around it.
+/// The same from the program's report and the counters around it.
 ///
 /// # Errors
 /// As for [`judged`].
@@ -77,10 +79,10 @@ pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<I
     let wall_ns = report.wall_ns as f64;
     let is_alone = seen.threads <= 1 && seen.processes <= 1;
     let idle_ns = wall_ns * seen.idle_ns as f64 / seen.watched_ns as f64;
-    // Of several, the times do not tell whether one of them was always at work.
+    // With several threads or processes, their times do not say whether one of them was always working.
     let off_ns = if is_alone {
         let off_ns = wall_ns - used(counter::USER) - used(counter::SYS) - used(counter::RUN_DELAY);
-        // On a busy machine its parent is late to hear of its end, which nobody saw it wait for.
+        // On a busy machine the parent learns of its end late, although it was never seen waiting.
         if off_ns > OFF_SURELY * wall_ns {
             off_ns
         } else {
@@ -104,11 +106,11 @@ pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<I
     })
 }
 
-/// Whether a program that was stopped for two thirds of the time did as much as one that was not: by wall time, or by
-/// processor time, which hardly depends on how busy the machine was meanwhile.
+/// Checks whether a program that was stopped for two thirds of the time did as much as one that was not: by wall
+/// time, or by CPU time, which hardly depends on the load of the machine.
 ///
 /// # Errors
-/// Why it has to run in one go, as what follows "because it".
+/// The reason why it has to run uninterrupted, as a clause after "because it".
 pub fn confirmed(paused: &CommandReport, whole: &CommandReport) -> Result<(), String> {
     if !paused.exit.is_success() && !is_tolerated(paused) {
         return Err("fails when it is stopped on its way".to_owned());
@@ -125,11 +127,11 @@ pub fn confirmed(paused: &CommandReport, whole: &CommandReport) -> Result<(), St
     ))
 }
 
-/// Whether a program has as many processors wherever it was seen: copies that take turns share one of those that all of
-/// them have, and then what is wrong with it is wrong with all.
+/// Checks that a program has the same number of processors everywhere. Interleaved copies share one of the processors
+/// that all of them have, so that a problem with it affects all copies.
 ///
 /// # Errors
-/// Why it cannot be cut, as what follows "because it".
+/// The reason why it cannot be sliced, as a clause after "because it".
 pub fn on_as_many_processors<'a>(
     reports: impl IntoIterator<Item = &'a CommandReport>,
 ) -> Result<(), String> {
@@ -145,13 +147,13 @@ pub fn on_as_many_processors<'a>(
     ))
 }
 
-/// Its processor time, nanoseconds; 0 where nobody counted it.
+/// Its CPU time, nanoseconds; 0 if not counted.
 fn worked_ns(report: &CommandReport) -> f64 {
     let used = [counter::USER, counter::SYS].iter();
     used.filter_map(|name| report.usage.get(*name)).sum()
 }
 
-/// Whether it ended in a way that its call tolerates.
+/// Whether its exit status is one that its call tolerates.
 pub fn is_tolerated(report: &CommandReport) -> bool {
     matches!(report.exit, tare_model::outcome::Exit::Code(code) if report.tolerated.contains(&code))
 }
@@ -171,7 +173,7 @@ fn reason(tie: Tie) -> &'static str {
 mod tests {
     use std::collections::BTreeSet;
 
-    use tare_model::command::{Pick, Seen};
+    use tare_model::command::{Pick, ProcessSamples};
     use tare_model::outcome::Exit;
     use tare_model::whole_part;
 
@@ -192,11 +194,11 @@ mod tests {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
-        report.seen = Some(Seen {
+        report.seen = Some(ProcessSamples {
             threads: 1,
             processes: 1,
             watched_ns: SECOND,
-            ..Seen::default()
+            ..ProcessSamples::default()
         });
         report
     }
@@ -205,7 +207,7 @@ mod tests {
         cut(report, &BTreeMap::new())
     }
 
-    fn why(change: impl FnOnce(&mut CommandReport, &mut Seen)) -> String {
+    fn why(change: impl FnOnce(&mut CommandReport, &mut ProcessSamples)) -> String {
         let mut report = computing();
         let mut seen = report.seen.take().unwrap();
         change(&mut report, &mut seen);
@@ -214,10 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn what_computes_is_cut_also_where_it_was_kept_waiting_for_a_processor() {
+    fn cpu_bound_program_is_sliced_despite_late_end() {
         let slices = cut_alone(&computing()).unwrap();
         assert_eq!((slices.ns, slices.one_processor), (20_000_000, true));
-        // Its end was heard of late, and nobody saw it wait.
+        // Its end was noticed late, but it was not seen waiting.
         let mut late = computing();
         late.wall_ns += SECOND / 20;
         assert!(cut_alone(&late).is_ok());
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn several_processes_are_cut_while_one_of_them_is_always_at_work() {
+    fn several_processes_are_sliced_if_one_always_runs() {
         let mut report = computing();
         report.usage.clear();
         let seen = report.seen.as_mut().unwrap();
@@ -246,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn whatever_goes_on_while_it_is_stopped_is_a_reason_against_it() {
+    fn reasons_against_slicing_are_reported() {
         assert!(why(|report, _| report.usage.clear()).contains("waits for 100 %"));
-        let rests = |report: &mut CommandReport, seen: &mut Seen| {
+        let rests = |report: &mut CommandReport, seen: &mut ProcessSamples| {
             report.usage.insert("run_delay_ns".into(), 0.15e9);
             seen.idle_ns = SECOND / 20;
         };
@@ -258,11 +260,11 @@ mod tests {
         assert!(why(|report, _| report.left_running = 1).contains("leaves"));
         assert!(why(|_, seen| seen.ties = BTreeSet::from([Tie::Socket])).contains("socket"));
         assert!(why(|_, seen| seen.watched_ns = 0).contains("seen"));
-        let reads = |report: &mut CommandReport, _: &mut Seen| {
+        let reads = |report: &mut CommandReport, _: &mut ProcessSamples| {
             report.usage.insert("inblock".into(), 8_192.0);
         };
         assert!(why(reads).contains("4 MiB"));
-        let picks = |report: &mut CommandReport, _: &mut Seen| {
+        let picks = |report: &mut CommandReport, _: &mut ProcessSamples| {
             report.pick = Some(Pick {
                 pattern: "(1)".into(),
                 more_is_better: false,
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_bit_is_seen_in_the_counters() {
+    fn cpu_throttling_is_detected_from_counters() {
         let mut raw = command_output::tests::raw(0, b"", b"");
         let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
         report.command = Some(computing());
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_goes_by_a_clock_is_found_by_stopping_it() {
+    fn clock_driven_program_is_detected_by_stopping_it() {
         let whole = computing();
         let paused = |wall: f64, worked: f64| {
             let mut report = computing();
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn program_with_fewer_processors_in_one_place_is_not_cut() {
+    fn program_with_unequal_cpus_per_side_is_not_sliced() {
         let on = |cpus: f64| {
             let mut report = computing();
             report.usage.insert("permitted_cpus".to_owned(), cpus);

@@ -1,13 +1,13 @@
-//! `stress-ng`: one of stress-ng's stressors, in its own "bogus operations" per second.
+//! `stress-ng`: runs one of stress-ng's stressors, measured in "bogus operations" per second.
 //!
-//! What an operation is depends on the stressor and on the version, so its figures mean something only between
-//! arms that run the same build. Version 0.14.02 changed the scale (the operations of the processor's methods
-//! are normalised since); figures of the two scales are two metrics, so that they never meet. Numbers come from
-//! the YAML file, which names its version; a log on its own is read as well, and where its wording is that of
-//! before 0.15.05, which scale it has is unknown and it counts as the old one.
-//! stress-ng exits with 0 when it skipped everything, and prints figures that it calls untrustworthy itself:
-//! both are in the text only, and are no reading.
-//! What it cannot see: how the operations are spread over a stressor's many methods.
+//! What an operation is depends on the stressor and the version, so numbers are comparable only between arms that run
+//! the same build. Version 0.14.02 changed the scale (it normalises the operations of the CPU methods); the two
+//! scales are separate metrics, so that they are never compared. Numbers come from the YAML file, which names its
+//! version. A log alone is also accepted; if its wording is older than 0.15.05, its scale is unknown and counts as
+//! the old one.
+//! stress-ng exits with 0 when it skipped everything, and prints numbers that it calls untrustworthy. Both are only
+//! in the text, and are rejected.
+//! Limits: does not see how the operations are spread over a stressor's many methods.
 
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
@@ -16,7 +16,7 @@ use super::tool_text::{fitting, garbled, number, said, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "stress-ng";
-/// The file with the figures.
+/// The file with the results.
 const METRICS_FILE: &str = "metrics.yaml";
 /// The first version that normalises operations.
 const NORMALISED: [u32; 3] = [0, 14, 2];
@@ -114,12 +114,12 @@ impl Workload for StressNg {
             (&OLD_RATE, &OLD_CPU_RATE)
         };
         let mut samples = vec![command_output::sample(rate, vec![row.rate])?];
-        // A stressor that sleeps uses less processor time than the clock can tell.
+        // A sleeping stressor uses less CPU time than the clock can resolve.
         if row.cpu_rate != 0.0 {
             samples.push(command_output::sample(cpu_rate, vec![row.cpu_rate])?);
         }
         let [user_s, system_s] = row.processor_s;
-        // Less than a tick is printed as nothing.
+        // Less than a tick is printed as 0.
         if system_s > 0.0 && user_s >= 0.0 {
             let share = vec![system_s / (user_s + system_s)];
             samples.push(command_output::sample(&SYSTEM, share)?);
@@ -128,21 +128,21 @@ impl Workload for StressNg {
     }
 }
 
-/// The figures of one stressor.
+/// The results of one stressor.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     operations: f64,
     real_s: f64,
     rate: f64,
     cpu_rate: f64,
-    /// In user space and in the kernel, seconds.
+    /// CPU time in user space and in the kernel, seconds.
     processor_s: [f64; 2],
     is_normalised: bool,
 }
 
 impl Row {
     fn is_plausible(&self) -> Result<(), DecodeError> {
-        // Logs round times to 10 ms, which is too coarse to check very short ones.
+        // Logs round times to 10 ms, too coarse to check very short ones.
         if self.real_s < 0.5 {
             return Ok(());
         }
@@ -150,7 +150,7 @@ impl Row {
     }
 }
 
-/// Finds out whether stress-ng itself says that the figures are worth nothing.
+/// Returns an error if stress-ng itself reports that the results are unusable.
 fn complaint(log: &str) -> Result<(), DecodeError> {
     let unsuccessful = |line: &str| DecodeError::Unsuccessful {
         problem: format!("stress-ng says `{}`", line.trim().escape_debug()),
@@ -182,7 +182,7 @@ fn complaint(log: &str) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Reads the few lines that count of the YAML: the version and the list `metrics` with one entry.
+/// Parses the relevant lines of the YAML: the version and the list `metrics` with one entry.
 fn from_yaml(yaml: &str) -> Result<Row, DecodeError> {
     let unquoted = |value: &str| value.trim().trim_matches(['\'', '"']).to_owned();
     let version = yaml
@@ -196,7 +196,7 @@ fn from_yaml(yaml: &str) -> Result<Row, DecodeError> {
         .lines()
         .skip_while(|line| line.trim_end() != "metrics:")
         .skip(1)
-        // The next key on the left margin ends the list.
+        // The next key without indentation ends the list.
         .take_while(|line| line.is_empty() || line.starts_with(' '))
         .peekable();
     let is_entry = |line: &str| line.trim_start().starts_with("- stressor:");
@@ -238,7 +238,7 @@ fn version_number(text: &str) -> Option<[u32; 3]> {
     }
 }
 
-/// Reads the table of a log: the line after its two headings.
+/// Parses the table of a log: the line after its two headings.
 fn from_log(log: &str) -> Result<Row, DecodeError> {
     let mut table = log
         .lines()
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn success_that_is_none_is_no_reading() {
+    fn stress_ng_success_with_complaint_is_an_error() {
         let good = format!("{TABLE}stress-ng: metrc: [7] cpu 100 1.00 1.00 0.00 100.00 100.00\n");
         assert_eq!(decoded(&good).unwrap().len(), 2);
         for complaint in [
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_are_none_or_of_two_stressors_are_refused() {
+    fn invalid_or_multiple_stressor_rows_are_refused() {
         for rows in [
             "stress-ng: metrc: [7] cpu 100 1.00 1.00 0.00 -nan 100.00\n",
             "stress-ng: metrc: [7] cpu 100 1.00 1.00 0.00 nan nan\n",

@@ -1,9 +1,9 @@
-//! `sysbench-cpu`: sysbench's search for prime numbers.
+//! `sysbench-cpu`: runs sysbench's search for prime numbers.
 //!
-//! A published comparison is repeated with its own tool: every event tries to divide each number up to the
-//! limit by all smaller ones up to its root, so it measures 64-bit integer division and almost nothing else.
-//! What it cannot see: memory, the kernel, and anything wider than one division; and whether two builds of
-//! sysbench do the same work, for which their versions are compared.
+//! Repeats a published comparison with its tool. Every event tries to divide each number up to the limit by all
+//! smaller ones up to its square root, so it measures 64-bit integer division and almost nothing else.
+//! Limits: does not test memory, the kernel or any operation other than division. Two builds of sysbench may do
+//! different work, so their versions are compared.
 
 use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
@@ -17,9 +17,9 @@ const ID: &str = "sysbench-cpu";
 metrics! {
     /// Events per second.
     RATE = "sysbench.cpu.rate", OperationPerSecond, Higher, Compute: "Searches for all prime numbers up to `max_prime` that all threads completed per second.";
-    /// Time of an event.
+    /// Mean time of an event.
     TIME = "sysbench.cpu-event.time", Nanosecond, Lower, Compute: "Mean time of one search in one thread: the sum of all latencies divided by the number of events.";
-    /// What 95 of 100 events did not exceed.
+    /// 95th percentile of the time of an event.
     P95 = "sysbench.cpu-event-p95.time", Nanosecond, Lower, Compute: "Time that 95 of 100 searches did not exceed, to the hundredth of a millisecond that sysbench prints.";
 }
 
@@ -54,7 +54,7 @@ impl Workload for SysbenchCpu {
             return Err(garbled("sysbench", "it is not the test of the processor"));
         }
         let computed = totals.events / totals.total_s;
-        // Versions before 1.0 do not print a rate, and had a fixed number of events.
+        // Versions before 1.0 print no rate and had a fixed number of events.
         let rate = match after(&text, "events per second:") {
             Some(told) => {
                 let told = number(told).unwrap_or(f64::NAN);
@@ -67,7 +67,7 @@ impl Workload for SysbenchCpu {
             command_output::sample(&RATE, vec![rate])?,
             command_output::sample(&TIME, vec![totals.event_ns()])?,
         ];
-        // Versions differ in how they call it, and `0.00` is too short for the digits.
+        // The label differs between versions; `0.00` is too short for the printed digits.
         let p95 = ["95th percentile:", "approx.  95 percentile:"]
             .iter()
             .find_map(|label| after(&text, label))

@@ -1,12 +1,12 @@
-//! `sysbench-fileio`: sysbench reads and writes a set of files.
+//! `sysbench-fileio`: reads and writes a set of files with sysbench.
 //!
-//! sysbench makes its files with one command and uses them with another, so a fixed script of the shell runs
-//! both; all that varies reaches it as separate arguments. Rates are taken from what sysbench says of its own
-//! run, so making the files is outside.
-//! A rate of 0.00 means that the mode has no such operation, and is left out. Versions before 1.0 print only
-//! numbers of operations and `Mb`, by which they mean MiB.
-//! What it cannot see: whether reads reached a device: unless `direct` is 1 or the files are larger than
-//! memory, they come from the page cache.
+//! sysbench creates its files with one command and uses them with another, so a fixed shell script runs both;
+//! everything variable is passed as separate arguments. Rates come from sysbench's report of the run, so that
+//! creating the files is excluded.
+//! A rate of 0.00 means that the mode has no such operation, and is dropped. Versions before 1.0 print only numbers
+//! of operations, and `Mb` for MiB.
+//! Limits: does not see whether reads reached a device; they come from the page cache unless `direct` is 1 or the
+//! files are larger than memory.
 
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
@@ -16,7 +16,7 @@ use super::tool_text::{after, garbled, leading_number, text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "sysbench-fileio";
-/// Makes the files, then uses them in place of the shell. Its arguments are the program and the options.
+/// Creates the files, then replaces the shell by the test. Its arguments are the program and the options.
 const SCRIPT: &str = r#""$@" prepare >&2 && exec "$@" run"#;
 
 metrics! {
@@ -91,7 +91,7 @@ impl Workload for SysbenchFileio {
     }
 }
 
-/// Reads, writes and synchronisations per second, in the form of 1.0, 1.1 or earlier.
+/// Reads, writes and syncs per second, in the format of 1.0, 1.1 or earlier.
 fn rates(text: &str, totals: &Totals) -> Result<[f64; 3], DecodeError> {
     let figure = |label: &str, text: Option<&str>| {
         text.and_then(leading_number)
@@ -119,7 +119,7 @@ fn rates(text: &str, totals: &Totals) -> Result<[f64; 3], DecodeError> {
         let count = before.and_then(|before| before.split_whitespace().next_back());
         figure(kind, count).map(|count| count / totals.total_s)
     };
-    // Versions differ in capitals: `Read, Write, Other` in 0.4, `reads, writes, Other` in 0.5.
+    // Capitalisation differs: `Read, Write, Other` in 0.4, `reads, writes, Other` in 0.5.
     let [reads, writes] = if line.contains("reads") {
         ["reads", "writes"]
     } else {

@@ -1,11 +1,11 @@
-//! `sysbench-memory`: sysbench reads or writes one block over and over.
+//! `sysbench-memory`: reads or writes one block over and over with sysbench.
 //!
-//! Its block is 1 KiB unless told otherwise, and the same block is used for every operation: so what published
-//! comparisons call memory bandwidth is that of the innermost cache. Such a figure is a metric of its own
-//! here, so that nobody takes it for memory's: a block below 1 MiB is reported as `sysbench.cached-block`.
-//! The size is taken from the output (bytes transferred by operations), not from what was asked for.
-//! What it cannot see: how large the caches really are; and with blocks of a few KiB, more than half of the
-//! time is spent between operations, in sysbench itself.
+//! The default block is 1 KiB, and every operation uses the same block, so what published comparisons call memory
+//! bandwidth is that of the innermost cache. Such a result is a separate metric here, so that it is not mistaken for
+//! memory bandwidth: a block below 1 MiB is reported as `sysbench.cached-block`. The size is taken from the output
+//! (bytes transferred divided by operations), not from the request.
+//! Limits: the real cache sizes are unknown. With blocks of a few KiB, more than half of the time is spent between
+//! operations, in sysbench itself.
 
 use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
@@ -15,7 +15,7 @@ use super::tool_text::{MIB, after, agreeing, garbled, leading_number, text, whol
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "sysbench-memory";
-/// Smaller blocks stay in a core's own caches on every processor of today.
+/// Smaller blocks stay in a core's private caches on every current processor.
 const SMALLEST_MEMORY_BLOCK: f64 = MIB;
 
 metrics! {
@@ -78,7 +78,7 @@ impl Workload for SysbenchMemory {
         } else {
             &MEMORY
         };
-        // The sum of latencies is rounded to 10 µs; a mean of less than that is still right for many events.
+        // The sum of latencies is rounded to 10 µs; with many events even a smaller mean is right.
         Ok(vec![
             command_output::sample(metric, vec![transferred.bytes_per_s])?,
             command_output::sample(&TIME, vec![totals.event_ns()])?,
@@ -91,7 +91,7 @@ struct Transferred {
     bytes_per_s: f64,
 }
 
-/// The line `2048.00 MiB transferred (8685.85 MiB/sec)`. Versions before 1.0 print `MB` and mean the same.
+/// Parses `2048.00 MiB transferred (8685.85 MiB/sec)`. Versions before 1.0 print `MB` and mean the same.
 fn transferred(text: &str) -> Result<Transferred, DecodeError> {
     let missing = || {
         garbled(

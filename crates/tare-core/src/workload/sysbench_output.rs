@@ -1,19 +1,19 @@
-//! What the three adapters around sysbench share: the parts of its text that every test prints.
+//! Shared code of the three sysbench adapters: the part of the output that every test prints.
 //!
-//! sysbench has no machine-readable output for its built-in tests, and the text has changed between 0.4, 0.5,
-//! 1.0 and 1.1: `per-request statistics` became `Latency (ms)`, values lost or gained their units, and 1.1 says
-//! `time elapsed` where the others say `total time`. All of them print the number of events, the time and the
-//! sum of all latencies; what can be computed from these is computed, because the printed averages have two
-//! decimals of a millisecond, in which 43 ns are `0.00`.
-//! What it cannot see: the distribution of latencies, of which only a percentile is printed, in milliseconds.
-//! This file is no workload.
+//! sysbench has no machine-readable output for its built-in tests, and the text differs between 0.4, 0.5, 1.0 and
+//! 1.1: `per-request statistics` became `Latency (ms)`, values lost or gained their units, and 1.1 says `time
+//! elapsed` where the others say `total time`. All of them print the number of events, the time and the sum of all
+//! latencies. Averages are computed from these, because the printed ones have two decimals of a millisecond, in which
+//! 43 ns are `0.00`.
+//! Limits: the distribution of latencies is unknown; only a percentile is printed, in milliseconds.
+//! Not a workload itself.
 
 use tare_model::{CommandCall, Params, RawOutput, Recipe};
 
 use super::tool_text::{after, garbled, leading_number, whole};
 use super::{DecodeError, Tool, command_output};
 
-/// What is printed for every test.
+/// The totals that every test prints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Totals {
     /// Duration of the test, seconds.
@@ -31,10 +31,10 @@ impl Totals {
     }
 }
 
-/// What it printed, and its totals.
+/// The output as text, and its totals.
 ///
 /// # Errors
-/// `Garbled` where one of them is missing, no number or zero.
+/// `Garbled` if one of them is missing, not a number or zero.
 pub fn read(raw: &RawOutput) -> Result<(String, Totals), DecodeError> {
     let report = command_output::report(raw)?;
     let text = command_output::stdout(&report);
@@ -54,8 +54,7 @@ fn totals(text: &str) -> Result<Totals, DecodeError> {
     }
     let total_s = positive(text, &["total time:", "time elapsed:"])?;
     let events = positive(text, &["total number of events:"])?;
-    // The older form is in seconds and stands among the totals; the newer is the last line of the latencies,
-    // in milliseconds.
+    // The older form is in seconds, among the totals; the newer is the last line of the latencies, in milliseconds.
     let inside_ns = match after(text, "total time taken by event execution:") {
         Some(value) => leading_number(value).map(|seconds| seconds * 1e9),
         None => after(text, "sum:")
@@ -72,7 +71,7 @@ fn totals(text: &str) -> Result<Totals, DecodeError> {
     })
 }
 
-/// The positive number after the first of `labels` that is there.
+/// The positive number after the first of `labels` that is present.
 fn positive(text: &str, labels: &[&str]) -> Result<f64, DecodeError> {
     let value = labels
         .iter()
@@ -88,12 +87,12 @@ fn positive(text: &str, labels: &[&str]) -> Result<f64, DecodeError> {
         })
 }
 
-/// The program.
+/// The sysbench program.
 pub fn tool() -> Tool {
     Tool::new("sysbench", &["--version"])
 }
 
-/// The call of a test with options of its own, and with the threads and seconds that each has.
+/// The call of a test with its options and the common ones.
 pub fn recipe<const N: usize>(test: &str, own: [String; N], params: &Params) -> Recipe {
     let mut arguments = vec![test.to_owned()];
     arguments.extend(own);
@@ -102,7 +101,7 @@ pub fn recipe<const N: usize>(test: &str, own: [String; N], params: &Params) -> 
     Recipe::Probe(CommandCall::new("sysbench", arguments).to_probe())
 }
 
-/// The options of every test.
+/// The options of every test: threads and seconds.
 pub fn common(params: &Params) -> [String; 2] {
     [
         format!("--threads={}", whole(params, "threads")),

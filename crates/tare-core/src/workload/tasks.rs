@@ -1,7 +1,8 @@
-//! `tasks`: tasks, as a workload.
+//! `tasks`: a workload that runs tasks.
 //!
-//! The counterpart of three multitasking rows of a published comparison of containers (2019): empty asynchronous method,
-//! tasks one after another, concurrent insertions. What it cannot see: the pools of threads of runtimes.
+//! The counterpart of three multitasking rows of a published comparison of containers (2019): empty asynchronous
+//! method, tasks one after another, concurrent insertions.
+//! Limits: does not test the thread pools of runtimes.
 
 use super::probe_output::probe;
 

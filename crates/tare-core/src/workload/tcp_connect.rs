@@ -1,6 +1,6 @@
-//! `tcp-connect`: connections opened one after another.
+//! `tcp-connect`: opens TCP connections one after another.
 //!
-//! What it cannot see: how many connections at once a server could take.
+//! Limits: does not show how many simultaneous connections a server could take.
 
 use tare_model::Path;
 

@@ -1,6 +1,6 @@
-//! `tcp-round-trip`: a small message there and back over an open connection.
+//! `tcp-round-trip`: sends a small message back and forth over an open TCP connection.
 //!
-//! What it cannot see: which part of the time is the network's and which is that of waking a thread.
+//! Limits: does not separate the time of the network from that of waking a thread.
 
 use tare_model::Path;
 

@@ -1,7 +1,8 @@
-//! `tcp-stream`: as many bytes as go through one connection, from the client to the server.
+//! `tcp-stream`: sends as many bytes as possible through one TCP connection, from client to server.
 //!
-//! The receiver counts. What it cannot see: whether the way or the processors are the limit; on one machine
-//! it is the processors.
+//! The receiver counts.
+//! Limits: does not show whether the network or the processors are the bottleneck; on one machine it is the
+//! processors.
 
 use tare_model::Path;
 

@@ -1,7 +1,8 @@
-//! `threads`: threads, as a workload.
+//! `threads`: a workload on threads.
 //!
 //! The counterpart of "Single Yield Method Invocation" of a published comparison of containers (2019), and the
-//! kernel's own part of multitasking. What it cannot see: switches across processors.
+//! kernel's part of multitasking.
+//! Limits: does not test switches across processors.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,7 @@
-//! `timer`: timers, as a workload.
+//! `timer`: a workload on timers.
 //!
 //! The counterpart of "Schedule Timer" of a published comparison of containers (2019).
-//! What it cannot see: whether a late wake-up is the timer's or the scheduler's.
+//! Limits: does not show whether a late wake-up is due to the timer or the scheduler.
 
 use super::probe_output::probe;
 

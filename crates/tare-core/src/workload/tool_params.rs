@@ -1,17 +1,17 @@
-//! Parameters as the users of tools write them: `4k`, `500ms`, as one number in one unit.
+//! Parses parameters in the notation of tools, such as `4k` or `500ms`, into one number in one unit.
 //!
-//! A size has binary suffixes, as fio, iozone and dd have them; a duration without a suffix is in seconds. Both
-//! are brought into one unit here, so that equal parameters are equal arguments.
-//! This file is no workload.
+//! A size has binary suffixes, as in fio, iozone and dd; a duration without a suffix is in seconds. Both are
+//! converted to one unit, so that equal parameters give equal arguments.
+//! Not a workload itself.
 
 use tare_model::{Params, Value};
 
 use super::ParamError;
 
-/// The bytes under `name`, between `low` and `high`.
+/// The size in bytes of parameter `name`, between `low` and `high`.
 ///
 /// # Errors
-/// If it is no such size.
+/// The value is not such a size.
 pub fn size(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, ParamError> {
     let given = params.value(name);
     let bytes = match given {
@@ -40,10 +40,10 @@ pub fn size(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, Par
     })
 }
 
-/// The bits per second under `name`, between `low` and `high`; suffixes are decimal, as network tools have them.
+/// The bits per second of parameter `name`, between `low` and `high`; suffixes are decimal, as in network tools.
 ///
 /// # Errors
-/// If it is no such rate.
+/// The value is not such a rate.
 pub fn bit_rate(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, ParamError> {
     let given = params.value(name);
     let rate = match given {
@@ -65,10 +65,10 @@ pub fn bit_rate(params: &Params, name: &str, low: u64, high: u64) -> Result<u64,
     })
 }
 
-/// The milliseconds under `name`, between `low` and `high`.
+/// The milliseconds of parameter `name`, between `low` and `high`.
 ///
 /// # Errors
-/// If it is no such duration.
+/// The value is not such a duration.
 pub fn duration_ms(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, ParamError> {
     let given = params.value(name);
     let ms = match given {
@@ -102,7 +102,7 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let suffix = &text[digits.len()..];
     let (_, factor) = units.iter().find(|(unit, _)| *unit == suffix)?;
-    // `parse` takes a sign; a size has none.
+    // `parse` accepts a sign; a size has none.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }

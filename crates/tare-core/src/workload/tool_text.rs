@@ -1,25 +1,25 @@
-//! What the adapters share: reading numbers out of other people's text, and describing a run of their program.
+//! Shared code of the adapters: parses numbers in the output of tools, and builds errors about it.
 //!
-//! Tools print numbers in tables, with units glued to them, and now and then `nan`; one reader of numbers and
-//! one form of error keep every decoder to the same rule: a finite number or an error. Two figures of the same
-//! quantity in one output have to agree, because a log that contradicts itself was altered or cut.
-//! What it cannot see: a tool that prints a wrong number twice.
-//! This file is no workload.
+//! Tools print numbers in tables, with units attached, and sometimes `nan`; with one parser and one form of error all
+//! decoders follow the same rule: a finite number or an error. Two values of the same quantity in one output have to
+//! agree, because a log that contradicts itself was altered or truncated.
+//! Limits: does not detect a tool that prints the same wrong number twice.
+//! Not a workload itself.
 
 use tare_model::{CommandReport, Params, Value};
 
 use super::{DecodeError, ParamError};
 
-/// Bytes to a mebibyte.
+/// Bytes in a mebibyte.
 pub const MIB: f64 = 1_048_576.0;
-/// By how much two figures of one quantity may differ, as a share: tools round them and take them at slightly
-/// different moments.
+/// How far two values of one quantity may differ, as a share: tools round them and take them at slightly different
+/// moments.
 const AGREEMENT: f64 = 0.05;
 
 /// A finite number; surrounding spaces are ignored.
 pub fn number(text: &str) -> Option<f64> {
     let text = text.trim();
-    // `parse` also knows `nan`, `inf` and `infinity`, which no tool means as a figure.
+    // `parse` also accepts `nan`, `inf` and `infinity`, which are never measurements.
     text.parse::<f64>().ok().filter(|value| value.is_finite())
 }
 
@@ -32,14 +32,14 @@ pub fn leading_number(text: &str) -> Option<f64> {
     number(&text[..end])
 }
 
-/// The text after `label` on the first line that begins with it, spaces at both ends aside.
+/// The trimmed text after `label` on the first line that begins with it.
 pub fn after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     text.lines()
         .find_map(|line| line.trim_start().strip_prefix(label))
         .map(str::trim)
 }
 
-/// The output of `tool` is not what it should be.
+/// An error for output of `tool` that is not as expected.
 pub fn garbled(tool: &str, problem: impl Into<String>) -> DecodeError {
     DecodeError::Garbled {
         format: format!("output of {tool}"),
@@ -47,7 +47,7 @@ pub fn garbled(tool: &str, problem: impl Into<String>) -> DecodeError {
     }
 }
 
-/// Two figures of one quantity.
+/// Checks that two values of one quantity agree.
 ///
 /// # Errors
 /// `Garbled` if they contradict each other.
@@ -62,7 +62,7 @@ pub fn agreeing(tool: &str, what: &str, told: f64, computed: f64) -> Result<(), 
     ))
 }
 
-/// All that a program said: what it printed, then what it complained about.
+/// The program's stdout and stderr.
 pub fn said(report: &CommandReport) -> String {
     let mut text = String::from_utf8_lossy(&report.stdout.0).into_owned();
     text.push('\n');
@@ -70,10 +70,10 @@ pub fn said(report: &CommandReport) -> String {
     text
 }
 
-/// A file that the program left.
+/// A file that the program wrote.
 ///
 /// # Errors
-/// `Garbled` where there is none or it is no text.
+/// `Garbled` if it is missing or not UTF-8.
 pub fn file<'a>(tool: &str, report: &'a CommandReport, name: &str) -> Result<&'a str, DecodeError> {
     let bytes = report
         .files
@@ -82,17 +82,17 @@ pub fn file<'a>(tool: &str, report: &'a CommandReport, name: &str) -> Result<&'a
     std::str::from_utf8(&bytes.0).map_err(|_| garbled(tool, format!("`{name}` is no UTF-8")))
 }
 
-/// The whole number under `name`, as an argument of a program; the parameters are complete and checked.
+/// The integer parameter `name` as an argument of a program; the parameters are complete and checked.
 pub fn whole(params: &Params, name: &str) -> String {
     params.int(name).unwrap_or_default().to_string()
 }
 
-/// The text under `name`; empty where there is none.
+/// The text parameter `name`, or empty.
 pub fn text<'a>(params: &'a Params, name: &str) -> &'a str {
     params.text(name).unwrap_or_default()
 }
 
-/// The text under `name`, which must pass `fits`.
+/// The text parameter `name`, which must pass `fits`.
 pub fn fitting<'a>(
     params: &'a Params,
     name: &str,

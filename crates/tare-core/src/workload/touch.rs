@@ -1,7 +1,8 @@
-//! `touch`: page faults, as a workload.
+//! `touch`: a workload for page faults.
 //!
-//! Feels nested paging, memory cgroups and balloons. What it cannot see: huge pages, which it refuses, and
-//! memory that a guest's host has to provide first, because the same pages come back.
+//! Detects nested paging, memory cgroups and balloons.
+//! Limits: does not use huge pages; the same pages come back, so memory that a guest's host has to provide first is
+//! not measured.
 
 use super::probe_output::probe;
 

@@ -1,7 +1,7 @@
-//! `triad`: memory bandwidth, as a workload.
+//! `triad`: a workload for memory bandwidth.
 //!
-//! STREAM's kernel and STREAM's way of counting, with stores that bypass the cache, so that what is counted is
-//! what moves. What it cannot see: what several threads reach together.
+//! STREAM's kernel and its way of counting, with non-temporal stores, so that the counted bytes are those that move.
+//! Limits: does not show what several threads reach together.
 
 use super::probe_output::probe;
 

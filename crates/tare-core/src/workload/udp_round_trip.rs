@@ -1,7 +1,7 @@
-//! `udp-round-trip`: a datagram there and back.
+//! `udp-round-trip`: sends a datagram back and forth.
 //!
-//! Ports are published for TCP only, so the published paths are left out.
-//! What it cannot see: which part of the time is the network's and which is that of waking a thread.
+//! Ports are published for TCP only, so there are no published paths.
+//! Limits: does not separate the time of the network from that of waking a thread.
 
 use tare_model::Path;
 

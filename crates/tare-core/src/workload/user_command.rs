@@ -1,9 +1,9 @@
-//! `user-command`: any command, as somebody runs it: wall time, processor time, or a number that it prints.
+//! `user-command`: runs a user's command and measures wall time, CPU time, or a number that it prints.
 //!
 //! The call is one JSON text (`tare_model::CommandCall`), because a command is a list of words, variables and a
-//! folder, and must reach every arm unchanged. Which number of its output counts is said in the call and comes
-//! back in the report, so that a stored trial can be read without the study.
-//! What it cannot see: whether the command did its work; only its exit status tells.
+//! folder, and must reach every arm unchanged. The call says which number of the output counts and comes back in the
+//! report, so that a stored trial can be decoded without the study.
+//! Limits: only the exit status shows whether the command did its work.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,21 +23,21 @@ use super::{DecodeError, ParamError, Remark, Workload, command_output, probe_out
 
 /// The parameter that holds the call.
 pub const CALL: &str = "call";
-/// The metric of the wall time.
+/// The wall time metric.
 pub const WALL: &str = "command.wall.time";
-/// The metric of the processor time.
+/// The CPU time metric.
 pub const CPU: &str = "command.cpu.time";
-/// The metric of a number in the output of which less is better.
+/// The metric of a number in the output, lower is better.
 pub const COST: &str = "command.picked.cost";
-/// The metric of a number in the output of which more is better.
+/// The metric of a number in the output, higher is better.
 pub const RATE: &str = "command.picked.rate";
 /// The metric of a request to a server.
 pub const REQUEST: &str = "command.request.time";
 
-/// Patterns are compiled to at most this many bytes.
+/// The size limit of a compiled pattern, bytes.
 const PATTERN_LIMIT: usize = 1 << 20;
 
-/// See the module.
+/// The workload.
 #[derive(Debug)]
 pub struct UserCommand;
 
@@ -52,7 +52,7 @@ const METRICS: &[MetricSpec] = metrics! {
 /// Compiles a pattern.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// Says what is wrong with it, and where.
 pub fn compiled(pattern: &str) -> Result<Regex, String> {
     regex::RegexBuilder::new(pattern)
         .multi_line(true)
@@ -61,8 +61,8 @@ pub fn compiled(pattern: &str) -> Result<Regex, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The last number that a pattern finds in a text: its first group, else the whole match. `None` where there is
-/// none, or what it finds is no number.
+/// The last number that a pattern finds in a text: its first group, else the whole match. `None` if there is none, or
+/// if it is not a number.
 pub fn picked(pattern: &Regex, text: &str) -> Option<f64> {
     let found = pattern.captures_iter(text).last()?;
     let number = found.get(1).or_else(|| found.get(0))?;
@@ -70,7 +70,7 @@ pub fn picked(pattern: &Regex, text: &str) -> Option<f64> {
 }
 
 thread_local! {
-    /// The last pattern: a thousand trials have the same one.
+    /// The latest pattern: a thousand trials use the same one.
     static LAST: RefCell<Option<(String, Regex)>> = const { RefCell::new(None) };
 }
 
@@ -84,7 +84,7 @@ fn with_pattern<T>(pattern: &str, work: impl FnOnce(&Regex) -> T) -> Result<T, S
     })
 }
 
-/// Whose value the number is that `pick` means.
+/// The metric of the number that `pick` finds.
 fn metric_of(pick: &Pick) -> &'static MetricSpec {
     let usual = if pick.more_is_better { RATE } else { COST };
     let named = |id: &str| METRICS.iter().find(|metric| metric.id == id);
@@ -94,7 +94,7 @@ fn metric_of(pick: &Pick) -> &'static MetricSpec {
         .expect("both are in the table")
 }
 
-/// The number that `pick` means.
+/// The number that `pick` finds.
 fn number(report: &CommandReport, pick: &Pick) -> Result<f64, DecodeError> {
     let metric = metric_of(pick).id;
     let none = |problem: String| DecodeError::NoValue {
@@ -116,15 +116,15 @@ fn number(report: &CommandReport, pick: &Pick) -> Result<f64, DecodeError> {
     }
 }
 
-/// What is stored in place of a text that nothing is read from.
+/// Stored in place of a text that is not needed.
 #[derive(Serialize)]
 struct Summed {
     bytes: usize,
     sha256: String,
 }
 
-/// The raw output without the texts that the command printed: their lengths and SHA-256 stand in their place. `None`
-/// where they are needed, because a number is picked from them or the command failed, and where there are none.
+/// The raw output with the command's stdout and stderr replaced by their lengths and SHA-256. `None` if they are
+/// needed, because a number is picked from them or the command failed, or if they are empty.
 pub fn without_output(raw: &RawOutput) -> Option<RawOutput> {
     let mut report = probe_output::report(raw).ok()?;
     let command = report.command.as_mut()?;
@@ -214,7 +214,7 @@ impl Workload for UserCommand {
             vec![report.wall_ns as f64],
         )?];
         let usage = |name: &str| report.usage.get(name).copied();
-        // The clock of processor time may not have ticked during a short command: then there is no value.
+        // The CPU clock may not tick during a short command: then there is no value.
         if let (Some(user), Some(system)) = (usage(counter::USER), usage(counter::SYS))
             && user + system > 0.0
         {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn wall_and_processor_time_are_read_and_a_number_of_the_output_if_it_is_wanted() {
+    fn wall_cpu_and_optional_output_number_are_read() {
         let plain = UserCommand.decode(&with_pick("12 rows\n", None)).unwrap();
         let ids: Vec<&str> = plain.iter().map(|sample| sample.metric.as_str()).collect();
         assert_eq!(ids, [WALL, CPU]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn output_that_nothing_reads_is_not_stored() {
+    fn unread_output_is_not_stored() {
         let params = |keep: bool| {
             let call = CommandCall {
                 keep_output: keep,
@@ -289,13 +289,13 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("\"bytes\":19"), "{text}");
-        // The same numbers, and nothing more to leave out.
+        // The same samples, and nothing more to remove.
         assert_eq!(UserCommand.decode(&stored), UserCommand.decode(&printed));
         assert_eq!(UserCommand.stored(&params(false), &stored), None);
     }
 
     #[test]
-    fn output_that_is_read_or_tells_of_a_failure_is_stored() {
+    fn output_with_pick_or_failure_is_stored() {
         let picked = with_pick("5 op/s", Some(pick("([0-9]+) op/s", true)));
         assert_eq!(without_output(&picked), None);
         assert_eq!(without_output(&raw(3, b"", b"no such table\n")), None);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_cut_off_took_at_least_so_long_where_that_is_to_count() {
+    fn cut_off_run_counts_as_lower_bound_if_enabled() {
         let of = |call: &str| UserCommand.cut_off(&Params::new().with(CALL, call), 2_500_000_000);
         let (samples, remark) = of(r#"{"argv":["x"],"cut_off":true}"#).unwrap();
         assert_eq!(samples.len(), 1);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_none_and_a_pattern_that_is_none_are_refused() {
+    fn invalid_call_or_pattern_is_refused() {
         for call in ["", "{}", r#"{"argv":["x"],"pick":{"pattern":"("}}"#] {
             let params = Params::new().with(CALL, call);
             assert_eq!(

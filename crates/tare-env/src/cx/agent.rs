@@ -1,13 +1,13 @@
-//! Finding the agents: the files that are put into the arms.
+//! Finds the agents: the binaries that are copied into the arms.
 //!
-//! In this order: the file that the user named; those that `cargo xtask dist` embedded in this program;
-//! those that lie in the workspace's target folder or next to this program. Static ones come first, for
-//! only they run in every arm, and the host's arm gets the same bytes as the others.
-//! An agent is known by the build id in its bytes, which `Hello` must repeat; it need not be executed for
-//! that, so an agent for another system can be handled too.
-//! What was read once is what runs: on Linux the bytes are sealed in memory, and the file does not matter any more;
-//! elsewhere a copy in the run's own folder is what runs, which nobody else may enter.
-//! What it cannot see: whether an agent found in the target folder is older than its sources.
+//! Order of search: the file that the user named; those that `cargo xtask dist` embedded in this program; those in
+//! the workspace's target folder or next to this program. Static ones are preferred: they run in every arm, so the
+//! host arm gets the same bytes as the others.
+//! An agent is identified by the build id in its bytes, which `Hello` must repeat. It need not be executed for that,
+//! so an agent for another system can be handled too.
+//! The bytes that were read are the bytes that run: on Linux they are sealed in memory and the file no longer
+//! matters; elsewhere a copy in the run's folder runs, which is closed to other users.
+//! Limits: an agent in the target folder may be older than its sources.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use super::exec::CommandLine;
 use super::files::{self, FileError};
 use super::sealed::Sealed;
 
-/// What stands before and after the build id in an agent's file.
+/// Bytes before and after the build id in an agent's file.
 const MARKS: (&[u8], u8) = (b"<tare-agent-build ", b'>');
 
-/// Agents inside of this program: target and bytes.
+/// Agents embedded in this program: target and bytes.
 static EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/agents.rs"));
 
 /// The target that this program was built for.
 const OWN_TARGET: &str = env!("TARE_TARGET");
 
-/// One agent: the same bytes go into every arm.
+/// An agent binary; every arm gets the same bytes.
 #[derive(Debug, Clone)]
 pub struct AgentBinary {
     /// The file that it was read from.
     pub path: PathBuf,
     /// Its SHA-256 as hexadecimal digits.
     pub sha256: String,
-    /// The build id it will answer to `Hello`.
+    /// The build id that it sends in `Hello`.
     pub build: String,
     sealed: Option<Arc<Sealed>>,
 }
@@ -49,7 +49,7 @@ impl AgentBinary {
         read(path).map(|known| known.binary)
     }
 
-    /// One that nothing was read of, for tests of what is made with its path.
+    /// An agent without contents, for tests that need only its path.
     #[cfg(test)]
     pub(crate) fn fake(path: &Path) -> Self {
         Self {
@@ -60,13 +60,13 @@ impl AgentBinary {
         }
     }
 
-    /// Where the bytes that were hashed are found as long as this value lives: for whoever reads or copies them.
+    /// A path to the hashed bytes, valid as long as this value lives.
     pub fn pinned(&self) -> PathBuf {
         let sealed = self.sealed.as_ref();
         sealed.map_or_else(|| self.path.clone(), |sealed| sealed.path())
     }
 
-    /// The bytes that were hashed.
+    /// Reads the hashed bytes.
     ///
     /// # Errors
     /// They cannot be read.
@@ -82,13 +82,13 @@ impl AgentBinary {
     }
 }
 
-/// Why there is no agent.
+/// Why no agent can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// There is none anywhere; build it with `cargo xtask dist`, or name one with `--agent`.
+    /// No agent was found; build one with `cargo xtask dist`, or name one with `--agent`.
     #[error("no agent for this machine: none is embedded, and none lies in {}", list(.looked))]
     Missing {
-        /// Where it was looked for.
+        /// The paths that were searched.
         looked: Vec<PathBuf>,
     },
     /// A file is not an agent.
@@ -110,16 +110,16 @@ fn list(paths: &[PathBuf]) -> String {
     paths.join(", ")
 }
 
-/// One agent with what decides where it can run.
+/// An agent and the properties that decide where it can run.
 #[derive(Debug, Clone)]
 struct Known {
-    /// Its target triple, as its build id says.
+    /// Its target triple, taken from its build id.
     target: String,
     is_static: bool,
     binary: AgentBinary,
 }
 
-/// All agents that are at hand.
+/// All agents that were found.
 #[derive(Debug, Clone)]
 pub struct Agents {
     /// Best first.
@@ -128,8 +128,8 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Finds the agents. `chosen` is the file that the user named; embedded ones are written to `folder`,
-    /// once, under a name with their hash.
+    /// Finds the agents. `chosen` is the file that the user named; embedded ones are written to `folder` once, under
+    /// a name with their hash.
     pub fn locate(chosen: Option<&Path>, folder: &Path) -> Result<Self, AgentError> {
         let mut known = Vec::new();
         if let Some(path) = chosen {
@@ -144,7 +144,7 @@ impl Agents {
                 known.push(taken(path, folder, Sealed::new)?);
             }
         }
-        // A stable sort: where two are alike, the order above stands; the one that was named stays first.
+        // A stable sort keeps the order above among equals; the agent that the user named stays first.
         let from = usize::from(chosen.is_some());
         known[from..].sort_by_key(|agent| !agent.is_static);
         let own = known
@@ -155,7 +155,7 @@ impl Agents {
         Ok(Self { known, own })
     }
 
-    /// A set of one agent, which is the host's own.
+    /// A set of one agent, the host's.
     pub fn only(path: &Path) -> Result<Self, AgentError> {
         let agent = read(path)?;
         Ok(Self {
@@ -164,12 +164,12 @@ impl Agents {
         })
     }
 
-    /// The host's own.
+    /// The host's agent.
     pub fn host(&self) -> &AgentBinary {
         &self.own
     }
 
-    /// The one with this build id, which is how an agent answers to `Hello`; `None` for any other's.
+    /// The agent with this build id (as sent in `Hello`), if it is one of these.
     pub fn of_build(&self, build: &str) -> Option<&AgentBinary> {
         self.known
             .iter()
@@ -177,10 +177,10 @@ impl Agents {
             .find(|binary| binary.build == build)
     }
 
-    /// The agent that says hello with this protocol and build.
+    /// The agent that answered `Hello` with this protocol and build.
     ///
     /// # Errors
-    /// Why it is none that this Tare can talk to.
+    /// Why this Tare cannot talk to it.
     pub fn greeted(&self, protocol: u32, build: &str) -> Result<&AgentBinary, String> {
         if protocol != PROTOCOL {
             return Err(format!(
@@ -196,8 +196,8 @@ impl Agents {
         })
     }
 
-    /// One for Linux on this machine type (`x86_64`, `aarch64`) that needs no library; `None` where there
-    /// is none. For engines whose containers run Linux, wherever the host runs.
+    /// A static agent for Linux on this machine type (`x86_64`, `aarch64`), if any. For engines whose containers run
+    /// Linux, whatever the host runs.
     pub fn linux(&self, arch: &str) -> Option<&AgentBinary> {
         self.known
             .iter()
@@ -207,7 +207,7 @@ impl Agents {
             .map(|agent| &agent.binary)
     }
 
-    /// One for Windows on this machine type; `None` where there is none.
+    /// An agent for Windows on this machine type, if any.
     pub fn windows(&self, arch: &str) -> Option<&AgentBinary> {
         self.known
             .iter()
@@ -216,7 +216,7 @@ impl Agents {
     }
 }
 
-/// Whether an agent for `target` runs where `place` runs: same machine type and system, any C library.
+/// Whether an agent for `target` runs on `place`: same machine type and system, any C library.
 fn runs_on(target: &str, place: &str) -> bool {
     let system = |triple: &str| {
         ["linux", "windows", "darwin", "freebsd"]
@@ -226,7 +226,7 @@ fn runs_on(target: &str, place: &str) -> bool {
     target.split('-').next() == place.split('-').next() && system(target) == system(place)
 }
 
-/// Where an agent may lie: the target folder that this program lies in, and next to this program.
+/// Paths to search for an agent: in the target folder that holds this program, and next to this program.
 fn candidates() -> Vec<PathBuf> {
     let Ok(program) = std::env::current_exe() else {
         return Vec::new();
@@ -234,7 +234,7 @@ fn candidates() -> Vec<PathBuf> {
     let name = format!("tare-agent{}", std::env::consts::EXE_SUFFIX);
     let arch = std::env::consts::ARCH;
     let mut paths = Vec::new();
-    // `target/debug/tare` lies one folder below the target folder, a test's program two.
+    // `target/debug/tare` is one folder below the target folder, a test program two.
     for folder in program.ancestors().skip(2).take(2) {
         for target in [&format!("{arch}-unknown-linux-musl"), OWN_TARGET] {
             let name = if target.contains("linux") {
@@ -255,8 +255,8 @@ fn candidates() -> Vec<PathBuf> {
     paths
 }
 
-/// Whether a file is whoever's this program is, or root's: in a folder that others may write to, such as `/tmp`, anybody
-/// may lay an agent beside it.
+/// Whether a file belongs to this program's owner or to root. In a folder that others may write to, such as `/tmp`,
+/// another user could put an agent next to the program.
 fn is_of_the_programs_owner(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -274,11 +274,11 @@ fn read(path: &Path) -> Result<Known, AgentError> {
     know(path, &bytes, Sealed::new)
 }
 
-/// How bytes are sealed; `None` where they cannot be.
+/// Seals bytes in memory; `None` if that fails.
 type Seal = fn(&[u8]) -> Option<Sealed>;
 
-/// Reads an agent's file. Where its bytes cannot be sealed a copy of them is made in `folder`, and that is what runs:
-/// whoever exchanges the file does not exchange the agent.
+/// Reads an agent's file. If its bytes cannot be sealed, a copy in `folder` is used, so that replacing the file does
+/// not replace the agent.
 fn taken(path: &Path, folder: &Path, seal: Seal) -> Result<Known, AgentError> {
     let bytes = files::read(path)?;
     let known = know(path, &bytes, seal)?;
@@ -293,7 +293,7 @@ fn know(path: &Path, bytes: &[u8], seal: Seal) -> Result<Known, AgentError> {
     let build = build_id(bytes).ok_or_else(|| AgentError::Foreign {
         path: path.to_owned(),
     })?;
-    // `version-hash-level-target`: the target is all that follows the third dash.
+    // `version-hash-level-target`: the target is everything after the third dash.
     let target = build.splitn(4, '-').nth(3).unwrap_or_default().to_owned();
     Ok(Known {
         target,
@@ -307,12 +307,12 @@ fn know(path: &Path, bytes: &[u8], seal: Seal) -> Result<Known, AgentError> {
     })
 }
 
-/// Writes an embedded agent to `folder` unless it lies there already.
+/// Writes an embedded agent to `folder` unless it is already there.
 fn unpack(target: &str, bytes: &[u8], folder: &Path) -> Result<Known, AgentError> {
     know(&written(target, bytes, folder)?, bytes, Sealed::new)
 }
 
-/// Writes an agent to `folder`, under a name with its hash, unless it lies there already; its file.
+/// Writes an agent to `folder` under a name with its hash, unless it is already there, and returns its path.
 fn written(target: &str, bytes: &[u8], folder: &Path) -> Result<PathBuf, FileError> {
     let hash = sha256(bytes);
     let suffix = if target.contains("windows") {
@@ -339,14 +339,14 @@ pub fn sha256(bytes: &[u8]) -> String {
         })
 }
 
-/// The build id between its marks.
+/// The build id between its markers.
 fn build_id(bytes: &[u8]) -> Option<String> {
     let (open, close) = MARKS;
     let mut rest = bytes;
     while let Some(at) = rest.windows(open.len()).position(|window| window == open) {
         rest = &rest[at + open.len()..];
         let end = rest.iter().take(128).position(|byte| *byte == close);
-        // The mark alone also stands in the code that takes the id out of it; an id is plain text.
+        // The marker alone also occurs in the code that extracts the id; an id is plain text.
         let id = end.map(|end| &rest[..end]).filter(|id| {
             !id.is_empty()
                 && id
@@ -360,8 +360,8 @@ fn build_id(bytes: &[u8]) -> Option<String> {
     None
 }
 
-/// Whether this is a 64-bit little-endian ELF file that names a program interpreter, that is, a dynamic
-/// linker and with it libraries. Source: System V ABI, program header, `PT_INTERP` = 3.
+/// Whether this is a 64-bit little-endian ELF file with a program interpreter, i.e. a dynamic linker and libraries.
+/// Source: System V ABI, program header, `PT_INTERP` = 3.
 fn needs_interpreter(bytes: &[u8]) -> bool {
     let number = |at: usize, width: usize| {
         bytes.get(at..at + width).map(|digits| {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_that_was_named_is_the_hosts_own_if_it_runs_here() {
+    fn named_agent_is_host_agent_if_it_runs_here() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine");
         files::write(&path, &fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"))).unwrap();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn an_embedded_agent_is_written_once_and_repaired_when_it_was_changed() {
+    fn embedded_agent_is_written_once_and_repaired() {
         let folder = tempfile::tempdir().unwrap();
         let bytes = fake("0.1.0-ab-o3-aarch64-unknown-linux-musl");
         let first = unpack("aarch64-unknown-linux-musl", &bytes, folder.path()).unwrap();
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_file_that_is_exchanged_after_it_was_read_changes_nothing() {
+    fn agent_file_replaced_after_read_has_no_effect() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine");
         let bytes = fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
@@ -457,13 +457,13 @@ mod tests {
         drop(agent);
         assert_eq!(copy.bytes().unwrap(), bytes);
         assert_eq!(sha256(&files::read(&copy.pinned()).unwrap()), copy.sha256);
-        // Whoever reads of it sees the file that was named.
+        // Messages show the file that was named.
         let shown = copy.command(["version"]).to_string();
         assert_eq!(shown, format!("{} version", path.display()));
     }
 
     #[test]
-    fn where_nothing_can_be_sealed_a_copy_in_the_runs_own_folder_is_what_runs() {
+    fn without_sealing_agent_runs_from_run_folder_copy() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine");
         let bytes = fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_program_with_libraries_is_told_from_a_static_one() {
+    fn dynamic_program_is_distinguished_from_static() {
         let own = files::read(&std::env::current_exe().unwrap()).unwrap();
         assert_eq!(
             needs_interpreter(&own),
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_runs_on_its_own_machine_type_and_system_only() {
+    fn agent_runs_only_on_its_architecture_and_system() {
         let musl = "x86_64-unknown-linux-musl";
         assert!(runs_on(musl, "x86_64-unknown-linux-gnu"));
         assert!(!runs_on(musl, "aarch64-unknown-linux-gnu"));

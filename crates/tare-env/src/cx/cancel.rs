@@ -1,31 +1,31 @@
-//! The wish to stop, as Ctrl-C or a termination signal expresses it.
+//! Requests to stop, by Ctrl-C or a termination signal.
 //!
-//! The first signal asks to stop in order. The second asks not to wait for what does not answer, but to remove it by
-//! force. The third ends this process at once; what it leaves, `tare clean` removes.
-//! A hang-up that was ignored before Tare began stays ignored: `nohup` and `disown` set it so.
+//! The first signal asks for an orderly stop. The second stops waiting for what does not answer and removes it by
+//! force. The third ends this process at once; `tare clean` removes what it leaves.
+//! A hang-up that was ignored before Tare started stays ignored: `nohup` and `disown` set it so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often this process was continued after a stop.
+/// How often this process was continued after being stopped.
 static CONTINUED: AtomicU32 = AtomicU32::new(0);
 
-/// How often this process went on after it was stopped (Ctrl-Z, `SIGSTOP`), since signals are heard.
+/// How often this process was continued after being stopped (Ctrl-Z, `SIGSTOP`), since signals are handled.
 pub fn continuations() -> u32 {
     CONTINUED.load(Ordering::SeqCst)
 }
 
-/// How often somebody asked to stop; many may watch it, and it never goes back.
+/// A shared counter of requests to stop; it never decreases.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicU32>);
 
 impl Cancel {
-    /// Nobody has asked.
+    /// A counter without requests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks once more; how often that makes.
+    /// Adds a request and returns how many there are now.
     pub fn request(&self) -> u32 {
         self.0.fetch_add(1, Ordering::SeqCst).saturating_add(1)
     }
@@ -35,15 +35,15 @@ impl Cancel {
         self.0.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether somebody asked twice: nothing is to be waited for any more.
+    /// Whether a stop was requested twice: wait for nothing any more.
     pub fn is_insisted(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 1
     }
 
-    /// Asks at every signal that means to stop, from now on, on a thread that waits for them.
+    /// Adds a request for every termination signal from now on, on a thread that waits for them.
     ///
     /// # Errors
-    /// This system has no thread or no signals for it.
+    /// The system has no thread or no signals for it.
     pub fn ask_on_signals(&self) -> std::io::Result<()> {
         #[cfg(unix)]
         has_room()?;
@@ -77,13 +77,13 @@ impl Cancel {
     }
 }
 
-/// `SIGCONT`, which a process gets that goes on after a stop.
+/// `SIGCONT`, sent to a stopped process to continue it.
 #[cfg(target_os = "linux")]
 const CONTINUE: tokio::signal::unix::SignalKind = tokio::signal::unix::SignalKind::from_raw(18);
 #[cfg(all(unix, not(target_os = "linux")))]
 const CONTINUE: tokio::signal::unix::SignalKind = tokio::signal::unix::SignalKind::from_raw(19);
 
-/// Ends this process as a shell expects it of one that Ctrl-C ended.
+/// Exits with the status that a shell expects after Ctrl-C.
 #[allow(
     clippy::exit,
     reason = "asked for three times, while something keeps this process from ending in order"
@@ -92,8 +92,8 @@ fn leave() -> ! {
     std::process::exit(130)
 }
 
-/// tokio panics where it cannot open the pair of sockets that it hears signals by; a runtime opens four descriptors
-/// more.
+/// Checks that there are file descriptors left: tokio panics if it cannot open the pair of sockets that it receives
+/// signals by, and a runtime opens four descriptors more.
 #[cfg(unix)]
 fn has_room() -> std::io::Result<()> {
     let (one, _other) = std::os::unix::net::UnixStream::pair()?;
@@ -101,7 +101,7 @@ fn has_room() -> std::io::Result<()> {
     more.map(drop)
 }
 
-/// The signals that mean to stop.
+/// The termination signals.
 #[cfg(unix)]
 struct Signals(Vec<tokio::signal::unix::Signal>);
 
@@ -118,7 +118,7 @@ impl Signals {
         signals.map(Self)
     }
 
-    /// Waits for the next; whether there can be another.
+    /// Waits for the next signal; returns whether there can be another.
     async fn next(&mut self) -> bool {
         std::future::poll_fn(|context| {
             let mut all = self.0.iter_mut();
@@ -134,7 +134,7 @@ impl Signals {
     }
 }
 
-/// Whether whoever started this process had it ignore a hang-up, as Linux tells (proc_pid_status(5)).
+/// Whether the parent had this process ignore hang-ups, from `/proc` (proc_pid_status(5)).
 #[cfg(unix)]
 fn is_hang_up_ignored() -> bool {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -4,26 +4,26 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tare_model::whole_ns;
 
-/// Tells the time and waits.
+/// A clock that can also sleep.
 pub trait Clock: Sync {
     /// Nanoseconds of a monotonic clock with an arbitrary origin.
     fn now_ns(&self) -> u64;
     /// Nanoseconds since 1970-01-01 UTC.
     fn unix_ns(&self) -> i64;
-    /// Waits.
+    /// Sleeps for `duration`.
     fn sleep(&self, duration: Duration);
-    /// How long the machine has been suspended since an arbitrary moment, nanoseconds in steps of 10 ms: what
-    /// [`Clock::now_ns`] leaves out. Always the same where it cannot be told.
+    /// How long the machine has been suspended since an arbitrary moment, nanoseconds in steps of 10 ms: the time
+    /// that [`Clock::now_ns`] leaves out. Constant where that is unknown.
     fn slept_ns(&self) -> u64 {
         0
     }
-    /// How often this process went on after it was stopped. Always the same where it cannot be told.
+    /// How often this process was continued after being stopped. Constant where that is unknown.
     fn continuations(&self) -> u32 {
         0
     }
 }
 
-/// The machine's own clocks.
+/// The system's clocks.
 #[derive(Debug)]
 pub struct SystemClock {
     origin: Instant,
@@ -59,7 +59,7 @@ impl Clock for SystemClock {
 
     #[cfg(target_os = "linux")]
     fn slept_ns(&self) -> u64 {
-        // Time since boot with that of sleep, while the monotonic clock stands still (proc_uptime(5)).
+        // Uptime includes suspend; the monotonic clock stands still meanwhile (proc_uptime(5)).
         let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
         let since_boot_s = text.split_whitespace().next();
         let since_boot_s = since_boot_s.and_then(|word| word.parse::<f64>().ok());
@@ -79,7 +79,7 @@ mod tests {
         let before = clock.slept_ns();
         clock.sleep(Duration::from_millis(30));
         assert!(before > 0);
-        // A wait is no sleep of the machine; only that of this process between two looks may differ.
+        // Sleeping does not suspend the machine; only a delay of this process between the two readings may differ.
         assert!(clock.slept_ns().abs_diff(before) < 900_000_000);
     }
 }

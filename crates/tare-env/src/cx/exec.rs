@@ -1,4 +1,4 @@
-//! Starting programs.
+//! Starts programs on the host.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,35 +9,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::arriving::Arriving;
 use super::aside;
+use super::timed_read::Arriving;
 #[cfg(unix)]
-use super::patient::Patient;
+use super::timed_write::Patient;
 use super::{Cancel, vars};
 
 mod error;
 
 pub use error::CommandError;
 
-/// A program with its arguments and additions to its environment. Never goes through a shell.
+/// A program with its arguments and additional environment variables. Never goes through a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     /// Program name or path.
     pub program: String,
-    /// Arguments, each passed on as it is.
+    /// Arguments, passed on unchanged.
     pub arguments: Vec<String>,
     /// Variables set in addition to the inherited ones and to `LC_ALL=C`.
     pub variables: BTreeMap<String, String>,
-    /// Whether it has no other variables.
+    /// Whether it gets no variables but these.
     pub is_alone: bool,
-    /// Whether the program makes itself a session of its own, as `setsid` does.
+    /// Whether the program creates its own session, as `setsid` does.
     pub is_session: bool,
-    /// What it is called in its first argument and in messages, where that is not the path that it is started by.
+    /// Its name in its first argument and in messages, if that differs from the path that it is started by.
     pub name: Option<String>,
 }
 
 impl CommandLine {
-    /// `program` with `arguments`.
+    /// A command that runs `program` with `arguments`.
     pub fn new<A: Into<String>>(
         program: impl Into<String>,
         arguments: impl IntoIterator<Item = A>,
@@ -52,7 +52,7 @@ impl CommandLine {
         }
     }
 
-    /// The same in a session of its own: for another user's programs, which must not reach this one's terminal.
+    /// Runs the command in its own session: for another user's programs, which must not reach this user's terminal.
     #[must_use]
     pub fn in_session(self) -> Self {
         let arguments = std::iter::once(self.program).chain(self.arguments);
@@ -66,7 +66,7 @@ impl CommandLine {
         }
     }
 
-    /// The same for a program that makes itself a session of its own, as the agent does.
+    /// Marks a program that creates its own session, as the agent does.
     #[must_use]
     pub fn that_leads_a_session(self) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl CommandLine {
         }
     }
 
-    /// The same for a program that reads settings, or programs, from the user's home.
+    /// Sets `HOME` for a program that reads settings, or programs, from the user's home.
     #[must_use]
     pub fn at_home(self) -> Self {
         match vars::home_instead() {
@@ -84,7 +84,7 @@ impl CommandLine {
         }
     }
 
-    /// The same without any variable but those that are given here.
+    /// Gives the command only the variables set here.
     #[must_use]
     pub fn with_variables_alone(self) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl CommandLine {
         }
     }
 
-    /// The same with one more variable.
+    /// Adds a variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.insert(name.to_owned(), value.into());
@@ -119,10 +119,10 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// How a command ended.
+/// The status and output of a command that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// Its status; `None` when a signal ended it.
+    /// Its exit status; `None` if a signal ended it.
     pub status: Option<i32>,
     /// Standard output.
     pub stdout: Vec<u8>,
@@ -130,12 +130,12 @@ pub struct Finished {
     pub stderr: Vec<u8>,
 }
 
-/// A program that is running with its standard input and output as pipes. Killed and reaped when dropped.
+/// A running program with its standard input and output as pipes. Killed and reaped when dropped.
 pub trait Running: Send {
     /// Its standard input; `Some` once.
     fn take_stdin(&mut self) -> Option<Box<dyn Write + Send>>;
-    /// The same for whoever must not wait for ever: where the program reads nothing for this long, or somebody
-    /// asks to stop while it reads nothing, writing fails with `TimedOut`.
+    /// Standard input that never blocks for ever: if the program reads nothing for `patience`, or a stop is requested
+    /// while it reads nothing, writing fails with `TimedOut`.
     fn take_patient_stdin(
         &mut self,
         _patience: Duration,
@@ -145,32 +145,32 @@ pub trait Running: Send {
     }
     /// Its standard output; `Some` once.
     fn take_stdout(&mut self) -> Option<Box<dyn Read + Send>>;
-    /// The same for whoever waits a while and no longer, where that can be.
+    /// Standard output that can be read with a time limit, where the system supports it.
     fn take_arriving_stdout(&mut self) -> Option<Box<dyn Arriving>> {
         None
     }
     /// Its process id.
     fn id(&self) -> u32;
-    /// Waits until it ends, at most `limit`; `None` when it is still running.
+    /// Waits at most `limit` for its end; `None` if it is still running.
     fn wait(&mut self, limit: Duration) -> std::io::Result<Option<i32>>;
-    /// Kills and reaps it; fine when it has ended.
+    /// Kills and reaps it; does nothing if it has ended.
     fn kill(&mut self);
-    /// The same with what it started, where its processes are a group.
+    /// Kills it and its process group, where it leads one.
     fn kill_all(&mut self) {
         self.kill();
     }
-    /// What it wrote to standard error so far, at most the last 8 KiB.
+    /// Its standard error so far, at most the last 8 KiB.
     fn stderr_tail(&self) -> String;
-    /// Whether all that will ever be on standard error has been read. An ended program's last words may
-    /// still be on their way; a grandchild that holds the stream keeps it open.
+    /// Whether standard error has been read to its end. The last words of an ended program may not have arrived yet;
+    /// a grandchild that holds the stream keeps it open.
     fn has_read_stderr(&self) -> bool {
         true
     }
 }
 
-/// Runs programs.
+/// A means to run programs.
 pub trait Exec: Sync {
-    /// Runs a command to its end, at most `limit`.
+    /// Runs a command to its end, for at most `limit`.
     fn run(
         &self,
         command: &CommandLine,
@@ -181,15 +181,15 @@ pub trait Exec: Sync {
     fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError>;
 }
 
-/// Runs programs of this machine.
+/// Runs programs on this machine.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemExec;
 
 fn start(command: &CommandLine) -> Result<Child, CommandError> {
     let mut process = Command::new(&command.program);
-    // Ctrl-C at a terminal goes to the whole foreground group. It is meant for Tare, which then stops what it
-    // started in order; a program that dies of it at the same moment would look like a failure.
-    // A session is a group too; the leader of a group could not make one without a fork.
+    // Ctrl-C at a terminal goes to the whole foreground group. It is meant for Tare, which then stops its children in
+    // order; a program that dies of it at the same moment would look like a failure.
+    // A session is a group too; the leader of a group could not create a session without a fork.
     #[cfg(unix)]
     if !command.is_session {
         std::os::unix::process::CommandExt::process_group(&mut process, 0);
@@ -221,10 +221,10 @@ fn start(command: &CommandLine) -> Result<Child, CommandError> {
         })
 }
 
-/// How much of each stream a command's output may have, bytes: several times what any command of Tare's prints.
+/// Limit of each output stream of a command, bytes: several times what any command of Tare's prints.
 const OUTPUT_LIMIT: usize = 64 << 20;
 
-/// Reads a stream on a thread of its own, to its end or a little beyond what it may have; then `is_over` is set.
+/// Reads a stream on its own thread, to its end or just past the limit; then `is_over` is set.
 fn drain(
     stream: impl Read + Send + 'static,
     is_over: &Arc<AtomicBool>,
@@ -233,7 +233,7 @@ fn drain(
     let is_over = is_over.clone();
     aside(move || {
         let mut bytes = Vec::new();
-        // An error ends the stream as its end does: what arrived before it is kept.
+        // An error ends the stream as EOF does: what arrived before it is kept.
         let _ = stream.take(OUTPUT_LIMIT as u64 + 1).read_to_end(&mut bytes);
         if bytes.len() > OUTPUT_LIMIT {
             is_over.store(true, Ordering::Release);
@@ -243,22 +243,22 @@ fn drain(
     Ok(receiver)
 }
 
-/// What a program writes to both of its streams, each as it comes.
+/// The two output streams of a program.
 type Streams = [Option<mpsc::Receiver<Vec<u8>>>; 2];
 
-/// Reads both streams of a program and gives it its input, beside each other: it may wait for any of them.
+/// Reads both streams of a program while writing its input: it may block on any of them.
 fn attended(child: &mut Child, input: &[u8], is_over: &Arc<AtomicBool>) -> io::Result<Streams> {
     let stdout = child.stdout.take().map(|stream| drain(stream, is_over));
     let stderr = child.stderr.take().map(|stream| drain(stream, is_over));
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_owned();
-        // A program that does not read its input is no error; it closes the pipe.
+        // A program that does not read its input closes the pipe; that is no error.
         aside(move || drop(stdin.write_all(&input)))?;
     }
     Ok([stdout.transpose()?, stderr.transpose()?])
 }
 
-/// The error that a program cannot be attended to, which is ended for that.
+/// Ends a program whose streams cannot be handled, and returns the error.
 fn unattended(child: &mut Child, command: &CommandLine, source: io::Error) -> CommandError {
     let _ = child.kill();
     let _ = child.wait();
@@ -273,7 +273,7 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::proce
     wait_unless(child, limit, &AtomicBool::new(false))
 }
 
-/// The same, but not any longer once `is_over`.
+/// Like `wait`, but stops when `is_over` is set.
 fn wait_unless(
     child: &mut Child,
     limit: Duration,
@@ -329,7 +329,7 @@ impl Exec for SystemExec {
             }
         };
         let collect = |stream: Option<mpsc::Receiver<Vec<u8>>>| {
-            // A grandchild may hold the pipe open after the program ended; what it wrote is not waited for.
+            // A grandchild may hold the pipe open after the program ended; do not wait for its output.
             stream
                 .and_then(|stream| stream.recv_timeout(Duration::from_secs(2)).ok())
                 .unwrap_or_default()
@@ -395,7 +395,7 @@ impl Running for SystemRunning {
         use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
         let stdin = self.child.stdin.take()?;
         let flags = fcntl_getfl(&stdin);
-        // A pipe that cannot be told is written to as any other.
+        // A pipe whose flags cannot be read is written to like any other.
         if flags.is_ok_and(|flags| fcntl_setfl(&stdin, flags | OFlags::NONBLOCK).is_ok()) {
             Some(Box::new(Patient::new(stdin, patience, cancel)))
         } else {
@@ -430,7 +430,7 @@ impl Running for SystemRunning {
     #[cfg(unix)]
     fn kill_all(&mut self) {
         use rustix::process::{Pid, Signal, kill_process_group};
-        // It leads its group, and was not reaped yet, so that the number is still its own.
+        // It leads its group and was not reaped yet, so the process id is still its own.
         if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -460,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_prints_without_end_is_ended_and_told() {
+    fn endless_output_ends_command_with_an_error() {
         for words in [&["y"][..], &["-c", "exec yes >&2"]] {
             let program = if words.len() == 1 { "yes" } else { "sh" };
             let command = CommandLine::new(program, words.iter().copied());

@@ -1,7 +1,7 @@
-//! Files and folders, with the path in every error.
+//! Reads and writes files and folders, with the path in every error.
 //!
-//! What Tare keeps for itself is its user's alone ([`create_folder`], [`write()`]); what a user asked for by name is
-//! made with the permissions that the user's own files have ([`create_output_folder`], [`write_output`]).
+//! Tare's private files are closed to other users ([`create_folder`], [`write()`]); files that the user asked for by
+//! name get the user's default permissions ([`create_output_folder`], [`write_output`]).
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use tare_model::mountinfo::Mount;
 
 mod devices;
+mod disk_usage;
 #[cfg(unix)]
 mod own;
 #[cfg(not(unix))]
 mod own_elsewhere;
 mod plain;
-mod taken;
-mod talking;
+mod sockets_in_folder;
 #[cfg(unix)]
 mod tree;
 mod unpacked;
@@ -25,16 +25,16 @@ pub use devices::is_disk;
 #[cfg(not(unix))]
 use own_elsewhere as own;
 
+pub use disk_usage::taken_bytes;
 pub use own::{
     NotOwn, check_folder, create_folder, let_nobody_through, let_read, let_through, open_anybodys,
     open_file, own_uid,
 };
 pub use plain::{head, length, read_plain};
-pub use taken::taken_bytes;
-pub use talking::{Talking, talking_below, talks};
+pub use sockets_in_folder::{Talking, talking_below, talks};
 pub use unpacked::unpack;
 
-/// What could not be done with which path.
+/// A failed action on a path.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} `{}`: {source}", path.display())]
 pub struct FileError {
@@ -46,15 +46,15 @@ pub struct FileError {
     pub source: io::Error,
 }
 
-/// The system's error for a device that does not read or write, the same on every Unix (`EIO`).
+/// The error of a device that fails to read or write, the same on every Unix (`EIO`).
 #[cfg(unix)]
 const DEVICE_FAILED: Option<i32> = Some(5);
-/// The same of Windows (`ERROR_IO_DEVICE`).
+/// The same on Windows (`ERROR_IO_DEVICE`).
 #[cfg(not(unix))]
 const DEVICE_FAILED: Option<i32> = Some(1117);
 
 impl FileError {
-    /// What to do, where the disk is at fault.
+    /// A hint for the user if the disk is at fault.
     pub fn advice(&self) -> Option<&'static str> {
         match self.source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -94,7 +94,7 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     Ok(text)
 }
 
-/// The longest text that is read: a thousand times what studies and settings have. `/dev/zero` has no end.
+/// The longest text that is read: a thousand times the length of studies and settings. `/dev/zero` has no end.
 const TEXT_LIMIT: u64 = 16 << 20;
 
 /// Reads a whole file.
@@ -102,28 +102,27 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     std::fs::read(path).map_err(error("read", path))
 }
 
-/// Writes a whole file that nobody else may read: no reader sees half of it, and when this returns not even a power
-/// cut can take it. What is no plain file, such as `/dev/null` or a named pipe, is written to as it is: a rename
-/// would replace it.
+/// Writes a whole private file: no reader sees half of it, and it survives a power cut once this returns. Anything
+/// but a regular file, such as `/dev/null` or a named pipe, is written to directly: a rename would replace it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o600)
 }
 
-/// The same for a file that the user has named: with the permissions that the user's files have.
+/// Like `write`, for a file that the user named: with the user's default permissions.
 pub fn write_output(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o666)
 }
 
-/// Writes a file that is of no use to anybody after a crash; nobody else may read it.
+/// Writes a private file that is useless after a crash.
 pub fn write_working(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    // What was there may be open to others, or a link.
+    // An existing file may be open to others, or a link.
     remove(path)?;
     create(path, 0o600)
         .and_then(|mut file| file.write_all(bytes))
         .map_err(error("write", path))
 }
 
-/// The same, piece by piece: whoever reads it finds the whole file or the one before.
+/// Writes such a file piecewise; a reader finds either the whole file or the previous one.
 pub fn write_working_with(
     path: &Path,
     write: impl FnOnce(&mut std::fs::File) -> io::Result<()>,
@@ -144,7 +143,7 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
         return std::fs::write(path, bytes).map_err(error("write", path));
     }
     let neighbour = neighbour(path);
-    // An earlier one is half of a file, or was put there by somebody else.
+    // A leftover is half of a file, or was put there by another process.
     remove(&neighbour)?;
     let written = create(&neighbour, mode)
         .and_then(|mut file| {
@@ -154,13 +153,13 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
         .and_then(|()| std::fs::rename(&neighbour, path))
         .and_then(|()| sync_folder(path));
     written.map_err(|reason| {
-        // Half of a file is of no use to anybody.
+        // Do not leave half of a file.
         let _ = std::fs::remove_file(&neighbour);
         error("write", path)(reason)
     })
 }
 
-/// Makes a file that is not there; never follows a link.
+/// Creates a file that does not exist yet; never follows a link.
 fn create(path: &Path, mode: u32) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -171,7 +170,7 @@ fn create(path: &Path, mode: u32) -> io::Result<std::fs::File> {
     options.open(path)
 }
 
-/// Makes the names in the folder of this path last. Only Unix can; elsewhere a rename is logged by itself.
+/// Makes the names in this path's folder durable. Only Unix can; elsewhere the file system logs a rename itself.
 fn sync_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -180,7 +179,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
             .filter(|parent| !parent.as_os_str().is_empty());
         let folder = std::fs::File::open(parent.unwrap_or(Path::new(".")))?;
         match folder.sync_all() {
-            // Some file systems have nothing to sync in a folder.
+            // Some file systems cannot sync a folder.
             Err(reason) if reason.kind() == io::ErrorKind::InvalidInput => {}
             other => other?,
         }
@@ -190,13 +189,13 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Finds out whether [`write_output`] would be allowed to write this file, and leaves what is there as it is.
+/// Checks that [`write_output`] may write this file, without changing it.
 pub fn may_write(path: &Path) -> Result<(), FileError> {
     if path.is_dir() {
         return Err(error("write", path)(io::ErrorKind::IsADirectory.into()));
     }
     if is_special(path) {
-        // Opening a pipe would wait for its reader.
+        // Opening a pipe would block until it has a reader.
         return Ok(());
     }
     let neighbour = neighbour(path);
@@ -212,29 +211,29 @@ fn neighbour(path: &Path) -> PathBuf {
     PathBuf::from(neighbour)
 }
 
-/// Whether something is there that is no plain file.
+/// Whether the path exists and is not a regular file.
 fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file())
 }
 
-/// Writes a file that everybody may execute who can reach it.
+/// Writes a file that all users may execute if they can reach it.
 pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_working(path, bytes)?;
     set_mode(path, 0o755)
 }
 
-/// Writes a file that its owner alone may execute.
+/// Writes a file that only its owner may execute.
 pub fn write_own_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_working(path, bytes)?;
     set_mode(path, 0o700)
 }
 
-/// Makes a folder that the user has named, and those above it.
+/// Creates a folder that the user named, and its parents.
 pub fn create_output_folder(path: &Path) -> Result<(), FileError> {
     std::fs::create_dir_all(path).map_err(error("create the folder", path))
 }
 
-/// Removes a file; fine if it is not there.
+/// Removes a file; does nothing if it does not exist.
 pub fn remove(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_file(path) {
         Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -242,12 +241,12 @@ pub fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Lets every user make files in a folder and nobody remove those of others, as in `/tmp`.
+/// Lets all users create files in a folder but not remove those of others, as in `/tmp`.
 pub fn open_to_all(path: &Path) -> Result<(), FileError> {
     set_mode(path, 0o1777)
 }
 
-/// Lets every user look into a folder, as into the root.
+/// Lets all users read a folder, like the root folder.
 pub fn show_to_all(path: &Path) -> Result<(), FileError> {
     set_mode(path, 0o755)
 }
@@ -264,7 +263,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Makes another user the owner of a file or folder; for root alone.
+/// Changes the owner of a file or folder; only for root.
 pub fn give_away(path: &Path, uid: u32, gid: u32) -> Result<(), FileError> {
     #[cfg(unix)]
     return std::os::unix::fs::chown(path, Some(uid), Some(gid)).map_err(error("give away", path));
@@ -277,13 +276,13 @@ pub fn give_away(path: &Path, uid: u32, gid: u32) -> Result<(), FileError> {
     }
 }
 
-/// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it, and stops at
-/// whatever is mounted in it.
+/// Removes a folder recursively; does nothing if it does not exist. Never follows a link out of it, and stops at
+/// anything mounted in it.
 pub fn remove_folder(path: &Path) -> Result<(), FileError> {
     remove_folder_keeping(path, None)
 }
 
-/// The same; what bears the name `last` directly in it goes when all the rest is gone.
+/// The same, but removes the entry `last` directly in it after all others.
 pub fn remove_folder_keeping(path: &Path, last: Option<&str>) -> Result<(), FileError> {
     #[cfg(unix)]
     let removed = tree::remove(path, last);
@@ -298,30 +297,30 @@ pub fn remove_folder_keeping(path: &Path, last: Option<&str>) -> Result<(), File
     }
 }
 
-/// Where something is mounted on this folder or in it, if anything is.
+/// The first mount point on this folder or below it, if any.
 pub fn mounted_in(folder: &Path) -> Option<String> {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     Mount::within(&folder, &mounts()).map(|mount| mount.point)
 }
 
-/// Whether something is mounted in this folder, deeper than on it itself.
+/// Whether something is mounted below this folder, not counting a mount on the folder itself.
 pub fn has_mounts_below(folder: &Path) -> bool {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     Mount::all(&mounts()).any(|mount| mount.is_below(&folder))
 }
 
-/// Whether something is mounted on this very path, which has no links.
+/// Whether something is mounted on exactly this path, which has no links.
 pub fn is_mounted(path: &Path) -> bool {
     Mount::all(&mounts()).any(|mount| Path::new(&mount.point) == path)
 }
 
-/// The table of mounts. A mount point may have any letters.
+/// The mount table. A mount point may contain any bytes.
 pub fn mounts() -> String {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     String::from_utf8_lossy(&mounts).into_owned()
 }
 
-/// What a path is, without following a link.
+/// The kind of a path, links not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A folder.
@@ -338,14 +337,14 @@ pub enum Kind {
     },
     /// A symbolic link.
     Link {
-        /// Where it leads, as it is written.
+        /// Its target, as written.
         target: PathBuf,
     },
-    /// A device, a pipe, a socket.
+    /// A device, a pipe or a socket.
     Other,
 }
 
-/// What a path is, without following a link.
+/// Returns the kind of a path without following a link.
 pub fn kind(path: &Path) -> Result<Kind, FileError> {
     let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
     #[cfg(unix)]
@@ -367,13 +366,13 @@ pub fn kind(path: &Path) -> Result<Kind, FileError> {
     })
 }
 
-/// The same place by a path without links; fails where there is nothing.
+/// The same path without links; fails if it does not exist.
 pub fn canonical(path: &Path) -> Result<PathBuf, FileError> {
     std::fs::canonicalize(path).map_err(error("find", path))
 }
 
-/// The program that a shell in `directory` would start for `name`: where the name is no path itself, in the first
-/// of the folders of a search path that has it.
+/// The program that a shell in `directory` would start for `name`: the path itself if it has a slash, else the first
+/// match in the folders of the search path.
 pub fn program(name: &str, folders: &str, directory: &Path) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(directory.join(name)).filter(|path| is_program(path));
@@ -384,7 +383,7 @@ pub fn program(name: &str, folders: &str, directory: &Path) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
-/// Whether something is there that its user may execute.
+/// Whether the path is a file that its user may execute.
 pub fn is_program(path: &Path) -> bool {
     let Ok(found) = std::fs::metadata(path) else {
         return false;
@@ -396,8 +395,8 @@ pub fn is_program(path: &Path) -> bool {
     found.is_file() && may_run
 }
 
-/// Whether a file, or the folder that it is to be in, lies where other machines may write too: on a network file
-/// system, as Linux numbers them (statfs(2)). Not known elsewhere.
+/// Whether a file, or the folder that it will be in, is on a network file system, where other machines may write too.
+/// By Linux's numbers (statfs(2)); unknown elsewhere.
 pub fn is_of_other_machines(path: &Path) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -437,13 +436,13 @@ fn is_network(kind: u32) -> bool {
     )
 }
 
-/// The names of what is in a folder; a name that is not UTF-8 is left out, for Tare makes none.
+/// The names in a folder; skips names that are not UTF-8, because Tare creates none.
 pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
     let names = listed(path)?.into_iter();
     Ok(names.filter_map(|name| name.into_string().ok()).collect())
 }
 
-/// The names of all that is in a folder; one that is not UTF-8 is an error.
+/// All names in a folder; a name that is not UTF-8 is an error.
 pub fn every_name(path: &Path) -> Result<Vec<String>, FileError> {
     let names = listed(path)?.into_iter().map(OsString::into_string);
     let odd = |_| error("name all that is in", path)(io::ErrorKind::InvalidFilename.into());
@@ -463,14 +462,14 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_share_of_the_network_is_told_from_a_disk() {
+    fn network_share_is_distinguished_from_disk() {
         assert!(is_network(0x6969));
         assert!(!is_network(0xef53), "ext4");
         assert!(!is_of_other_machines(Path::new("/proc/version")));
     }
 
     #[test]
-    fn a_disk_that_is_full_read_only_or_broken_comes_with_what_to_do_and_nothing_else_does() {
+    fn only_full_readonly_or_broken_disk_gets_advice() {
         let advice = |number: i32| {
             FileError {
                 action: "write",

@@ -1,15 +1,15 @@
-//! The machine's fonts, for pictures with text in them.
+//! Finds the machine's fonts, for pictures with text in them.
 //!
-//! A plain sans-serif face and its bold one, of the first family of a fixed list that is installed: the same machine
-//! gives the same pictures whatever else is installed on it. Where none of the list is there, any face serves that calls
-//! itself sans. What it cannot see: fonts that a user installed elsewhere than where the system looks for them.
+//! A plain sans-serif face and its bold one, of the first family of a fixed list that is installed, so that a machine
+//! gives the same pictures whatever else is installed. Without any of them, the first face with `sans` in its name.
+//! Limits: fonts outside the system's font folders are not found.
 
 use std::path::{Path, PathBuf};
 
 use super::files::{self, Kind};
 use super::vars;
 
-/// Files of a family, the regular face and the bold one; the first has every sign that figures use.
+/// Files of a family, the regular face and the bold one; the first has every character that figures use.
 const FAMILIES: &[[&str; 2]] = &[
     ["DejaVuSans.ttf", "DejaVuSans-Bold.ttf"],
     ["NotoSans-Regular.ttf", "NotoSans-Bold.ttf"],
@@ -18,12 +18,12 @@ const FAMILIES: &[[&str; 2]] = &[
     ["arial.ttf", "arialbd.ttf"],
     ["segoeui.ttf", "segoeuib.ttf"],
 ];
-/// No face of a family is as large.
+/// Size limit of a font file; no face of a family is as large.
 const LARGEST: u64 = 64 << 20;
-/// Folders of fonts hold one another; deeper than this none is looked for.
+/// Levels of nested font folders that are searched.
 const DEEPEST: usize = 5;
 
-/// Where systems keep fonts, and users theirs.
+/// Font folders of the system and of the user.
 fn folders() -> Vec<PathBuf> {
     let fixed = [
         "/usr/share/fonts",
@@ -40,7 +40,7 @@ fn folders() -> Vec<PathBuf> {
     fixed.into_iter().map(PathBuf::from).chain(own).collect()
 }
 
-/// The bytes of the faces to draw text with; empty where the machine has none.
+/// The bytes of the faces to draw text with; empty if the machine has none.
 pub fn faces() -> Vec<Vec<u8>> {
     faces_in(&folders())
 }
@@ -73,7 +73,7 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The files of fonts in a folder and in those in it, in the order of their names.
+/// Collects the font files in a folder and its subfolders, sorted by name.
 fn collect(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) {
     let mut names = files::names(folder).unwrap_or_default();
     names.sort_unstable();
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "a test makes its own folder")]
-    fn the_first_family_of_the_list_is_taken_with_its_bold_face() {
+    fn first_listed_font_family_is_used_with_bold() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str| {
             let path = folder.path().join(name);

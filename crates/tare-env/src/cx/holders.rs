@@ -1,7 +1,7 @@
-//! Processes of this machine that write below a path: by a file that they hold open for writing, or by a mount of another
-//! mount namespace than Tare's, as containers of any engine have.
+//! Finds processes of this machine that write below a path: through a file held open for writing, or through a mount
+//! in a mount namespace other than Tare's, as containers of any engine have.
 //!
-//! What it cannot see: processes of other users, where Tare is not root; a file that is opened later.
+//! Limits: other users' processes are not seen unless Tare is root; nor is a file that is opened later.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use tare_model::mountinfo::Mount;
 
 use super::files;
 
-/// What each writer is called: its program and its number.
+/// The writers' names: program and process id.
 pub fn writers_below(path: &Path) -> Vec<String> {
     let path = files::canonical(path).unwrap_or_else(|_| path.to_owned());
     let table = text(Path::new("/proc/self/mountinfo"));
@@ -46,16 +46,16 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A path by its file system's device and from the root of that.
+/// A path as its file system's device and the path from that file system's root.
 fn on_device(path: &Path, table: &str) -> Option<(String, PathBuf)> {
     let mount = Mount::under(path, table)?;
     let below = path.strip_prefix(&mount.point).ok()?;
     Some((mount.device.to_owned(), Path::new(&mount.root).join(below)))
 }
 
-/// Whether a table of mounts has it, what is above it or what is below it, to be written to. What shows a whole file
-/// system, or stands in this table as in that of Tare, is the machine's own view of it. So is what a process with the
-/// machine's root has mounted over itself: an engine does that with its folder.
+/// Whether a mount table shows the path, a parent or a child of it writably. A mount of a whole file system, or one
+/// that Tare's table has too, is the host's view and does not count. Nor does a folder that a process with the host's
+/// root has mounted over itself, as an engine does with its folder.
 fn mounts((table, own): (&str, &str), (device, path): &(String, PathBuf)) -> bool {
     let has_our_root = root_of(table).is_some() && root_of(table) == root_of(own);
     let is_machines = |mount: &Mount<'_>| {
@@ -77,7 +77,7 @@ fn mounts((table, own): (&str, &str), (device, path): &(String, PathBuf)) -> boo
     })
 }
 
-/// The device and folder that a table has as its root.
+/// The device and folder that a mount table has as its root.
 fn root_of(table: &str) -> Option<(String, String)> {
     Mount::all(table)
         .filter(|mount| mount.point == "/")
@@ -95,7 +95,7 @@ fn holds(process: &Path, path: &Path) -> bool {
     })
 }
 
-/// Whether the kernel's flags of an open file, which are octal, let it write.
+/// Whether the kernel's flags of an open file, in octal, allow writing.
 fn is_writing(info: &str) -> bool {
     /// `O_WRONLY | O_RDWR`.
     const WRITES: u32 = 0o3;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mount_of_another_namespace_counts_if_writable_and_near() {
+    fn other_namespace_mount_counts_if_writable_and_near() {
         let line = |root: &str, options: &str| {
             format!("9 8 254:0 {root} /data {options} - ext4 /dev/vda rw\n")
         };

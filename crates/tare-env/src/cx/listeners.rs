@@ -1,7 +1,8 @@
-//! The processes of this machine that listen at an address: to keep them on one processor for a while, and what they use.
+//! Finds the processes of this machine that listen at an address, to bind them to a CPU for a while and to read their
+//! CPU time.
 //!
 //! A container engine's proxy of a published port is one. It is found by its listening socket, whatever its name is.
-//! Limit: other users' processes are seen and bound by root only.
+//! Limits: only root sees and binds other users' processes.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -13,13 +14,13 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::files;
 use super::processes::{numbers_in, with_all_below};
 
-/// Processes that were bound to a processor, until this is dropped.
+/// Processes that are bound to a CPU until this is dropped.
 #[derive(Debug, Default)]
 pub struct Bound(Vec<(Pid, CpuSet)>);
 
 impl Bound {
-    /// Binds all threads of those that listen at these addresses, and of these; those that may not be bound stay as they
-    /// are.
+    /// Binds all threads of the processes that listen at these addresses, and of `others`; skips those that may not
+    /// be bound.
     pub fn to(cpu: u32, addresses: &[SocketAddr], others: &[u32]) -> Self {
         let mut bound = Self::default();
         let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
@@ -51,14 +52,14 @@ impl Bound {
 impl Drop for Bound {
     fn drop(&mut self) {
         for (task, before) in &self.0 {
-            // One that has ended needs nothing.
+            // Fails if the task has ended, which is fine.
             let _ = sched_setaffinity(Some(*task), before);
         }
     }
 }
 
-/// Time that the threads of these processes and of those below them were on a processor, nanoseconds; `None` where none
-/// of them says so. One that has ended meanwhile takes its time with it.
+/// CPU time of these processes and their descendants, nanoseconds; `None` if none of them reports it. The time of a
+/// thread that has ended is lost.
 pub fn run_ns(pids: &[u32]) -> Option<f64> {
     let of_task = |folder: &Path| {
         let text = files::read_text(&folder.join("schedstat")).ok()?;
@@ -97,7 +98,7 @@ pub fn listening(addresses: &[SocketAddr]) -> Vec<u32> {
     pids
 }
 
-/// The inodes of sockets of `/proc/net/tcp` that listen at one of these addresses, or at every address on its port.
+/// The inodes of sockets in `/proc/net/tcp` that listen at one of these addresses, or at all addresses on its port.
 fn sockets<'t>(table: &'t str, addresses: &[SocketAddr]) -> Vec<&'t str> {
     let row = |line: &'t str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -113,7 +114,7 @@ fn sockets<'t>(table: &'t str, addresses: &[SocketAddr]) -> Vec<&'t str> {
     table.lines().filter_map(row).collect()
 }
 
-/// An address as the kernel prints it: words of four bytes in the machine's order.
+/// An address as the kernel prints it: words of four bytes in native byte order.
 fn digits(address: IpAddr) -> String {
     let bytes = match address {
         IpAddr::V4(address) => address.octets().to_vec(),

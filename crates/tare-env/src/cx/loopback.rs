@@ -1,9 +1,9 @@
-//! A small server on the loopback, for pages that the user's own browser asks for.
+//! A small HTTP server on the loopback, for pages that the user's browser requests.
 //!
-//! It hears on 127.0.0.1 alone. Any page in a browser can make it ask any port of the loopback, under a name of its
-//! owner's choice; so whoever answers is told which host was asked for and where the question came from, and has to
-//! look at both. Connections that say nothing are closed after a while, and there are never many of them.
-//! What it cannot see: which user of the machine asks.
+//! It listens on 127.0.0.1 only. Any page in a browser can make it request any port of the loopback, under a host
+//! name of the page's choice; so the handler gets the requested host and the origin, and must check both. Idle
+//! connections are closed after a while, and their number is bounded.
+//! Limits: cannot distinguish the users of the machine.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -20,44 +20,44 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-/// Connections at once; a browser opens six.
+/// Maximum of connections at once; a browser opens six.
 const MOST: usize = 32;
-/// How long a connection may take to say what it wants.
+/// How long a connection may take to send its request head.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A question.
+/// A request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Question {
-    /// `GET` and so on.
+    /// `GET` etc.
     pub method: String,
-    /// The path, as it was sent.
+    /// The path, as sent.
     pub path: String,
-    /// What stands behind a question mark, as it was sent.
+    /// The query after the question mark, as sent.
     pub query: Option<String>,
-    /// The host that was asked for.
+    /// The `Host` header.
     pub host: Option<String>,
-    /// The page that asks, if it says so.
+    /// The `Origin` header, if the browser sends one.
     pub origin: Option<String>,
-    /// What the browser says of the two: `same-origin`, `cross-site`, …
+    /// How the browser relates the two: `same-origin`, `cross-site`, …
     pub site: Option<String>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Its status.
     pub status: u16,
-    /// The kind of its content.
+    /// Its content type.
     pub kind: &'static str,
     /// The content.
     pub content: String,
 }
 
-/// Hears on a port of the loopback, 0 for any that is free, and answers until the process ends. `is_heard` is told the
-/// address first.
+/// Listens on a port of the loopback, 0 for any free one, and answers until the process ends. Calls `is_heard` with
+/// the address first.
 ///
 /// # Errors
-/// If the port cannot be had.
+/// The port cannot be bound.
 pub fn serve(
     port: u16,
     is_heard: impl FnOnce(SocketAddr),
@@ -74,7 +74,7 @@ pub fn serve(
         let answer = Rc::new(answer);
         let n_open = Rc::new(Cell::new(0));
         loop {
-            // What fails is one connection, never the server.
+            // Only one connection failed, not the server.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -100,7 +100,7 @@ pub fn serve(
     })
 }
 
-/// A connection among those that are open, however it ends: also when its answer panics.
+/// Counts an open connection until it is dropped, also when its handler panics.
 struct Open(Rc<Cell<usize>>);
 
 impl Open {
@@ -119,7 +119,7 @@ impl Drop for Open {
 fn question(request: &hyper::Request<Incoming>) -> Question {
     let text = |name: HeaderName| {
         let value = request.headers().get(name)?;
-        // What is no text is nobody's name.
+        // A value that is not text matches no name.
         Some(value.to_str().unwrap_or("?").to_owned())
     };
     Question {
@@ -142,7 +142,7 @@ fn response(answer: Answer) -> hyper::Response<Full<Bytes>> {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
-        // Its content says the rest itself; this it cannot say.
+        // The content declares the rest of its policy itself; this directive cannot be in it.
         (header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'"),
         (
             HeaderName::from_static("cross-origin-resource-policy"),

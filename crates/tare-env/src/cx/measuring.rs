@@ -1,7 +1,7 @@
-//! Whether another Tare measures on this machine: a name that the kernel gives back however its holder ends.
+//! Detects whether another Tare measures on this machine, by a name that the kernel frees however its holder ends.
 //!
-//! An abstract socket, so that there is no file to own or to leave. Two stores have two locks, and their runs are each
-//! other's noise all the same.
+//! An abstract socket, so that there is no file to own or to leave behind. Two stores have two locks, yet their runs
+//! disturb each other.
 //! Limits: one network namespace, and Linux; elsewhere nothing is found.
 
 /// The name while it is held.
@@ -12,7 +12,7 @@ pub struct Measuring(
     Option<std::os::unix::net::UnixListener>,
 );
 
-/// Takes the name; `None` where another process has it.
+/// Claims the name; `None` if another process has it.
 pub fn claimed() -> Option<Measuring> {
     named(b"tare-measuring")
 }
@@ -26,7 +26,7 @@ fn named(name: &[u8]) -> Option<Measuring> {
     match bound {
         Ok(listener) => Some(Measuring(Some(listener))),
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => None,
-        // Where there are no such sockets it is not known.
+        // Without abstract sockets it is unknown.
         Err(_) => Some(Measuring(None)),
     }
 }

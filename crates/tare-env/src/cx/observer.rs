@@ -1,52 +1,52 @@
-//! What happens, told to whoever listens: the progress bar, a log, a test.
+//! Events of a run, for the progress bar, a log or a test.
 
-/// One thing that happened. The set is closed: every listener decides about each.
+/// One event. The set is closed: every observer decides about each.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// An arm is being prepared or started.
     Starting {
         /// The arm.
         arm: String,
-        /// What is being done.
+        /// The current step.
         what: &'static str,
     },
     /// An arm cannot be measured.
     Absent {
         /// The arm.
         arm: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A trial is over and stored. Told between trials only.
+    /// A trial is over and stored. Sent between trials only.
     TrialDone {
         /// Trials done so far.
         done: u32,
-        /// Trials that the plan still holds, by the present rule.
+        /// Trials that remain by the current stopping rule.
         left: u32,
-        /// Nanoseconds that the rest is expected to take.
+        /// Expected time for the rest, nanoseconds.
         left_ns: u64,
-        /// What was measured.
+        /// The workload.
         workload: String,
-        /// Where.
+        /// The arm.
         arm: String,
         /// Whether it gave a value.
         completed: bool,
     },
-    /// Something that the reader should know, at most one line.
+    /// A remark for the user, at most one line.
     Remark(String),
-    /// The answer so far, in a line. Told between trials only.
+    /// The interim answer, in one line. Sent between trials only.
     SoFar(String),
-    /// Everything is being removed.
+    /// Cleanup has begun.
     Removing,
 }
 
-/// Hears events.
+/// Receives events.
 pub trait Observer: Sync {
     /// Called from the engine's thread, between trials.
     fn event(&self, event: &Event);
 }
 
-/// Hears nothing.
+/// Ignores all events.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Silent;
 

@@ -1,13 +1,13 @@
-//! Who owns a run: a folder for each, with a lock that its owner holds as long as it lives.
+//! Tracks who owns a run: each run has a folder with a lock that its owner holds as long as it lives.
 //!
-//! `<state folder>/runs/<run>/owner.lock` is locked by the process that carries the run out. The system
-//! gives the lock back however that process ends, so a run whose lock is free is dead, and what carries
-//! its label may be removed. A process id in a file could not tell that: numbers are used again.
-//! The lock's file holds a text (`MARK`), written before anything else is put into the folder and removed after
-//! all the rest: a folder without it is somebody else's, whatever its name is, and is left alone.
-//! A second lock, `<state folder>/runs/.lock`, is held for the moment in which a run is made, looked at or
-//! removed, so that nobody takes a run for dead whose lock is just about to be taken.
-//! What it cannot see: owners on another machine that shares the folder by a file system without locks.
+//! `<state folder>/runs/<run>/owner.lock` is locked by the process that carries out the run. The system releases the
+//! lock however that process ends, so a run whose lock is free is dead, and everything with its label may be removed.
+//! A process id in a file would not do: ids are reused.
+//! The lock file holds a text (`MARK`), written before anything else is put into the folder and removed after all the
+//! rest: a folder without it is not Tare's, whatever its name is, and is left alone.
+//! A second lock, `<state folder>/runs/.lock`, is held while a run is created, examined or removed, so that a run
+//! whose lock is about to be taken is not mistaken for dead.
+//! Limits: owners on another machine are not seen if the shared file system has no locks.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
@@ -17,27 +17,27 @@ use tare_model::RunId;
 
 use super::files::{self, FileError};
 
-/// The file that is locked.
+/// Name of the lock file.
 const LOCK: &str = "owner.lock";
 
-/// What stands in it.
+/// Contents of the lock file.
 const MARK: &str =
     "This folder is a run of Tare's. `tare clean` removes it when the run has ended.\n";
 
-/// What Windows says of a part of a file that another handle has locked: `ERROR_LOCK_VIOLATION`.
+/// Windows's error when reading a range that another handle has locked: `ERROR_LOCK_VIOLATION`.
 #[cfg(windows)]
 const LOCKED: Option<i32> = Some(33);
-/// Elsewhere a locked file can be read.
+/// On other systems a locked file can be read.
 #[cfg(not(windows))]
 const LOCKED: Option<i32> = None;
 
 /// Why a run cannot be owned.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
-    /// Another process is carrying it out.
+    /// Another process carries it out.
     #[error("the run `{0}` belongs to another process that is still at work")]
     Busy(RunId),
-    /// A folder of its name is there that Tare did not make.
+    /// A folder of its name exists that Tare did not create.
     #[error("`{}` holds files and is no folder of Tare's", .0.display())]
     NotTares(PathBuf),
     /// The folder or its lock cannot be used.
@@ -45,7 +45,7 @@ pub enum OwnerError {
     File(#[from] FileError),
 }
 
-/// Owns a run until it is dropped or the process ends, however it ends.
+/// Owns a run until it is dropped or the process ends, however that happens.
 #[derive(Debug)]
 pub struct Owner {
     state: PathBuf,
@@ -55,7 +55,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Makes the run's folder below `state` and takes its lock; also takes over a dead run.
+    /// Creates the run's folder below `state` and takes its lock; also takes over a dead run.
     pub fn acquire(state: &Path, run: &RunId) -> Result<Self, OwnerError> {
         let _all = lock_all(state)?;
         let folder = folder(state, run);
@@ -70,7 +70,7 @@ impl Owner {
         }
     }
 
-    /// Takes over a run whose owner is gone; `None` for one that lives and for what is no run. Makes nothing.
+    /// Takes over a run whose owner is gone; `None` if the owner lives or if it is no run. Creates nothing.
     pub fn take_dead(state: &Path, run: &RunId) -> Result<Option<Self>, FileError> {
         let Some(_all) = lock_all_if_any(state)? else {
             return Ok(None);
@@ -100,12 +100,12 @@ impl Owner {
         &self.state
     }
 
-    /// The run's folder, for its files.
+    /// The run's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Gives the run up and removes its folder: when everything that carries its label is gone.
+    /// Removes the run's folder and its lock. Call it when everything with the run's label is gone.
     pub fn remove(self) -> Result<(), FileError> {
         let Self {
             state,
@@ -114,11 +114,11 @@ impl Owner {
             ..
         } = self;
         let _all = lock_all(&state)?;
-        // Windows does not remove a file that is open; the lock of all keeps others away meanwhile.
+        // Windows cannot remove an open file; the lock of all runs keeps others away meanwhile.
         drop(lock);
         files::remove_folder_keeping(&folder, Some(LOCK))?;
         let runs = state.join("runs");
-        // The last run closes the way that one of them may have opened to another user.
+        // The last run closes the folders that one of them may have opened to another user.
         if files::names(&runs)?.iter().all(|name| name == ".lock") {
             files::let_nobody_through(&runs)?;
             files::let_nobody_through(&state)?;
@@ -127,14 +127,14 @@ impl Owner {
     }
 }
 
-/// The runs whose owner is gone, in order of their names. Makes nothing.
+/// The runs whose owner is gone, sorted by name. Creates nothing.
 pub fn dead_runs(state: &Path) -> Result<Vec<RunId>, FileError> {
     let Some(_all) = lock_all_if_any(state)? else {
         return Ok(Vec::new());
     };
     let mut dead = Vec::new();
     for name in files::names(&state.join("runs"))? {
-        // What is not named like a run is none of ours.
+        // A name that is no run id is not Tare's.
         let Ok(run) = RunId::new(name) else { continue };
         let folder = folder(state, &run);
         let Some(file) = open_marked(&folder)? else {
@@ -148,13 +148,13 @@ pub fn dead_runs(state: &Path) -> Result<Vec<RunId>, FileError> {
     Ok(dead)
 }
 
-/// The folder of this run's files, whether it is there or not.
+/// The folder of this run's files, which may not exist.
 pub fn folder(state: &Path, run: &RunId) -> PathBuf {
     state.join("runs").join(run.as_str())
 }
 
-/// Lets another user, as whom a part of the run acts, come through a run's folder to what is made for that user
-/// there; nothing else can be seen on the way.
+/// Lets the user that a part of the run acts as traverse the run's folder to files made for that user; nothing else
+/// on the path becomes visible.
 pub fn let_through(folder: &Path) -> Result<(), FileError> {
     let way = folder.ancestors().take(3);
     way.filter(|folder| !folder.as_os_str().is_empty())
@@ -169,7 +169,7 @@ fn lock_all(state: &Path) -> Result<File, FileError> {
     wait(file, path)
 }
 
-/// The same where there has been a run; `None`, and nothing is made, where there has been none.
+/// The same without creating anything; `None` if there has been no run yet.
 fn lock_all_if_any(state: &Path) -> Result<Option<File>, FileError> {
     let path = all(state);
     let file = files::open_file(&path, false)?;
@@ -191,13 +191,13 @@ fn wait(file: File, path: PathBuf) -> Result<File, FileError> {
     }
 }
 
-/// The lock's file of a folder that bears the mark; `None` for any other, and where there is none.
+/// Opens the lock file of a folder that has the mark; `None` for any other or missing one.
 fn open_marked(folder: &Path) -> Result<Option<File>, FileError> {
     if !matches!(files::kind(folder), Ok(files::Kind::Folder { .. })) {
         return Ok(None);
     }
     let path = folder.join(LOCK);
-    // A link, or another user's file, is not what Tare has put there.
+    // A link, or another user's file, was not put there by Tare.
     let Ok(Some(mut file)) = files::open_file(&path, false) else {
         return Ok(None);
     };
@@ -206,7 +206,7 @@ fn open_marked(folder: &Path) -> Result<Option<File>, FileError> {
         .take(MARK.len() as u64 + 1)
         .read_to_end(&mut text);
     if let Err(source) = read {
-        // Where a lock keeps readers away too, only an owner's can be there.
+        // Where a lock blocks readers too, only an owner can hold it.
         if LOCKED.is_some() && source.raw_os_error() == LOCKED {
             return Ok(Some(file));
         }
@@ -219,7 +219,7 @@ fn open_marked(folder: &Path) -> Result<Option<File>, FileError> {
     Ok((text == MARK.as_bytes()).then_some(file))
 }
 
-/// Marks a folder in which there is nothing yet, or at most a mark whose writing was cut short.
+/// Marks a folder that is empty, or that holds only an incomplete mark.
 fn mark(folder: &Path) -> Result<File, OwnerError> {
     let path = folder.join(LOCK);
     let is_begun = |name: &String| {
@@ -228,7 +228,7 @@ fn mark(folder: &Path) -> Result<File, OwnerError> {
         name == LOCK && is_file && text().is_ok_and(|text| MARK.as_bytes().starts_with(&text))
     };
     let is_folder = matches!(files::kind(folder)?, files::Kind::Folder { .. });
-    // A name that is no text is somebody else's too.
+    // A name that is not UTF-8 is not Tare's either.
     let is_empty = || files::every_name(folder).is_ok_and(|names| names.iter().all(is_begun));
     if !is_folder || !is_empty() {
         return Err(OwnerError::NotTares(folder.to_owned()));
@@ -248,7 +248,7 @@ fn mark(folder: &Path) -> Result<File, OwnerError> {
     }
 }
 
-/// The run's lock; `None` while its owner lives.
+/// Takes the run's lock; `None` while its owner lives.
 fn try_lock(folder: &Path, file: File) -> Result<Option<File>, FileError> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

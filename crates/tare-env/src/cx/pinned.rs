@@ -1,11 +1,10 @@
-//! A program's file on a disk that stays what was written into it, or is not started.
+//! A program file on disk that is started only if it is unchanged since it was written.
 //!
-//! What lies in a sealed file in memory takes longer to execute, so one arm starts its agent from a file of its own,
-//! which whatever runs there as the same user could exchange. The file that was written is held open and started
-//! through that, never by its name. Before each start it is compared with what it was: a write and the loss of its
-//! name change the time at which it changed, which only the kernel sets. Reading it all each time would count as
-//! part of what a start takes.
-//! What it cannot see: what root does to the clock, and a write between the look and the start.
+//! A sealed file in memory takes longer to execute, so one arm starts its agent from a file, which any process of the
+//! same user could replace. The written file is held open and started through its descriptor, never by its name.
+//! Before each start its ctime and length are compared: a write and the loss of its name change the ctime, which only
+//! the kernel sets. Reading the whole file each time would count as start time.
+//! Limits: does not detect changes of the clock by root, or a write between the check and the start.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{self, FileError};
 
-/// One file. It can be started as long as this value is there.
+/// One file. It can be started as long as this value lives.
 #[derive(Debug)]
 pub struct Pinned {
     file: File,
@@ -21,14 +20,14 @@ pub struct Pinned {
     written: Stamp,
 }
 
-/// What changes with every change of a file: its length, and when it changed in seconds and nanoseconds.
+/// Changes with every change of a file: its length, and its ctime in seconds and nanoseconds.
 type Stamp = (u64, i64, i64);
 
 impl Pinned {
-    /// Writes a program that its owner alone may execute, in the place of whatever is there.
+    /// Writes a program that only its owner may execute, replacing any existing file.
     ///
     /// # Errors
-    /// It cannot be written or looked at.
+    /// It cannot be written or examined.
     pub fn write(path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
         files::remove(path)?;
         files::write_own_program(path, bytes)?;
@@ -41,10 +40,10 @@ impl Pinned {
         })
     }
 
-    /// Where it is started from.
+    /// The path to start it from.
     ///
     /// # Errors
-    /// It is not what was written any more.
+    /// The file has changed since it was written.
     pub fn program(&self) -> io::Result<PathBuf> {
         if stamp(&self.file)? != self.written {
             return Err(io::Error::other(format!(
@@ -55,7 +54,7 @@ impl Pinned {
         Ok(self.path())
     }
 
-    /// This process's descriptor of it, for this process and those that it starts.
+    /// This process's file descriptor of it, valid for this process and its children.
     #[cfg(target_os = "linux")]
     fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd as _;
@@ -63,7 +62,7 @@ impl Pinned {
         PathBuf::from(path)
     }
 
-    /// Elsewhere a descriptor cannot be started.
+    /// On other systems a descriptor cannot be executed.
     #[cfg(not(target_os = "linux"))]
     fn path(&self) -> PathBuf {
         self.named.clone()
@@ -77,7 +76,7 @@ fn stamp(file: &File) -> io::Result<Stamp> {
     Ok((found.len(), found.ctime(), found.ctime_nsec()))
 }
 
-/// Where a program that runs cannot be written to, its length says enough.
+/// Where a running program cannot be written to, its length suffices.
 #[cfg(not(unix))]
 fn stamp(file: &File) -> io::Result<Stamp> {
     Ok((file.metadata()?.len(), 0, 0))
@@ -95,7 +94,7 @@ mod tests {
         let pinned = Pinned::write(&path, &std::fs::read("/bin/true").unwrap()).unwrap();
         std::fs::copy("/bin/false", folder.path().join("other")).unwrap();
         std::fs::rename(folder.path().join("other"), &path).unwrap();
-        // Its name is gone, which changes it too: it is not started, and neither is the other.
+        // Losing its name changes its ctime too: neither this file nor the other is started.
         assert!(pinned.program().is_err());
     }
 
@@ -107,7 +106,7 @@ mod tests {
         let status = Command::new(pinned.program().unwrap()).status().unwrap();
         assert!(status.success());
         let mut tries = 0;
-        // Two changes within one tick of the kernel's clock have the same time: until it has moved on.
+        // Two changes within one tick of the kernel's clock have the same ctime; wait for the next tick.
         while pinned.program().is_ok() {
             use std::os::unix::fs::FileExt as _;
             tries += 1;

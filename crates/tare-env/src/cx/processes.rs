@@ -1,12 +1,12 @@
-//! Processes of this machine and those below them, as `/proc` has them.
+//! Lists processes of this machine and their descendants, from `/proc`.
 //!
-//! What it cannot see: a process whose parent has ended; it belongs to another then.
+//! Limits: misses a process whose parent has ended, because it gets another parent.
 
 use std::path::{Path, PathBuf};
 
 use super::files;
 
-/// These processes and all below them, each once.
+/// These processes and all their descendants, each once.
 pub fn with_all_below(pids: &[u32]) -> Vec<u32> {
     let mut all = pids.to_vec();
     let mut known = 0;

@@ -1,43 +1,42 @@
-//! The processor that this thread is on, and to stay there for a while.
+//! Finds the CPU that this thread is on, and keeps it there for a while.
 //!
-//! Whoever asks another process on this machine something small and waits for the answer does best on one processor
-//! with it: the answer then costs a change of tasks, and not the wake-up of a processor that is idle, which takes a
-//! virtual machine a hundred microseconds.
-//! What it cannot do: anything where threads are not bound this way; there nothing stays and no processor is named.
+//! A small request to another process on this machine is answered fastest on the same CPU: the answer then takes a
+//! context switch, not the wake-up of an idle CPU, which takes a virtual machine a hundred microseconds.
+//! Limits: without such CPU affinity, nothing is bound and no CPU is reported.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// The processor that this thread is on now.
+/// The CPU that this thread is on now.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn current() -> Option<u32> {
     u32::try_from(sched_getcpu()).ok()
 }
 
-/// The processor that this thread is on now.
+/// The CPU that this thread is on now.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub fn current() -> Option<u32> {
     None
 }
 
-/// Keeps this thread, and no other, on the processor that it is on, until this is dropped. Threads and programs that it
-/// starts meanwhile would stay there.
+/// Keeps only this thread on its current CPU until this is dropped. Threads and programs that it starts meanwhile
+/// would stay there.
 #[derive(Debug)]
 pub struct Stay {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     before: CpuSet,
-    /// A thread's own affair.
+    /// Affinity belongs to a thread, so this must not move to another.
     _of_this_thread: std::marker::PhantomData<*const ()>,
 }
 
 impl Stay {
-    /// Stays, where threads can be told to.
+    /// Binds this thread to its current CPU, where threads can be bound.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn here() -> Option<Self> {
         Self::on(u32::try_from(sched_getcpu()).ok()?)
     }
 
-    /// Goes to a processor and stays there.
+    /// Moves this thread to a CPU and binds it there.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn on(cpu: u32) -> Option<Self> {
         let before = sched_getaffinity(None).ok()?;
@@ -53,7 +52,7 @@ impl Stay {
         })
     }
 
-    /// Stays, where threads can be told to.
+    /// Binds this thread to its current CPU, where threads can be bound.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub fn here() -> Option<Self> {
         None
@@ -63,7 +62,7 @@ impl Stay {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl Drop for Stay {
     fn drop(&mut self) {
-        // It was allowed a moment ago; where a processor has gone meanwhile, the kernel takes those that are left.
+        // It was allowed a moment ago; if a CPU has gone meanwhile, the kernel uses the remaining ones.
         let _ = sched_setaffinity(None, &self.before);
     }
 }
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_stays_on_one_processor_and_may_use_the_others_again() {
+    fn thread_is_pinned_to_one_cpu_then_released() {
         let now = || sched_getaffinity(None).unwrap();
         let before = now();
         let stay = Stay::here().unwrap();

@@ -1,10 +1,9 @@
-//! A local socket of which every connection is a program's standard streams.
+//! A local socket that connects each client to the standard streams of a program.
 //!
-//! Some servers are reached only through a program, such as an engine behind ssh. A client library that speaks
-//! to sockets reaches them through a relay: for each connection the program is started, and bytes are passed on
-//! both ways until one side ends. The socket lies in the run's own folder and only its owner may connect.
-//! Nothing of it is awake between two connections; what passes is moved by threads that wait for it.
-//! What it cannot see: what the bytes mean.
+//! Some servers are reached only through a program, such as an engine behind ssh. A client library that speaks to
+//! sockets reaches them through a relay: it starts the program for each connection and passes bytes both ways until
+//! one side ends. The socket is in the run's folder and only its owner may connect. Nothing wakes up between two
+//! connections; blocking threads move the bytes.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -19,12 +18,12 @@ use std::time::Duration;
 use super::aside;
 use super::exec::{CommandLine, Exec, Running, SystemExec};
 
-/// How long a program may take to end after its connection has.
+/// How long a program may take to end after its connection.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// How long its last words may be on their way after that, and how often they are looked for.
+/// How often, and at which interval, its last words are polled for after that.
 const WORDS_LIMIT: u32 = 50;
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// The longest path of a socket, bytes (unix(7)), without the zero at its end.
+/// The longest path of a socket, bytes (unix(7)), without the terminating zero.
 const PATH_LIMIT: usize = 107;
 
 /// An open relay. Dropping it ends the programs and removes the socket.
@@ -35,7 +34,7 @@ pub struct Relay {
     accepting: Option<JoinHandle<()>>,
 }
 
-/// A program, held by the thread that waits for its end and by the list that ends it.
+/// A program, shared by the thread that waits for its end and the list that kills it.
 type Program = Arc<Mutex<Box<dyn Running>>>;
 
 #[derive(Default)]
@@ -52,7 +51,7 @@ impl Relay {
     /// Opens a relay to `command` with its socket in `folder`.
     ///
     /// # Errors
-    /// A folder that cannot be written to, or whose path is too long for a socket.
+    /// The folder cannot be written to, or its path is too long for a socket.
     pub fn open(command: CommandLine, folder: &Path) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -89,12 +88,12 @@ impl Relay {
         })
     }
 
-    /// Where clients connect.
+    /// The socket's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the last program that failed said, if one has.
+    /// The standard error of the last program that failed, if any.
     pub fn failure(&self) -> Option<String> {
         locked(&self.shared.words).clone()
     }
@@ -103,7 +102,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // The thread waits for a connection: this is the last one.
+        // The thread waits for a connection; this is the last one.
         let woken = UnixStream::connect(&self.path);
         let _ = std::fs::remove_file(&self.path);
         if let (Ok(_), Some(thread)) = (woken, self.accepting.take()) {
@@ -116,7 +115,7 @@ impl Drop for Relay {
 }
 
 impl Shared {
-    /// Starts the program for one connection. Where it cannot be started, the connection just ends.
+    /// Starts the program for one connection. If it cannot be started, the connection just ends.
     fn serve(self: &Arc<Self>, command: &CommandLine, connection: UnixStream) {
         let mut running = match SystemExec.spawn(command) {
             Ok(running) => running,
@@ -135,9 +134,9 @@ impl Shared {
         };
         let program = Arc::new(Mutex::new(running));
         locked(&self.programs).push(Arc::clone(&program));
-        // Where there is no thread to be had the connection just ends.
+        // Without a thread the connection just ends.
         let _ = aside(move || {
-            // Ends with the client's half, and closes the program's input then.
+            // Ends with the client's half, and then closes the program's input.
             let _ = copy(from_client, stdin);
         });
         let shared = Arc::clone(self);
@@ -148,7 +147,7 @@ impl Shared {
         });
     }
 
-    /// A program has said all that it will.
+    /// Records the failure of a program whose output has ended, and reaps it.
     fn note_end(&self, program: &Program) {
         let mut running = locked(program);
         let status = running.wait(END_LIMIT);
@@ -168,7 +167,7 @@ impl Shared {
     }
 }
 
-/// Passes bytes on as they come, without waiting for more.
+/// Copies bytes as they arrive, without waiting for more.
 fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut bytes = [0; 16 << 10];
     loop {
@@ -189,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_connection_is_a_program_and_nothing_is_left() {
+    fn each_connection_runs_a_program_without_leftover() {
         let folder = tempfile::tempdir().unwrap();
         let relay = Relay::open(CommandLine::new("cat", [""; 0]), folder.path()).unwrap();
         let mut clients: Vec<UnixStream> = (0..3)
@@ -212,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_ends_the_connection_and_its_words_are_kept() {
+    fn failed_relay_program_closes_and_keeps_stderr() {
         let folder = tempfile::tempdir().unwrap();
         let command = CommandLine::new("sh", ["-c", "echo no such host >&2; exit 1"]);
         let relay = Relay::open(command, folder.path()).unwrap();
         let mut client = UnixStream::connect(relay.path()).unwrap();
         let mut answer = Vec::new();
-        // The connection may be reset where the client had written.
+        // The connection may be reset if the client has written.
         let _ = client.read_to_end(&mut answer);
         assert_eq!(answer, b"");
         assert_eq!(
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_too_deep_for_a_socket_is_said_at_once() {
+    fn folder_too_deep_for_socket_fails_early() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("x".repeat(120));
         let error = Relay::open(CommandLine::new("cat", [""; 0]), &deep)

@@ -1,16 +1,16 @@
-//! The agent's bytes where nobody can change them any more: in a sealed file in memory.
+//! Holds the agent's bytes in a sealed file in memory, where they cannot be changed.
 //!
-//! The agent is started and read many times in a run. From a file on a disk, each time could find other bytes than
-//! those that were hashed at the beginning. On Linux the bytes that were read are put into a file without a name,
-//! which is then sealed (memfd_create(2), `F_SEAL_WRITE` and its like in fcntl(2)); the kernel undoes no seal.
-//! Everything that starts or copies the agent goes through this process's descriptor of it.
-//! What it cannot do: anything on other systems, or where `/proc` or the right to execute such files is missing;
-//! there whoever reads the agent keeps a copy in a folder of its own.
+//! The agent is started and read many times in a run. A file on disk could have other bytes each time than those that
+//! were hashed at the beginning. On Linux the bytes are put into an anonymous file, which is then sealed
+//! (memfd_create(2), `F_SEAL_WRITE` etc. in fcntl(2)); seals cannot be removed. Everything that starts or copies the
+//! agent goes through this process's file descriptor.
+//! Limits: not on other systems, nor without `/proc` or the right to execute such files; there the reader of the
+//! agent keeps a copy in its folder.
 
 use std::fs::File;
 use std::path::PathBuf;
 
-/// A sealed file. It is there as long as this value is.
+/// A sealed file that exists as long as this value.
 #[derive(Debug)]
 pub(super) struct Sealed {
     _file: File,
@@ -18,12 +18,12 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// Its path for this process and those that it starts, whatever their working directory.
+    /// Its path for this process and its children, whatever their working directory.
     pub(super) fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// Seals a copy of these bytes; `None` where there is no such file.
+    /// Seals a copy of these bytes; `None` where sealed files are not supported.
     #[cfg(target_os = "linux")]
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
         use std::io::Write as _;
@@ -32,7 +32,7 @@ impl Sealed {
         use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        // Since Linux 6.3 the right to execute is asked for; before that the flag is not known.
+        // Since Linux 6.3 execution must be requested; earlier kernels do not know the flag.
         let file = memfd_create("tare-agent", flags | MemfdFlags::EXEC)
             .or_else(|_| memfd_create("tare-agent", flags));
         let mut file = File::from(file.ok()?);
@@ -44,7 +44,7 @@ impl Sealed {
         path.exists().then_some(Self { _file: file, path })
     }
 
-    /// There is none.
+    /// Not supported here.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn new(_bytes: &[u8]) -> Option<Self> {
         None
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_can_be_read_and_executed_and_not_changed() {
+    fn sealed_file_is_readable_executable_immutable() {
         let program = std::fs::read("/bin/true").unwrap();
         let sealed = Sealed::new(&program).unwrap();
         assert_eq!(std::fs::read(sealed.path()).unwrap(), program);

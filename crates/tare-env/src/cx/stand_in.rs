@@ -1,10 +1,10 @@
-//! A local socket behind which nobody does anything: what a client asks there is noted and answered by a function.
+//! A fake server on a local socket: records each request and answers it by a function.
 //!
-//! What a client makes of a line of arguments is best asked of the client itself. Led to such a socket it says it,
-//! and nothing is made, changed or named anywhere. It speaks as much of HTTP as clients of engines need: one
-//! request a connection, bodies of a known length or in chunks, bounded.
-//! The socket lies in the run's own folder and only its owner may connect.
-//! What it cannot see: what a client would have asked next; every connection ends with its answer.
+//! The best way to learn what a client makes of its arguments is to run it. Pointed at such a socket, it sends its
+//! request, and nothing is created, changed or named. The server speaks as much HTTP as clients of engines need: one
+//! request per connection, bodies of a known length or in chunks, bounded.
+//! The socket is in the run's folder and only its owner may connect.
+//! Limits: requests that would follow on the same connection are not seen; every connection ends with its answer.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -15,52 +15,52 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a client may take over a request.
+/// How long a client may take to send a request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// The longest line of a request's head, and the most lines.
+/// The longest line of a request's head, and the maximum of lines.
 const LINE_LIMIT: u64 = 64 << 10;
 const LINES_MOST: usize = 200;
-/// The longest body: configurations have a few kilobytes, filters a hundred.
+/// The longest body: configurations have a few kilobytes, seccomp profiles a hundred.
 const BODY_LIMIT: u64 = 16 << 20;
 
-/// What a client asked.
+/// A request of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// Its verb.
+pub struct FakeRequest {
+    /// Its method.
     pub method: String,
-    /// Path and query, as they came.
+    /// Path and query, as received.
     pub target: String,
     /// Its body.
     pub body: Vec<u8>,
 }
 
-/// What is answered.
+/// A response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
-    /// The status.
+pub struct FakeResponse {
+    /// The status code.
     pub status: u16,
-    /// Headers beside the usual ones.
+    /// Headers in addition to the usual ones.
     pub headers: Vec<(&'static str, String)>,
     /// JSON, or a word.
     pub body: String,
 }
 
-/// An open stand-in. Dropping it removes the socket.
+/// An open fake server. Dropping it removes the socket.
 pub struct StandIn {
     path: PathBuf,
     is_over: Arc<AtomicBool>,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    heard: Arc<Mutex<Vec<FakeRequest>>>,
     accepting: Option<JoinHandle<()>>,
 }
 
 impl StandIn {
-    /// Opens one with its socket in `folder`.
+    /// Opens a server with its socket in `folder`.
     ///
     /// # Errors
-    /// A folder that cannot be written to, or whose path is too long for a socket.
+    /// The folder cannot be written to, or its path is too long for a socket.
     pub fn open(
         folder: &Path,
-        answer: impl Fn(&Heard) -> Said + Send + 'static,
+        answer: impl Fn(&FakeRequest) -> FakeResponse + Send + 'static,
     ) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl StandIn {
                 if over.load(Ordering::SeqCst) {
                     return;
                 }
-                // A client that says nothing sensible is not answered; it says so itself.
+                // A malformed request gets no answer; the client reports that itself.
                 let _ = stream.and_then(|stream| attend(stream, &notes, &answer));
             }
         })?;
@@ -87,13 +87,13 @@ impl StandIn {
         })
     }
 
-    /// Where it listens.
+    /// The socket's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was asked so far, oldest first.
-    pub fn heard(&self) -> Vec<Heard> {
+    /// The requests so far, oldest first.
+    pub fn heard(&self) -> Vec<FakeRequest> {
         let notes = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         notes.clone()
     }
@@ -102,7 +102,7 @@ impl StandIn {
 impl Drop for StandIn {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that waits for somebody to connect.
+        // Wakes the thread that waits for a connection.
         let is_awake = UnixStream::connect(&self.path).is_ok();
         if let Some(thread) = self.accepting.take().filter(|_| is_awake) {
             let _ = thread.join();
@@ -113,8 +113,8 @@ impl Drop for StandIn {
 
 fn attend(
     stream: UnixStream,
-    notes: &Mutex<Vec<Heard>>,
-    answer: &impl Fn(&Heard) -> Said,
+    notes: &Mutex<Vec<FakeRequest>>,
+    answer: &impl Fn(&FakeRequest) -> FakeResponse,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(REQUEST_LIMIT))?;
     stream.set_write_timeout(Some(REQUEST_LIMIT))?;
@@ -152,7 +152,7 @@ fn line(reader: &mut impl BufRead) -> io::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-fn request(reader: &mut impl BufRead) -> io::Result<Heard> {
+fn request(reader: &mut impl BufRead) -> io::Result<FakeRequest> {
     let first = line(reader)?;
     let mut words = first.split(' ');
     let (Some(method), Some(target)) = (words.next(), words.next()) else {
@@ -167,7 +167,7 @@ fn request(reader: &mut impl BufRead) -> io::Result<Heard> {
             } else {
                 exactly(reader, length)?
             };
-            return Ok(Heard {
+            return Ok(FakeRequest {
                 method: method.to_owned(),
                 target: target.to_owned(),
                 body,
@@ -221,9 +221,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_client_asks_is_noted_and_answered_once() {
+    fn client_request_is_recorded_and_answered_once() {
         let folder = tempfile::tempdir().unwrap();
-        let stand_in = StandIn::open(folder.path(), |heard| Said {
+        let stand_in = StandIn::open(folder.path(), |heard| FakeResponse {
             status: 500,
             headers: vec![("Api-Version", "1.41".into())],
             body: format!("{{\"message\":\"{}\"}}", heard.method),
@@ -237,7 +237,7 @@ mod tests {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
         assert!(answer.ends_with("{\"message\":\"POST\"}"), "{answer}");
-        let expected = Heard {
+        let expected = FakeRequest {
             method: "POST".into(),
             target: "/a?b=c".into(),
             body: b"{1}".to_vec(),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_in_chunks_are_put_together_and_what_is_no_request_is_refused() {
+    fn chunked_body_is_joined_and_bad_request_is_refused() {
         let read = |text: &[u8]| request(&mut io::Cursor::new(text.to_vec()));
         let chunked =
             b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1;x\r\nc\r\n0\r\n\r\n";

@@ -1,9 +1,9 @@
-//! Standard input, where somebody has put something into it.
+//! Reads standard input, if there is anything in it.
 //!
-//! A terminal and a device such as /dev/null hold nothing for a program that is run many times. A file is read
-//! whole. A pipe may be one that nobody ever writes to, as services and test programs inherit it, so it is given
-//! up when nothing comes for a while.
-//! What it cannot see: input that begins later than that.
+//! A terminal and a device such as /dev/null hold nothing for a program that is run many times. A file is read whole.
+//! A pipe may never be written to, as services and test programs inherit one, so reading stops if nothing arrives for
+//! a while.
+//! Limits: input that starts later than that is missed.
 
 use std::io::{self, IsTerminal, Read};
 use std::sync::mpsc;
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use super::aside;
 
-/// How long a pipe may be silent before its first byte.
+/// How long to wait for a pipe's first byte.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// More than this is not kept.
+/// Maximum of bytes that are kept.
 const LIMIT: u64 = 1 << 30;
 
-/// What stands in standard input.
+/// The contents of standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// Nothing: a terminal, a device, or closed.
     None,
-    /// A pipe in which nothing came.
+    /// A pipe without data.
     Silent,
     /// These bytes.
     Bytes(Vec<u8>),
@@ -29,7 +29,7 @@ pub enum Input {
     TooMuch,
 }
 
-/// Whether nothing can stand in it: a terminal, a device, or closed.
+/// Whether standard input cannot hold data: a terminal, a device, or closed.
 pub fn is_empty() -> bool {
     #[cfg(unix)]
     {
@@ -45,7 +45,7 @@ pub fn is_empty() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Reads standard input to its end, if there is something in it.
+/// Reads standard input to its end, if there is anything in it.
 ///
 /// # Errors
 /// It cannot be read.
@@ -58,7 +58,7 @@ pub fn read() -> io::Result<Input> {
         use std::os::fd::AsFd;
         use std::os::unix::fs::FileTypeExt;
         let Ok(descriptor) = io::stdin().as_fd().try_clone_to_owned() else {
-            // It was closed before this program was started.
+            // Standard input was closed before this program started.
             return Ok(Input::None);
         };
         let kind = std::fs::File::from(descriptor).metadata()?.file_type();
@@ -76,7 +76,7 @@ pub fn read() -> io::Result<Input> {
         let begun = io::stdin().lock().read(&mut byte);
         let begun = begun.map(|count| byte[..count].to_vec());
         let head = begun.as_ref().ok().cloned().unwrap_or_default();
-        // Nobody waits any longer for one that was given up.
+        // There may be no receiver any more.
         let _ = first.send(begun);
         if !head.is_empty() {
             let _ = done.send(whole(head.as_slice().chain(io::stdin().lock())));

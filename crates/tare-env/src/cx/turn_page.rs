@@ -1,7 +1,7 @@
-//! The page of memory over which workers of several arms pass the turn, as the host sees it: a file.
+//! The page of memory by which workers of several arms pass the turn to each other; for the host it is a file.
 //!
-//! The workers map it; the host reads and writes it between blocks only. It lies in the run's own folder, so it
-//! goes when the run goes.
+//! The workers map it; the host reads and writes it between blocks only. It is in the run's folder, so it is removed
+//! with the run.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -14,22 +14,22 @@ use super::files::FileError;
 /// The file's name in the run's folder.
 const NAME: &str = "turns";
 
-/// Where the page of the run with this folder lies.
+/// The page's path in this run's folder.
 pub fn path(scratch: &Path) -> PathBuf {
     scratch.join(NAME)
 }
 
-/// The page's path, for an environment that can show it, if there is one.
+/// The page's path, if it exists, for an environment that can mount it.
 pub fn to_show(scratch: &Path) -> Option<String> {
     let path = path(scratch);
     path.exists().then(|| path.display().to_string())
 }
 
-/// Makes the page, for the user who runs Tare alone. Where an arm's worker is somebody else, its turns go over the
-/// channels.
+/// Creates the page, accessible only to the user who runs Tare. If an arm's worker is another user, its turns go over
+/// the channels.
 ///
 /// # Errors
-/// The file cannot be made.
+/// The file cannot be created.
 pub fn create(scratch: &Path) -> Result<(), FileError> {
     let path = path(scratch);
     super::files::write(&path, &[0; PAGE_BYTES])?;
@@ -50,7 +50,7 @@ fn failed(path: &Path, source: std::io::Error) -> FileError {
     }
 }
 
-/// Removes the page, if there is one.
+/// Removes the page, if it exists.
 ///
 /// # Errors
 /// The file cannot be removed.
@@ -62,7 +62,7 @@ pub fn remove(scratch: &Path) -> Result<(), FileError> {
     }
 }
 
-/// The page of a block that is about to begin: all zeroes but for the key.
+/// Resets the page for the next block: all zeroes except for the key.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -72,7 +72,7 @@ pub fn clear(scratch: &Path, key: u64) -> Result<(), FileError> {
     at(scratch, 0, |file| file.write_all(&bytes))
 }
 
-/// How far each of so many places is.
+/// The phases of the first `places` places.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -85,7 +85,7 @@ pub fn phases(scratch: &Path, places: usize) -> Result<Vec<u32>, FileError> {
         .collect())
 }
 
-/// Notes that a place takes no turns.
+/// Marks a place as taking no turns.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cleared_page_holds_its_key_and_nobody() {
+    fn cleared_page_holds_only_its_key() {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path()).unwrap();
         clear(folder.path(), 0x0102_0304_0506_0708).unwrap();

@@ -1,4 +1,4 @@
-//! The process environment, read in one place.
+//! Reads the process environment.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ pub fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// The folder for the store and the runs' files, absolute: `TARE_HOME`, else the system's place for a user's state.
+/// The folder for the store and the runs' files, absolute: `TARE_HOME`, else the system's place for user state.
 pub fn state_folder() -> Option<PathBuf> {
     std::path::absolute(named_state_folder()?).ok()
 }
@@ -25,8 +25,8 @@ fn named_state_folder() -> Option<PathBuf> {
         .map(|folder| folder.join("tare"))
 }
 
-/// The user's own folder; `None` where it is not known, and for root where it is that of another user, as under
-/// `sudo` with HOME kept: what lies there was put there by somebody else.
+/// The user's home; `None` if unknown, and for root if it is another user's, as under `sudo` with HOME kept: its
+/// files come from that user.
 pub fn home() -> Option<PathBuf> {
     let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
     let home = PathBuf::from(text(name)?);
@@ -34,8 +34,8 @@ pub fn home() -> Option<PathBuf> {
     is_own.then_some(home)
 }
 
-/// The home that a program of this user's should see in place of the one in the variable; `None` where that is right.
-/// Under `sudo` with HOME kept the variable names another user's, and what lies there says what a program does.
+/// The home that a program of this user should see instead of `HOME`; `None` if `HOME` is right. Under `sudo` with
+/// HOME kept, the variable names another user's home, whose files would control the program.
 pub fn home_instead() -> Option<String> {
     let is_wrong = cfg!(unix) && text("HOME").is_some() && home().is_none();
     let users = super::files::read_text(std::path::Path::new("/etc/passwd")).unwrap_or_default();
@@ -51,14 +51,14 @@ pub fn home_instead() -> Option<String> {
     })
 }
 
-/// Every variable whose name and text are UTF-8.
+/// All variables whose names and values are UTF-8.
 pub fn all() -> Vec<(String, String)> {
     std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
         .collect()
 }
 
-/// The working directory; `None` where it is gone or not UTF-8.
+/// The working directory; `None` if it is gone or not UTF-8.
 pub fn directory() -> Option<String> {
     std::env::current_dir()
         .ok()?

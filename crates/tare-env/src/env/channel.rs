@@ -1,13 +1,13 @@
-//! A channel over a pair of byte streams; and one over the pipes of a process, whose last words explain why a pipe
-//! ended.
+//! A channel over a pair of byte streams, and one over the pipes of a process, whose standard error explains why a
+//! pipe ended.
 //!
-//! Where the stream of replies can be waited for, whoever waits for a reply reads it. Elsewhere a thread reads and
-//! hands over, which costs a wake-up after the worker has ended, outside of every timed region; it is a few frames
-//! ahead of whoever receives them and no more, so that a peer without end fills its own pipe and not this machine's
-//! memory. How long one frame may be, the wire format says.
-//! An agent beside Tare, on this machine's kernel, is told from which processor it is asked, and the answer is waited
-//! for there: then a trial's way there and back wakes no other processor. A trial that lasts longer than the first
-//! wait ends on whichever processor is free.
+//! Where the stream of replies can be waited for, the receiver reads it directly. Elsewhere a thread reads and hands
+//! over, which needs a wake-up after the worker has ended, outside every timed region. The thread is only a few
+//! frames ahead of the receiver, so that an endless peer fills its own pipe and not this machine's memory. The wire
+//! format limits the length of a frame.
+//! Tare sends an agent on this machine's kernel the CPU that requests come from, and waits for the answer there: a
+//! trial's round trip then wakes no other CPU. A trial that lasts longer than the first wait ends on whichever CPU is
+//! free.
 
 use crate::env::prelude::*;
 
@@ -18,47 +18,47 @@ use tare_model::frames::Frames;
 use tare_model::wire::{FrameError, read_frame, write_frame};
 
 use super::{ChannelError, text};
-use crate::cx::arriving::Arriving;
 use crate::cx::processor::{self, Stay};
+use crate::cx::timed_read::Arriving;
 use crate::cx::{Cancel, aside};
 
 mod farewell;
 
 pub(super) use farewell::farewell;
 
-/// How long an agent may read nothing of a request that its pipe has no room for.
+/// How long an agent may read nothing of a request that its full pipe has no room for.
 pub(super) const SEND_LIMIT: Duration = Duration::from_secs(10);
 
-/// How many replies a thread reads that nobody has asked for yet: more than any agent sends unasked.
+/// How many replies a thread reads ahead: more than any agent sends unasked.
 const QUEUED_REPLIES: usize = 4;
 
 /// A channel over two streams.
 pub struct StreamChannel {
     writer: Box<dyn Write + Send>,
     replies: Replies,
-    /// Why nothing can be sent any more: part of a frame may be on its way.
+    /// Why sending is no longer possible, if so: part of a frame may have been sent.
     broken: Option<String>,
-    /// Where the agent meets this process; `None` for one that is elsewhere, or behind other programs.
+    /// CPU placement for an agent on this machine; `None` for one that is elsewhere, or behind other programs.
     meeting: Option<Meeting>,
 }
 
-/// Where replies come from.
+/// The source of replies.
 enum Replies {
     /// The stream itself; `None` after its end.
     Stream {
         stream: Option<Box<dyn Arriving>>,
         frames: Frames,
     },
-    /// A thread that reads it.
+    /// A thread that reads the stream.
     Thread(mpsc::Receiver<Result<Reply, FrameError>>),
 }
 
-/// How an agent beside this process meets it on one processor.
+/// Keeps this process and an agent on the same machine on one CPU.
 #[derive(Default)]
 struct Meeting {
-    /// The processor that it was told of last.
+    /// The CPU that was last sent to it.
     announced: Option<u32>,
-    /// Whether its answer has not been waited for yet.
+    /// Whether a request was sent whose answer has not been waited for yet.
     is_asked: bool,
 }
 
@@ -66,7 +66,7 @@ impl StreamChannel {
     /// Takes over both streams; a thread reads the second and ends with it.
     pub fn new(writer: Box<dyn Write + Send>, mut reader: Box<dyn Read + Send>) -> Self {
         let (sender, replies) = mpsc::sync_channel(QUEUED_REPLIES);
-        // Without a thread there is nobody who sends, as at the stream's end.
+        // Without a thread there is no sender, as at the stream's end.
         let _ = aside(move || {
             loop {
                 let reply = read_frame::<Reply>(&mut reader);
@@ -101,7 +101,8 @@ impl StreamChannel {
         })
     }
 
-    /// The same for an agent that is the process, or what became of it, on this machine's kernel.
+    /// The same for an agent on this machine's kernel that is the process itself, or that the process has become by
+    /// exec.
     fn beside(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
         Some(Self {
             meeting: Some(Meeting::default()),
@@ -109,7 +110,7 @@ impl StreamChannel {
         })
     }
 
-    /// Writes a request, and before a trial the processor from which it is asked, if that is another one.
+    /// Writes a request; before a trial, also the CPU that it is sent from, if that has changed.
     fn write(&mut self, request: &Request) -> Result<(), FrameError> {
         let mut bytes = Vec::new();
         if let Some(meeting) = &mut self.meeting {
@@ -127,7 +128,7 @@ impl StreamChannel {
 }
 
 impl Replies {
-    /// The next reply; `None` when none came in time.
+    /// The next reply; `None` if none came in time.
     fn next(&mut self, limit: Duration) -> Result<Option<Reply>, FrameError> {
         let (stream, frames) = match self {
             Self::Stream { stream, frames } => (stream, frames),
@@ -157,7 +158,7 @@ impl Replies {
             match open.read(&mut bytes) {
                 Ok(0) => {
                     *stream = None;
-                    // Says what was left unfinished, if anything was.
+                    // Reports an incomplete frame, if there is one.
                     return read_frame(&mut frames.rest()).map(Some);
                 }
                 Ok(count) => frames.push(&bytes[..count]),
@@ -186,7 +187,7 @@ impl Channel for StreamChannel {
     }
 
     fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        // Who wakes up a second time does so beside a trial, and is not to take the worker's processor.
+        // A second wait happens while a trial runs, and must not take the worker's CPU.
         let meeting = self.meeting.as_mut();
         let is_asked = meeting.is_some_and(|meeting| std::mem::take(&mut meeting.is_asked));
         let _stay = is_asked.then(Stay::here).flatten();
@@ -199,10 +200,11 @@ impl Channel for StreamChannel {
     }
 }
 
-/// How long the last words of a process that ends may be on their way.
+/// How long to wait for the last words of a process that ends.
 pub(super) const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
-/// Waits until a program has ended and all of its last words were read, at most `limit` each; its status.
+/// Waits until a program has ended and all of its standard error was read, at most `limit` each; returns its exit
+/// status.
 pub(super) fn wait_for_last_words(running: &mut dyn Running, limit: Duration) -> Option<i32> {
     let status = running.wait(limit).ok().flatten();
     let step = Duration::from_millis(5);
@@ -214,7 +216,7 @@ pub(super) fn wait_for_last_words(running: &mut dyn Running, limit: Duration) ->
     status
 }
 
-/// The two pipes of a process that something other than an agent speaks first behind; `None` if they were taken already.
+/// The two pipes of a process in which another program speaks before the agent; `None` if they were taken already.
 pub(super) fn pipes(
     running: &mut dyn Running,
     cancel: &Cancel,
@@ -223,11 +225,11 @@ pub(super) fn pipes(
     Some((writer, running.take_stdout()?))
 }
 
-/// A channel over a stream that can say more about its end than the stream.
+/// A channel that can explain its end better than its stream can.
 pub(super) trait Explaining: Send {
     /// The stream.
     fn stream(&mut self) -> &mut StreamChannel;
-    /// What an error means.
+    /// Adds the cause to an error.
     fn explain(&mut self, error: ChannelError) -> ChannelError;
 }
 
@@ -243,14 +245,14 @@ impl<T: Explaining> Channel for T {
     }
 }
 
-/// The pipes of a process together with the process.
+/// The pipes of a process, with the process.
 pub(super) struct ProcessChannel {
     pub(super) stream: StreamChannel,
     pub(super) running: Box<dyn Running>,
 }
 
 impl ProcessChannel {
-    /// Takes over the pipes of a process; one that has none is ended.
+    /// Takes over the pipes of a process; kills one that has none.
     pub(super) fn new(
         mut running: Box<dyn Running>,
         cancel: &Cancel,
@@ -287,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    /// A peer that says goodbye again and again, and counts.
+    /// A peer that says goodbye endlessly, and counts.
     struct Endless {
         frame: Vec<u8>,
         at: usize,
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_talks_without_end_is_read_no_further_than_a_few_frames_ahead() {
+    fn endless_peer_is_read_only_a_few_frames_ahead() {
         let mut frame = Vec::new();
         write_frame(&mut frame, &Reply::Bye).unwrap();
         let begun = Arc::new(AtomicUsize::new(0));
@@ -324,15 +326,15 @@ mod tests {
                 Reply::Bye
             );
             let ahead = begun.load(Ordering::SeqCst) - received;
-            // Those that wait, and the one that is being read.
+            // The queued ones and the one that is being read.
             assert!(ahead <= QUEUED_REPLIES + 1, "{ahead} frames ahead");
         }
     }
 
-    /// Takes a few bytes and then no more.
-    struct Stuck(usize);
+    /// Takes a few bytes and then blocks.
+    struct BlockingWriter(usize);
 
-    impl Write for Stuck {
+    impl Write for BlockingWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if self.0 == 0 {
                 return Err(io::Error::new(ErrorKind::TimedOut, "it has read nothing"));
@@ -348,8 +350,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_a_frame_of_which_only_a_part_was_taken() {
-        let mut channel = StreamChannel::new(Box::new(Stuck(10)), Box::new(io::empty()));
+    fn partially_sent_frame_blocks_further_requests() {
+        let mut channel = StreamChannel::new(Box::new(BlockingWriter(10)), Box::new(io::empty()));
         for _ in 0..2 {
             let Err(ChannelError::Closed(why)) = channel.send(&Request::Bye) else {
                 panic!("sent");
@@ -358,7 +360,7 @@ mod tests {
         }
     }
 
-    /// A stream that comes in pieces: a pause for each `None`, and then the end.
+    /// A stream that arrives in pieces: a pause for each `None`, and then the end.
     struct Pieces(VecDeque<Option<Vec<u8>>>);
 
     impl Read for Pieces {
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_comes_in_pieces_is_waited_for_as_long_as_was_said_and_its_beginning_kept() {
+    fn partial_reply_survives_timeout_and_is_completed() {
         let mut frame = Vec::new();
         write_frame(&mut frame, &Reply::Ready { trial: 7 }).unwrap();
         for cut in 1..frame.len() {
@@ -416,10 +418,10 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_beside_is_told_of_a_processor_before_a_trial_and_once_only() {
+    fn agent_gets_cpu_once_before_trial() {
         #[derive(Clone, Default)]
-        struct Kept(Arc<std::sync::Mutex<Vec<u8>>>);
-        impl Write for Kept {
+        struct SharedBuffer(Arc<std::sync::Mutex<Vec<u8>>>);
+        impl Write for SharedBuffer {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 self.0.lock().unwrap().extend_from_slice(bytes);
                 Ok(bytes.len())
@@ -429,11 +431,11 @@ mod tests {
                 Ok(())
             }
         }
-        let kept = Kept::default();
+        let kept = SharedBuffer::default();
         let mut channel = over(Vec::new());
         channel.writer = Box::new(kept.clone());
         channel.meeting = Some(Meeting::default());
-        // The thread must not be moved between the two.
+        // The thread must not migrate between the two.
         let stay = Stay::here();
         let run = Request::Run {
             trial: 1,

@@ -1,9 +1,8 @@
-//! Where the host's kernel counts what an instance uses: from outside, whatever the inside is allowed to see.
+//! Finds where the host's kernel accounts for an instance's resource usage, seen from outside.
 //!
-//! A container's control groups are found from one of its processes, and only where their path bears the
-//! container's name: an engine in a virtual machine counts its processes there, and the same number here is
-//! somebody else's. What it cannot see: work that others do for the instance, such as the engine that writes its
-//! log.
+//! A container's cgroups are found from one of its processes, and only if their path contains the container's name:
+//! an engine in a virtual machine numbers processes there, and the same id here is another process.
+//! Limits: work that other processes do for the instance is not counted, such as the engine that writes its log.
 
 use crate::env::prelude::*;
 
@@ -11,19 +10,19 @@ use tare_model::mountinfo::{Membership, Mount, cgroup_layout};
 
 use crate::cx::processes::with_all_below;
 
-/// Where what an instance uses is counted.
+/// Where an instance's resource usage is accounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Charged {
     /// Not by this machine's kernel, or together with others.
     Nowhere,
-    /// In the folders of its control groups, one a hierarchy.
+    /// In the folders of its cgroups, one per hierarchy.
     Groups(Vec<PathBuf>),
-    /// In this process and all below it.
+    /// In this process and all its descendants.
     Process(u32),
 }
 
 impl Charged {
-    /// The groups of the process `pid` whose path holds `name`.
+    /// The cgroups of the process `pid` whose path contains `name`.
     pub(super) fn to_groups_of(pid: u32, name: &str) -> Self {
         let membership = files::read_text(Path::new(&format!("/proc/{pid}/cgroup")));
         Self::to_groups(&membership.unwrap_or_default(), name, &mounts().1)
@@ -36,7 +35,7 @@ impl Charged {
             .collect();
         paths.sort_unstable();
         paths.dedup();
-        // A name that is nobody else's is in no hierarchy but its own.
+        // A unique name exists only in its own hierarchy, so trying every combination is safe.
         let folders = places.iter().flat_map(|place| {
             paths
                 .iter()
@@ -45,8 +44,8 @@ impl Charged {
         Self::of_groups(folders.filter(|folder| folder.is_dir()).collect())
     }
 
-    /// How much memory of this machine's it holds at the moment, bytes: what its group is charged with, or what its
-    /// processes have, of what they share with others their part; `None` where that is not counted.
+    /// How much of this machine's memory it uses now, bytes: its cgroup's charge, or the proportional set size (PSS)
+    /// of its processes; `None` if that is not accounted.
     pub fn memory_bytes(&self) -> Option<u64> {
         match self {
             Self::Nowhere => None,
@@ -58,7 +57,7 @@ impl Charged {
         }
     }
 
-    /// Its processes at the moment, as this machine numbers them.
+    /// Its current processes, by this machine's process ids.
     pub fn processes(&self) -> Vec<u32> {
         let in_group = |group: &PathBuf| {
             let pids = files::read_text(&group.join("cgroup.procs")).unwrap_or_default();
@@ -77,7 +76,7 @@ impl Charged {
         }
     }
 
-    /// In these folders, if there is one.
+    /// Accounted in these folders, or nowhere if there is none.
     pub(super) fn of_groups(folders: Vec<PathBuf>) -> Self {
         if folders.is_empty() {
             Self::Nowhere
@@ -87,10 +86,10 @@ impl Charged {
     }
 }
 
-/// Where a group's memory stands, in the newer and the older hierarchy.
+/// Files with a cgroup's memory usage, in v2 and v1.
 const GROUP_MEMORY: [&str; 2] = ["memory.current", "memory.usage_in_bytes"];
 
-/// The memory of a process and of all below it.
+/// The memory of a process and all its descendants.
 fn memory_of(pid: u32) -> Option<u64> {
     let read = |path: String| files::read_text(Path::new(&path)).ok();
     let text = read(format!("/proc/{pid}/smaps_rollup"))?;
@@ -103,7 +102,7 @@ fn memory_of(pid: u32) -> Option<u64> {
     Some(own_kib * 1024 + below.sum::<u64>())
 }
 
-/// How the host's control groups are mounted: `v1`, `v2`, `hybrid` or `none`; and where.
+/// How the host's cgroups are mounted: `v1`, `v2`, `hybrid` or `none`; and where.
 pub(super) fn mounts() -> (&'static str, Vec<PathBuf>) {
     let text = files::mounts();
     let mounts: Vec<Mount<'_>> = Mount::all(&text)
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_memory_of_a_group_is_what_it_is_charged_with_and_of_nobody_is_not_known() {
+    fn cgroup_memory_is_read_and_unknown_without_cgroup() {
         let place = tempfile::tempdir().unwrap();
         let (cpu, memory) = (place.path().join("cpu"), place.path().join("memory"));
         for folder in [&cpu, &memory] {
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_a_containers_only_if_its_path_bears_the_name() {
+    fn cgroup_is_container_only_if_path_has_its_name() {
         let place = tempfile::tempdir().unwrap();
         let (cpu, memory) = (place.path().join("cpu"), place.path().join("memory"));
         let own = cpu.join("docker/0a1b");

@@ -1,4 +1,4 @@
-//! Settings that several drivers take, each with one name and one meaning.
+//! Settings that several drivers share, each with one name and one meaning.
 
 use super::grammar::{
     CAPABILITIES, ULIMITS, is_bind, is_capability, is_cpu_range, is_package, is_program,
@@ -6,37 +6,37 @@ use super::grammar::{
 };
 use super::setting::{Between, Form, settings};
 
-/// The engines' smallest memory limit (moby `linuxMinMemory`), bytes; less starts no process on most machines.
+/// The engines' smallest memory limit (moby `linuxMinMemory`), bytes; with less, no process starts on most machines.
 const LEAST_MEMORY: u64 = 6 << 20;
 
-/// The kernel's largest number of processes.
+/// The kernel's maximum number of processes.
 const MOST_PROCESSES: u32 = 1 << 22;
 
-/// What is wrong with `privileged` beside capabilities, and what to do.
+/// Message and hint for `privileged` combined with capabilities.
 pub(super) const NO_CAPABILITIES_BESIDE: (&str, &str) = (
     "`privileged` gives every capability; `cap_add` and `cap_drop` would have no effect",
     "use either `privileged` or `cap_add`/`cap_drop`",
 );
 
-/// What is wrong with files to pack beside an image, and what to do.
+/// Message and hint for files to pack combined with an image.
 pub(super) const NOT_PACKED: (&str, &str) = (
     "`programs`, `packages`, `files` and `lower_file` are packed, and an `image` of your own is not",
     "remove `image`, or put the files into your image",
 );
 
-/// What is wrong with a group of capabilities or namespaces in a list of them, and what to do.
+/// Message and hint for a list that mixes a group of capabilities or namespaces with names.
 pub(super) const GROUP_AND_NAMES: (&str, &str) = (
     "`default`, `all` and `none` stand alone",
     "one of them, or a list of names",
 );
 
-/// What is wrong with a network that is not that of the namespaces, and what to do.
+/// Message and hint for a network that contradicts the namespaces.
 pub(super) const NETWORK_AND_NAMESPACES: (&str, &str) = (
     "the network is the host's exactly if there is no `net` namespace",
     "change `network` or the list of `namespaces`",
 );
 
-/// Names of capabilities.
+/// Capability names.
 const NAMES: Form = Form::of(
     "capability names such as [\"SYS_NICE\"], or \"ALL\"",
     |word| word == "ALL" || is_capability(word),

@@ -1,4 +1,4 @@
-//! What containers of the engines are given by settings of the same names.
+//! Settings that container engines share under the same names.
 
 use tare_model::launch::Bind;
 use tare_model::whole_part;
@@ -13,7 +13,7 @@ use super::setting::Setting;
 /// Checked settings; `None` and an empty list leave the choice to the engine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct CommonSettings {
-    /// Billionths of a processor.
+    /// Billionths of a CPU.
     pub(super) nano_cpus: Option<i64>,
     pub(super) cpuset: Option<String>,
     /// Bytes.
@@ -50,7 +50,7 @@ impl CommonSettings {
         }
     }
 
-    /// Whether one of them would silently undo another, and what is told then.
+    /// Whether one setting would silently undo another; with that setting, and the message and hint for this case.
     pub(super) fn contradiction(&self) -> (bool, Setting, (&'static str, &'static str)) {
         let has_capabilities = !self.cap_add.is_empty() || !self.cap_drop.is_empty();
         let is_wrong = self.privileged && has_capabilities;

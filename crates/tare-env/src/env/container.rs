@@ -1,12 +1,12 @@
-//! `container`: the built-in container, made by the agent's launcher from system calls.
+//! `container`: the built-in container, which the agent's launcher creates by system calls.
 //!
 //! No daemon, no image, no download: the same programs as on the host, behind exactly the mechanisms that the
-//! settings name. By default those that Docker uses by default, so that the difference between this and
-//! `docker` is the engine, and the difference between this and `host` is the kernel's mechanisms.
-//! The host's side writes a specification, starts the launcher and reads its report; everything privileged
-//! happens in the launcher, which has one thread.
-//! Its root is made of the host's files, so what of them is private is covered (`private`).
-//! What it cannot see: security modules, which it does not set.
+//! settings name. The defaults are Docker's, so the difference between this and `docker` is the engine, and the
+//! difference between this and `host` is the kernel's mechanisms.
+//! The host's side writes a specification, starts the launcher and reads its report; everything privileged happens in
+//! the launcher, which has one thread.
+//! Its root consists of the host's files, so private ones are covered (`private`).
+//! Limits: security modules (LSMs) are not set.
 
 use crate::env::prelude::*;
 
@@ -37,23 +37,23 @@ use super::text::and_cleanup;
 use super::{TURN_PAGE, docker, private};
 use crate::cx::turn_page;
 
-/// How long making a container may take; milliseconds are usual.
+/// Time limit for creating a container; it usually takes milliseconds.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a container may take to end after its agent was told to. Unmounting an overlay writes the whole
-/// file system below it back, which a busy disk may stretch.
+/// How long a container may take to end after its agent was asked to. Unmounting an overlay writes back the whole
+/// file system below it, which takes longer on a busy disk.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often the launcher's report is looked at while it is waited for.
+/// How often the launcher's report is polled.
 const STEP: Duration = Duration::from_micros(200);
 
-/// Where probes put their files inside an overlay.
+/// Folder for the probes' files inside an overlay.
 const WORKDIR: &str = "/tare-work";
 
-/// Where the folder that the instances share lies inside an overlay.
+/// Mount point inside an overlay of the folder that the instances share.
 const SHARED: &str = "/tare-shared";
 
-/// The driver.
+/// The `container` driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Container;
 
@@ -93,7 +93,7 @@ impl Driver for Container {
     }
 }
 
-/// A name that no other instance of this run has, in this process or an earlier one that resumes it.
+/// A name that no other instance of this run has, in this process or in an earlier one that this process resumes.
 pub(super) fn instance_name(arm: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -104,18 +104,18 @@ fn escaped(text: &str) -> String {
     text.trim().escape_debug().to_string()
 }
 
-/// A refusal by the launcher, cut by what the reader can do.
+/// The launcher's error, classified by what the user can do about it.
 fn refusal(error: &LaunchError) -> EnvError {
     let what = escaped(&error.to_string());
     let fix = error.hint.as_deref().map(escaped);
-    // EPERM and EACCES, the same on every Linux.
+    // EPERM and EACCES, the same on all Linux architectures.
     match error.errno {
         Some(1 | 13) => EnvError::Denied { what, fix },
         _ => EnvError::Absent { why: what, fix },
     }
 }
 
-/// Starts a container whose program ends at once, with the default settings.
+/// Starts a container whose program exits at once, with the default settings.
 fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
     let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
     let name = instance_name("detect");
@@ -142,7 +142,7 @@ fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
     outcome
 }
 
-/// Removes everything that an instance whose launcher has ended may have left.
+/// Removes leftovers of an instance whose launcher has ended.
 fn clean(cx: &Context<'_>, name: &str, folder: &Path) -> Result<(), EnvError> {
     let options = [
         ("--run", cx.run.as_str().to_owned()),
@@ -157,7 +157,7 @@ fn clean(cx: &Context<'_>, name: &str, folder: &Path) -> Result<(), EnvError> {
     swept.map(drop)
 }
 
-/// What a report says of a place.
+/// The facts in a launcher's report.
 fn report_facts(report: &LaunchReport) -> Facts {
     let mut facts = Facts::new();
     let mut put = |name: &str, value: String| facts.insert(fact::of(fact::CONTAINER, name), value);
@@ -169,8 +169,8 @@ fn report_facts(report: &LaunchReport) -> Facts {
         put("seccomp_skipped", filter.skipped.join(","));
     }
     let rules = match report.device_rules {
-        Some(DeviceRules::List) => "a list on the control group",
-        Some(DeviceRules::Program) => "a program on the control group",
+        Some(DeviceRules::List) => "a list on the cgroup",
+        Some(DeviceRules::Program) => "a program on the cgroup",
         None if report.has_user_namespace => "none; the user namespace opens no devices",
         None => "none",
     };
@@ -184,17 +184,17 @@ fn report_facts(report: &LaunchReport) -> Facts {
     facts
 }
 
-/// Instances that were started and not stopped: name and folder.
+/// Name and folder of each instance that was started and not yet stopped.
 type Living = Arc<Mutex<BTreeSet<(String, PathBuf)>>>;
 
 /// A configured `container`.
 struct ContainerEnvironment {
     arm: ArmId,
     settings: Settings,
-    /// The root, where that is not the host's; known once it is prepared.
+    /// The root, if it is not the host's; known after `prepare`.
     layers: Option<Layers>,
     living: Living,
-    /// What the launcher said of the instance started last.
+    /// The launcher's report on the last instance.
     report: Option<LaunchReport>,
     numbers: Numbers,
     gathering: Gathering,
@@ -208,7 +208,7 @@ fn wait_for_start(
 ) -> Result<LaunchReport, EnvError> {
     let begin = cx.clock.now_ns();
     loop {
-        // Asked before the report is read: one that ended has written its last.
+        // Checked before the report is read: a launcher that has ended writes no more.
         let ended = running.wait(Duration::ZERO).ok().flatten();
         match read_report(folder) {
             Some(LaunchReport {
@@ -235,13 +235,13 @@ fn wait_for_start(
 }
 
 impl ContainerEnvironment {
-    /// The folder on the host that the instances share, if several are wanted.
+    /// The host folder that the instances share, if several are wanted.
     fn shared(&self, cx: &Context<'_>) -> Option<PathBuf> {
         let is_wanted = self.gathering.is_wanted();
         is_wanted.then(|| cx.scratch.join(format!("{}-shared", self.arm)))
     }
 
-    /// Where an instance finds its siblings: an address that it has to itself.
+    /// The address where siblings reach an instance; no other instance has it.
     fn place(
         &mut self,
         cx: &Context<'_>,
@@ -259,7 +259,7 @@ impl ContainerEnvironment {
         }
     }
 
-    /// Without the pair that was asked for by name the arm would measure something else.
+    /// Fails without the veth pair that was requested by name: the arm would measure something else.
     fn check(&self, report: &LaunchReport) -> Result<(), EnvError> {
         let is_lost = self.settings.network == Network::Veth && report.addresses.is_none();
         if !(is_lost && self.settings.is_network_asked) {
@@ -288,7 +288,7 @@ impl Environment for ContainerEnvironment {
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         files::create_folder(cx.scratch)?;
         if self.settings.private_paths {
-            // Looked for here, for a start may be timed.
+            // Searched now, because the start may be timed.
             private::kept_by_root();
         }
         if self.settings.docker.is_none() {
@@ -318,7 +318,7 @@ impl Environment for ContainerEnvironment {
         let mut spec = specification(cx, of, &name, &folder, arguments);
         spec.bridge = self.settings.bridge.as_ref().map(bridge::Bridge::port);
         let number = self.numbers.take();
-        // An instance for a first instruction alone meets no other.
+        // An instance that exists for its first instruction only meets no siblings.
         let place = match mode {
             StartMode::Resident => self.place(cx, &number, &mut spec),
             StartMode::Once => Err(Reason::NoPath("it is there for one instruction".into())),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_want_of_rights_is_told_from_one_for_want_of_a_mechanism() {
+    fn missing_rights_differ_from_missing_mechanism() {
         let error = |errno| LaunchError {
             step: "mount".into(),
             problem: "\u{1b}no".into(),

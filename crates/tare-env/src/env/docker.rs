@@ -1,20 +1,20 @@
 //! Docker Engine, through its API.
 //!
-//! The API rather than the `docker` command: one request does one thing, so what is timed is the engine and
-//! not a client's start-up; errors keep their status; and no shell, terminal or output format is in between.
-//! A resident instance is a container whose first process does nothing and an agent started with `exec`; an
-//! instance for one first instruction is a container whose first process is the agent, attached before the
-//! start. Networks, security profile, logging and cgroups are the engine's defaults unless a setting says
-//! otherwise, because the defaults are what users have.
-//! What it cannot see: what the engine's machine does besides; with Docker Desktop or a remote engine that
-//! machine is not this one.
+//! The API rather than the `docker` command: one request does one thing, so the engine is timed and not a client's
+//! start-up; errors keep their status; and no shell, terminal or output format is in between.
+//! A resident instance is a container whose first process does nothing, with an agent started by `exec`; an instance
+//! for one first instruction is a container whose first process is the agent, attached before the start. Networks,
+//! security profile, logging and cgroups are the engine's defaults unless a setting says otherwise, because users
+//! have the defaults.
+//! Limits: other load on the engine's machine is not seen if that is not this machine, as with Docker Desktop or a
+//! remote engine.
 
 use crate::env::prelude::*;
 
 use tare_model::launch::DockerRelease;
 
-use super::own::asked::Asked;
-use super::own::{Bare, Changed, ImageParts, Own, Retold, Taken, Wish};
+use super::own::image_command::ImageCommand;
+use super::own::{ArmRequest, Bare, Changed, ChangedLine, ContainerRequest, ImageParts, Own};
 use super::record;
 
 mod api;
@@ -23,6 +23,7 @@ mod bounded;
 mod catalogue;
 mod channel;
 mod created;
+mod creation_record;
 mod endpoint;
 mod environment;
 mod errors;
@@ -33,7 +34,6 @@ mod inside;
 mod instance;
 mod locality;
 mod own;
-mod places;
 mod profile;
 mod request;
 mod running;
@@ -43,21 +43,21 @@ mod system;
 
 use api::{Api, DENIED_FIX, Unreachable};
 use catalogue::SETTINGS;
+use creation_record::CreationRecord;
 use endpoint::{Endpoint, Named};
 use environment::DockerEnvironment;
 use inside::InsideEnvironment;
-use places::Place;
 use settings::Settings;
 use system::System;
 
-/// `detect` answers within this time.
+/// Time limit of `detect`.
 const DETECT_LIMIT: Duration = Duration::from_secs(3);
 
 /// The engine that the `docker` command would use here.
 pub static DOCKER: Docker = Docker { engine: None };
 
-/// The release of the engine that the `docker` command would use, if it listens on a socket of this machine;
-/// nobody elsewhere is asked. `None` where there is none, or another program that speaks Docker's API.
+/// The release of the engine that the `docker` command would use, if it listens on a socket of this machine; other
+/// machines are not asked. `None` without an engine, or if another program speaks Docker's API there.
 pub(super) fn release_here(cx: &Context<'_>) -> Option<DockerRelease> {
     let endpoint = DOCKER.endpoint().ok()?;
     if !matches!(endpoint, Endpoint::Socket(_)) {
@@ -72,27 +72,26 @@ pub(super) fn release_here(cx: &Context<'_>) -> Option<DockerRelease> {
     Some(DockerRelease::of_engine(&engine.version))
 }
 
-/// The driver.
+/// The Docker driver.
 #[derive(Debug, Clone)]
 pub struct Docker {
-    /// The engine; the one that the `docker` command would use if none is named.
+    /// The engine; `None` for the one that the `docker` command would use.
     engine: Option<Named>,
 }
 
 impl Docker {
-    /// The driver for the engine at `host` (as `DOCKER_HOST` would name it), whatever the environment says.
+    /// The driver for the engine at `host` (a value of `DOCKER_HOST`), regardless of the environment.
     pub fn at(host: impl Into<String>) -> Self {
         Self {
             engine: Some(Named::Host(host.into())),
         }
     }
 
-    /// The name of the engine.
     fn named(&self) -> Named {
         self.engine.clone().unwrap_or_else(Named::usual)
     }
 
-    /// The driver for the engine of a context, or the same one where none is named.
+    /// The driver for a context's engine, or this driver if no context is named.
     fn within(&self, context: Option<&str>) -> Self {
         match context {
             Some(name) => Self {
@@ -115,7 +114,7 @@ impl Docker {
             .map_err(|reason| self.placed(unreachable(cx, &endpoint, reason, limit)))
     }
 
-    /// Says in which context the engine was looked for.
+    /// Adds the context, if one is named, to an error.
     fn placed(&self, error: EnvError) -> EnvError {
         match &self.engine {
             Some(Named::Context(name)) => in_context(name, error),
@@ -141,7 +140,7 @@ impl Docker {
         ))
     }
 
-    /// The same for what only Linux containers can be asked.
+    /// The same for what works with Linux containers only.
     fn identify_linux(&self, cx: &Context<'_>, limit: Duration) -> Result<(Api, Engine), EnvError> {
         let (api, engine) = self.identify(cx, limit)?;
         if engine.system == System::Windows {
@@ -155,7 +154,7 @@ impl Docker {
     }
 }
 
-/// What is known about a reached engine.
+/// Properties of a reached engine.
 struct Engine {
     facts: Facts,
     architecture: String,
@@ -163,7 +162,7 @@ struct Engine {
     elsewhere: Option<String>,
 }
 
-/// Says which context an unreachable engine was looked for in.
+/// Adds the context to the error of an unreachable engine.
 fn in_context(name: &str, error: EnvError) -> EnvError {
     let place = format!("of the docker context `{name}`");
     match error {
@@ -189,7 +188,7 @@ fn in_context(name: &str, error: EnvError) -> EnvError {
 const CONTEXT_FIX: &str =
     "`docker context ls` lists contexts; start the engine of this one, or name another";
 
-/// Why no engine was reached, with what would help.
+/// Why no engine was reached, with a hint.
 fn unreachable(
     cx: &Context<'_>,
     endpoint: &Endpoint,
@@ -223,7 +222,7 @@ fn unreachable(
     }
 }
 
-/// What is installed here, and the command that would bring an engine to life.
+/// What is installed here, and the command that would start an engine.
 fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
     let rootless = vars::text("XDG_RUNTIME_DIR").map(|folder| format!("{folder}/docker.sock"));
     let desktop = vars::home().map(|home| home.join(".docker/desktop/docker.sock"));
@@ -299,7 +298,12 @@ impl Driver for Docker {
         super::own::is_line_for("docker", command)
     }
 
-    fn line_for(&self, cx: &Context<'_>, settings: &Params, asked: &Asked) -> Option<Vec<String>> {
+    fn line_for(
+        &self,
+        cx: &Context<'_>,
+        settings: &Params,
+        asked: &ImageCommand,
+    ) -> Option<Vec<String>> {
         let driver = self.within(settings.text("context"));
         let (api, _) = driver.identify_linux(cx, DETECT_LIMIT).ok()?;
         let image = image::inspect(&api, settings.text("image")?).ok()?;
@@ -317,14 +321,14 @@ impl Driver for Docker {
         engine.map_or_else(|_| Vec::new(), |(api, _)| running::writers(&api, path))
     }
 
-    fn take(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
+    fn take(&self, cx: &Context<'_>, wish: &ContainerRequest<'_>) -> Result<Own, EnvError> {
         self.within(wish.context).taken(cx, wish)
     }
 
     fn take_bare(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
+        wish: &ContainerRequest<'_>,
         taken: &Own,
     ) -> Result<Vec<Bare>, EnvError> {
         self.within(wish.context).taken_bare(cx, wish, taken)
@@ -333,7 +337,7 @@ impl Driver for Docker {
     fn take_outside(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
+        wish: &ContainerRequest<'_>,
         taken: &Own,
     ) -> Result<Option<Params>, EnvError> {
         self.within(wish.context).taken_outside(cx, taken)
@@ -342,19 +346,19 @@ impl Driver for Docker {
     fn take_copies(
         &self,
         cx: &Context<'_>,
-        taken: &Taken<'_>,
-    ) -> Result<Option<Vec<Retold>>, EnvError> {
+        taken: &ArmRequest<'_>,
+    ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
         self.within(taken.wish.context).taken_with_copies(cx, taken)
     }
 
-    fn check_beside(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<(), EnvError> {
+    fn check_beside(&self, cx: &Context<'_>, wish: &ContainerRequest<'_>) -> Result<(), EnvError> {
         self.within(wish.context).beside_checked(cx)
     }
 
     fn take_changed(
         &self,
         cx: &Context<'_>,
-        taken: &Taken<'_>,
+        taken: &ArmRequest<'_>,
         without: &[String],
     ) -> Result<Changed, EnvError> {
         self.within(taken.wish.context)
@@ -372,13 +376,13 @@ impl Driver for Docker {
         self.within(context).parts(cx, settings, paths, folder)
     }
 
-    /// Every place on record must be swept. Elsewhere the run has made nothing; the usual engine is looked at all the
-    /// same, unless there is none, or none that this user may use.
+    /// Every place on record must be cleaned. The default engine is cleaned in any case, unless it is absent or this
+    /// user may not use it: the run has created nothing elsewhere.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let mut removed = Vec::new();
         let mut trouble = None;
         let mut looked_at = Vec::new();
-        for mut record in record::of_run::<Place>(cx, self.id(), run)? {
+        for mut record in record::of_run::<CreationRecord>(cx, self.id(), run)? {
             for place in record.places.clone() {
                 let named = place.engine();
                 let engine = Self {
@@ -417,7 +421,7 @@ impl Driver for Docker {
 }
 
 impl Docker {
-    /// Removes from one engine what carries the run's label.
+    /// Removes everything with the run's label from one engine.
     fn sweep_engine(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let limit = self.endpoint()?.patience();
         let api = self.connect(cx, limit)?;

@@ -1,13 +1,13 @@
-//! The grammars of the texts that settings may hold: the engine's own, so that no quote, slash or control
-//! character reaches a request's path.
+//! The grammars of texts in settings: the engine's own, so that no quote, slash or control character reaches a
+//! request's path.
 //!
-//! What cannot be seen from here is whether a well-formed name names anything.
+//! Limits: a well-formed name may name nothing.
 
 use crate::env::prelude::*;
 
 use tare_model::launch;
 
-/// Linux capabilities by number, as engines name them.
+/// Linux capabilities by number, under the engines' names.
 pub(super) const CAPABILITIES: [&str; 41] = {
     let mut names = launch::CAPABILITIES;
     let mut at = 0;
@@ -18,7 +18,7 @@ pub(super) const CAPABILITIES: [&str; 41] = {
     names
 };
 
-/// A capability as engines name it, however it was written.
+/// A capability under the engines' name, however it was written.
 pub(super) fn plain_capability(text: &str) -> String {
     let upper = text.to_ascii_uppercase();
     upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned()
@@ -28,14 +28,14 @@ pub(super) fn is_capability(text: &str) -> bool {
     CAPABILITIES.contains(&plain_capability(text).as_str())
 }
 
-/// Limits of a process by the names that the engine takes (docker/go-units, `ulimit.go`).
+/// The engine's names of process limits (docker/go-units, `ulimit.go`).
 pub(super) const ULIMITS: [&str; 15] = tare_model::rows! {
     "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss",
     "rtprio", "rttime", "sigpending", "stack",
 };
 
-/// An amount of bytes: `64`, `64b`, `64k`, `64kb`, `64 KiB`, and so on with m, g and t; powers of 1024, as the
-/// engines' commands read them (docker/go-units, `RAMInBytes`).
+/// A number of bytes: `64`, `64b`, `64k`, `64kb`, `64 KiB`, and so on with m, g and t; powers of 1024, as in the
+/// engines' commands (docker/go-units, `RAMInBytes`).
 pub(super) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let end = text
@@ -61,7 +61,7 @@ pub(crate) struct Ulimit {
     pub(super) hard: i64,
 }
 
-/// `name=soft[:hard]`, as `--ulimit` of engines' commands reads it; the soft limit is not above the hard one.
+/// Parses `name=soft[:hard]`, like `--ulimit` of the engines' commands; the soft limit must not exceed the hard one.
 pub(super) fn parse_ulimit(text: &str) -> Option<Ulimit> {
     let (name, values) = text.split_once('=')?;
     let (soft, hard) = values.split_once(':').unwrap_or((values, values));
@@ -79,7 +79,7 @@ pub(super) fn is_ulimit(text: &str) -> bool {
     parse_ulimit(text).is_some()
 }
 
-/// `3` or `0-1`, a part of a list as in cpuset(7).
+/// `3` or `0-1`, an element of a list as in cpuset(7).
 pub(super) fn is_cpu_range(text: &str) -> bool {
     let is_number = |text: &str| {
         (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -92,7 +92,7 @@ pub(super) fn is_cpu_range(text: &str) -> bool {
     }
 }
 
-/// A letter or digit, then letters, digits and these marks, 128 in all at most, with no two dots in a row.
+/// A letter or digit, then letters, digits and these marks, at most 128 in all, without two dots in a row.
 fn is_name_with(text: &str, marks: &[u8]) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric();
     text.len() <= 128
@@ -124,7 +124,7 @@ pub(super) fn is_user(text: &str) -> bool {
     }
 }
 
-/// A reference as the distribution project's grammar has it: `[host[:port]/]path[:tag][@digest]`, or an id.
+/// A reference in the grammar of the distribution project: `[host[:port]/]path[:tag][@digest]`, or an id.
 pub(super) fn is_image_reference(text: &str) -> bool {
     let (text, digest_is_fine) = match text.split_once('@') {
         Some((name, digest)) => {
@@ -164,22 +164,22 @@ pub(super) fn is_image_reference(text: &str) -> bool {
     text.len() <= 255 && digest_is_fine && tag_is_fine && parts.iter().enumerate().all(part_is_fine)
 }
 
-/// Names of containers and contexts (moby `RestrictedNamePattern`; contexts may hold `+` besides).
+/// Names of containers and contexts (moby `RestrictedNamePattern`; contexts may also contain `+`).
 pub(super) fn is_container_name(text: &str) -> bool {
     is_name_with(text, b"._-+")
 }
 
-/// Names of security profiles: as those of containers, or a path of names.
+/// Names of security profiles: like those of containers, or a path of names.
 pub(super) fn is_profile(text: &str) -> bool {
     text.split('/').all(is_container_name)
 }
 
-/// Names of packages, with an architecture where several are installed (`name:amd64`).
+/// Names of packages, with an architecture if several are installed (`name:amd64`).
 pub(super) fn is_package(text: &str) -> bool {
     text.split(':').count() <= 2 && text.split(':').all(is_container_name)
 }
 
-/// A program by its name or by an absolute path.
+/// A program by name or absolute path.
 pub(super) fn is_program(text: &str) -> bool {
     let is_name = |text: &str| {
         (1..=128).contains(&text.len())
@@ -191,7 +191,7 @@ pub(super) fn is_program(text: &str) -> bool {
     is_safe_path(text) || is_name(text)
 }
 
-/// `system/processor` with an optional variant, in small letters and digits.
+/// `system/processor` with an optional variant, in lower-case letters and digits.
 pub(super) fn is_platform(text: &str) -> bool {
     let is_word = |part: &str| {
         (1..=16).contains(&part.len())
@@ -202,7 +202,7 @@ pub(super) fn is_platform(text: &str) -> bool {
     (2..=3).contains(&text.split('/').count()) && text.split('/').all(is_word)
 }
 
-/// `source:target` or `source:target:ro`, both absolute, as `-v` of `docker run` takes it.
+/// Parses `source:target` or `source:target:ro`, both absolute, like `-v` of `docker run`.
 pub(super) fn parse_bind(text: &str) -> Option<Bind> {
     let mut parts = text.split(':');
     let (source, target) = (parts.next()?, parts.next()?);
@@ -222,8 +222,7 @@ pub(super) fn is_bind(text: &str) -> bool {
     parse_bind(text).is_some()
 }
 
-/// An absolute path that stays where it says and cannot move a terminal's cursor. A comma or colon would be
-/// fine for the API and is left alone.
+/// An absolute path without `..` or control characters. A comma or colon is fine for the API and allowed.
 pub(super) fn is_safe_path(text: &str) -> bool {
     text.len() <= 1024
         && text.starts_with('/')

@@ -1,9 +1,9 @@
-//! `host`: a plain process, started as any program of the user's.
+//! `host`: a plain process, started like any program of the user's.
 //!
-//! The baseline of most studies: no isolation at all, only the agent that every arm has. It takes the
-//! processors of its own if asked, so that a container with a cpuset has an honest counterpart.
-//! What it cannot see: limits that are on Tare itself, such as a control group of the user's session; the
-//! agent's facts tell those.
+//! The baseline of most studies: no isolation, only the agent that every arm has. It can be restricted to CPUs, as a
+//! fair counterpart to a container with a cpuset.
+//! Limits: limits on Tare itself, such as a cgroup of the user's session, are not seen here; the agent's facts report
+//! them.
 
 use crate::env::prelude::*;
 
@@ -18,13 +18,13 @@ use crate::cx::CONTROL_LIMIT;
 use crate::cx::pinned::Pinned;
 use crate::cx::turn_page;
 
-/// How long an agent may take to end after it was told to.
+/// How long an agent may take to end after it was asked to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long the probe of [`Driver::detect`] may take.
+/// Time limit of the probe in [`Driver::detect`].
 const DETECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// The driver.
+/// The `host` driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Host;
 
@@ -79,8 +79,8 @@ impl Driver for Host {
         lines_of(cx, &command, "ending the processes of dead runs")
     }
 
-    /// Elsewhere no process can be asked for its environment; an agent ends by itself when its host is
-    /// gone, because its input ends.
+    /// On other systems a process's environment cannot be read; an agent ends by itself when its host is gone,
+    /// because its input ends.
     #[cfg(not(target_os = "linux"))]
     fn sweep(&self, _cx: &Context<'_>, _run: &str) -> Result<Vec<String>, EnvError> {
         Ok(Vec::new())
@@ -96,7 +96,7 @@ settings! {
         |text| variable(text).is_some()), Between::Nothing), "those of Tare", "environment variables of every process");
 }
 
-/// The processors as the agent's option takes them.
+/// The CPUs in the format of the agent's option.
 fn cpu_list(read: &Reader<'_>) -> Result<Option<String>, SettingsError> {
     let mut cpus = Vec::new();
     for part in read.list(&PROCESSORS) {
@@ -114,14 +114,14 @@ fn cpu_list(read: &Reader<'_>) -> Result<Option<String>, SettingsError> {
     let is_here = cfg!(any(target_os = "linux", windows));
     read.consistent(&[
         (!is_here && read.is_said(&PROCESSORS), PROCESSORS, elsewhere),
-        // The kernel's set ends there.
+        // The limit of the kernel's CPU set.
         (cpus.iter().any(|cpu| *cpu >= 1024), PROCESSORS, beyond),
     ])?;
     let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
     Ok((!cpus.is_empty()).then(|| cpus.join(",")))
 }
 
-/// `NAME=value`; not Tare's own label of its processes.
+/// Parses `NAME=value`; rejects Tare's own label of its processes.
 fn variable(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
     let is_fine = !name.is_empty() && name != "TARE_RUN" && !text.contains('\0');
@@ -135,7 +135,7 @@ struct HostEnvironment {
     variables: Vec<(String, String)>,
     numbers: Numbers,
     nodes: u32,
-    /// The agent's file, once it is laid out.
+    /// The agent's file, once it is written.
     agent: Option<Pinned>,
 }
 
@@ -144,15 +144,15 @@ impl HostEnvironment {
         cx.scratch.join(self.arm.as_str())
     }
 
-    /// Where the agent lies that is started: in a file system, as those of other arms do, for a program that lies in
-    /// memory takes an eighth longer to execute. The run's folder is its user's alone.
+    /// Path of the agent: on a file system, as in other arms, because a program in memory takes an eighth longer to
+    /// execute. Only the user may access the run's folder.
     fn program(&self, cx: &Context<'_>) -> PathBuf {
         let ending = std::env::consts::EXE_SUFFIX;
         cx.scratch
             .join(format!("{}.agent{ending}", self.arm.as_str()))
     }
 
-    /// Puts it there, if that was not done yet; where it is started from.
+    /// Writes the agent's file if necessary, and returns the path to start it from.
     fn lay_out_the_agent(&mut self, cx: &Context<'_>) -> Result<PathBuf, EnvError> {
         if self.agent.is_none() {
             self.agent = Some(Pinned::write(&self.program(cx), &cx.agent.bytes()?)?);
@@ -166,7 +166,7 @@ impl HostEnvironment {
             })
     }
 
-    /// The folder that the instances share, if several are wanted: one that all have anyway.
+    /// The folder that the instances share, if several are wanted; all of them see it anyway.
     fn shared(&self, cx: &Context<'_>) -> Option<PathBuf> {
         (self.nodes > 1).then(|| self.folder(cx).join("shared"))
     }
@@ -192,9 +192,9 @@ impl Environment for HostEnvironment {
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
         let workdir = self.folder(cx);
         files::create_folder(&workdir)?;
-        // Where a file's pages lie stays the same for as long as the file does: every launch has a new one, as in a
-        // built-in container. It takes milliseconds, which what is started for one trial has not; elsewhere a program
-        // that runs cannot be replaced.
+        // The placement of a file's pages is fixed for the life of the file, so every launch gets a new file, as in a
+        // built-in container. That takes milliseconds, too long for an instance that is started for one trial. On
+        // other systems a running program's file cannot be replaced.
         if matches!(mode, StartMode::Resident) && cfg!(unix) {
             self.agent = None;
         }
@@ -202,7 +202,7 @@ impl Environment for HostEnvironment {
         let mut arguments = vec!["serve".to_owned()];
         match mode {
             StartMode::Once => arguments.push("--no-spare".to_owned()),
-            // Moving there takes milliseconds, too.
+            // Moving to its own cgroup takes milliseconds, too.
             StartMode::Resident => arguments.push("--own-group".to_owned()),
         }
         if let Some(cpus) = &self.cpus {
@@ -255,7 +255,7 @@ struct HostInstance {
 }
 
 impl Instance for HostInstance {
-    /// Elsewhere than on Linux workers get their turns from the host.
+    /// On systems other than Linux, workers get their turns from the host.
     fn turn_page(&self) -> Option<String> {
         cfg!(target_os = "linux").then(|| self.turn_page.clone())
     }
@@ -276,12 +276,12 @@ impl Instance for HostInstance {
         Charged::Process(self.channel.running.id())
     }
 
-    /// A process has nothing but its program: its folder is what its trials filled.
+    /// A process has only its program; its folder contains what its trials wrote.
     fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
         Some(files::taken_bytes(&self.program))
     }
 
-    /// Each instance has an address of the loopback to itself.
+    /// Each instance has its own address on the loopback.
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
         Ok(self.number.loopback().into())
     }
@@ -292,7 +292,7 @@ impl Instance for HostInstance {
         })
     }
 
-    /// On the host itself a server's port is open as it is: what publishing is compared with.
+    /// On the host a server's port is open directly: the baseline of publishing.
     fn published(&self, _at: PublishedAt) -> Result<Published, Reason> {
         Ok(Published::Direct(Ipv4Addr::LOCALHOST.into()))
     }
@@ -302,9 +302,9 @@ impl Instance for HostInstance {
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
-        // An agent that has crashed cannot be told, and need not be.
+        // Fails if the agent has crashed, which is fine.
         let told = self.channel.stream.send(&Request::Bye).is_ok();
-        // One that was killed can still be written to while it dies, and has ended nothing of what it started.
+        // A killed agent can still be written to while it dies, and has not ended its children.
         let is_done = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(0)));
         if !is_done {
             self.channel.running.kill();
@@ -314,8 +314,8 @@ impl Instance for HostInstance {
     }
 }
 
-/// Ends what an agent that could not do it itself has left in its control group. Children of its children that have
-/// left their session, and taken the run's name out of their environment, can be found nowhere else.
+/// Ends what an agent that could not do so itself has left in its cgroup. Descendants that have left the session and
+/// removed the run's name from their environment cannot be found otherwise.
 #[cfg(target_os = "linux")]
 fn end_group(cx: &Context<'_>, agent: u32) -> Result<(), EnvError> {
     let agent = agent.to_string();
@@ -323,13 +323,13 @@ fn end_group(cx: &Context<'_>, agent: u32) -> Result<(), EnvError> {
     lines_of(cx, &command, "ending what an agent left").map(drop)
 }
 
-/// Elsewhere there are no control groups.
+/// Other systems have no cgroups.
 #[cfg(not(target_os = "linux"))]
 fn end_group(_cx: &Context<'_>, _agent: u32) -> Result<(), EnvError> {
     Ok(())
 }
 
-/// What one of the agent's commands answers, line by line.
+/// The output of one of the agent's commands, line by line.
 #[cfg(target_os = "linux")]
 fn lines_of(
     cx: &Context<'_>,
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn processors_are_read_from_a_number_a_text_and_a_range() {
+    fn cpus_parse_from_number_list_or_range() {
         let list = Value::List(vec![Value::Int(0), Value::Int(3)]);
         for (value, expected) in [
             (1i64.into(), "1"),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_processor_is_refused_under_the_settings_name() {
+    fn invalid_cpuset_is_refused_by_setting_name() {
         for bad in ["", "a", "3-1", "-1", "0,,1", "1024", "0-99999"] {
             assert_eq!(cpus(bad).unwrap_err().setting, "cpuset", "{bad}");
         }

@@ -1,12 +1,11 @@
-//! Images without a registry: a root file system packed as a tar archive from the host's own files.
+//! Packs a root file system as a tar archive from the host's own files, so that no registry is needed.
 //!
-//! An environment needs no download when its root holds only the agent, and a host tool inside it is the same
-//! bytes as outside when it is packed from the host with the libraries that it loads. Packing is pure: what
-//! goes in is added piece by piece, equal contents give equal bytes (times and owners are fixed), and the
-//! archive comes out in parts, so that a large file is never whole in memory. Finding the host's files is
-//! [`host_files`]'s part.
-//! What it cannot see: files that a program opens by name at run time; they are to be listed.
-//! This file is no driver; drivers use it.
+//! An environment needs no download if its root holds only the agent. A host tool packed with the libraries that it
+//! loads is the same bytes inside as outside. Packing is pure: equal contents give equal bytes (times and owners are
+//! fixed). The archive comes out in parts, so a large file is never whole in memory. [`host_files`] finds the host's
+//! files.
+//! Limits: files that a program opens by name at run time must be listed.
+//! Not a driver; drivers use it.
 
 use std::collections::BTreeMap;
 
@@ -18,25 +17,25 @@ pub(crate) mod packed;
 
 use host_files::{HostEntry, HostFile};
 
-/// Where the agent lies inside.
+/// The agent's path inside.
 pub const AGENT_PATH: &str = "/tare-agent";
-/// The directory for the probes' files inside.
+/// The probes' working directory inside.
 pub const WORKDIR: &str = "/tare-work";
 
-/// The accounts inside. Root's shell is there only if it was packed; it is what a packed `sshd` starts commands
-/// with, and `sshd` is the account that it gives up its rights for.
+/// `/etc/passwd` inside. Root's shell exists only if it was packed; a packed `sshd` starts commands with it and drops
+/// its privileges to the account `sshd`.
 pub(crate) const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
      sshd:x:100:65534::/run/sshd:/tare-agent\n\
      nobody:x:65534:65534:nobody:/:/tare-agent\n";
-/// Their groups.
+/// `/etc/group` inside.
 pub(crate) const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
-/// What `sshd` wants to be there before it gives up its rights.
+/// Directories that `sshd` needs before it drops its privileges.
 pub(crate) const SSHD_FOLDERS: [&str; 2] = ["run", "run/sshd"];
 
 /// A root file system to be packed. Paths are relative to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageTar {
-    /// In order of their paths, so that a folder comes before what is in it.
+    /// Sorted by path, so that a folder comes before its contents.
     entries: BTreeMap<String, Entry>,
 }
 
@@ -50,12 +49,12 @@ enum Entry {
 }
 
 impl ImageTar {
-    /// Nothing.
+    /// Returns an empty root.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The agent and what programs expect of a root.
+    /// Adds the agent and what programs expect of a root.
     #[must_use]
     pub fn with_agent(self, agent: &[u8]) -> Self {
         self.with_folder("tmp", 0o1777)
@@ -69,29 +68,29 @@ impl ImageTar {
             .with_file("etc/group", 0o644, GROUP.as_bytes())
     }
 
-    /// A folder.
+    /// Adds a folder.
     #[must_use]
     pub fn with_folder(mut self, path: &str, mode: u32) -> Self {
         self.put(path, Entry::Folder(mode));
         self
     }
 
-    /// A file.
+    /// Adds a file.
     #[must_use]
     pub fn with_file(mut self, path: &str, mode: u32, bytes: &[u8]) -> Self {
         self.put(path, Entry::File(mode, bytes.to_owned()));
         self
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     #[must_use]
     pub fn with_link(mut self, path: &str, target: &str) -> Self {
         self.put(path, Entry::Link(target.to_owned()));
         self
     }
 
-    /// A program or any other file of the host's, with the folders and links that lead to it as they are
-    /// there. What is in the image already stays.
+    /// Adds a program or other files of the host, with the folders and links that lead to them. Existing entries
+    /// stay.
     #[must_use]
     pub fn with_program(mut self, files: &[HostFile]) -> Self {
         for file in files {
@@ -108,7 +107,7 @@ impl ImageTar {
         self
     }
 
-    /// The file for the workload `copy-up`, of this many bytes, in the directory for the probes' files.
+    /// Adds the file for the workload `copy-up`, of this many bytes, in `WORKDIR`.
     #[must_use]
     pub fn with_lower_file(mut self, bytes: u64) -> Self {
         let path = format!("{WORKDIR}/{}", lower_file::LOWER_FILE);
@@ -121,7 +120,7 @@ impl ImageTar {
         self.entries.insert(path, entry);
     }
 
-    /// SHA-256 over everything that is in it, as hexadecimal digits. Equal for equal images.
+    /// Returns the SHA-256 of all contents in hexadecimal. Equal for equal images.
     pub fn sha256(&self) -> String {
         let mut hash = Sha256::new();
         for (path, entry) in &self.entries {
@@ -144,7 +143,7 @@ impl ImageTar {
         })
     }
 
-    /// The archive in parts.
+    /// Returns the archive in parts.
     pub fn into_parts(self) -> impl Iterator<Item = Vec<u8>> + Send {
         self.entries
             .into_iter()
@@ -152,18 +151,18 @@ impl ImageTar {
             .chain(std::iter::once(vec![0; END_BYTES]))
     }
 
-    /// The archive as a whole.
+    /// Returns the whole archive.
     pub fn into_bytes(self) -> Vec<u8> {
         self.into_parts().flatten().collect()
     }
 }
 
-/// Two blocks of zeroes end an archive.
+/// An archive ends with two blocks of zeroes.
 const END_BYTES: usize = 1024;
-/// Everything in an archive fills whole blocks.
+/// Everything in an archive fills whole blocks of this size, bytes.
 const TAR_BLOCK: u64 = 512;
 
-/// One entry with its header and padding.
+/// Returns one entry with its header and padding, in parts.
 fn parts_of(path: &str, entry: Entry) -> Box<dyn Iterator<Item = Vec<u8>> + Send> {
     const WHY: &str = "writing to memory cannot fail, and the paths are relative";
     let mut builder = tar::Builder::new(Vec::new());
@@ -201,7 +200,7 @@ fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
     header.set_size(size);
     header.set_uid(0);
     header.set_gid(0);
-    // A fixed time keeps equal contents equal bytes.
+    // Fixed, so that equal contents give equal bytes.
     header.set_mtime(0);
     header
 }
@@ -213,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_root_holds_the_agent_as_a_program_and_two_directories_that_all_may_write() {
+    fn image_root_has_agent_and_two_writable_folders() {
         let bytes = ImageTar::new().with_agent(b"agent").into_bytes();
         let mut archive = tar::Archive::new(bytes.as_slice());
         let mut seen = BTreeMap::new();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_contents_are_equal_bytes_and_any_difference_is_another_hash() {
+    fn image_hash_is_equal_only_for_equal_content() {
         let image = || ImageTar::new().with_agent(b"x");
         assert_eq!(image().into_bytes(), image().into_bytes());
         assert_eq!(image().sha256(), image().sha256());
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn links_long_paths_and_the_lower_file_come_out_as_they_went_in() {
+    fn links_long_paths_and_lower_file_roundtrip_in_tar() {
         let long = format!("usr/lib/{}/file", "x".repeat(150));
         let image = ImageTar::new()
             .with_link("bin", "usr/bin")
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_image_has_is_not_replaced_by_what_the_host_has() {
+    fn host_files_do_not_replace_image_entries() {
         let folder = |path: &str, mode| HostFile {
             path: path.into(),
             entry: HostEntry::Folder { mode },

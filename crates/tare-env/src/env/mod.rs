@@ -1,8 +1,8 @@
-//! Environments: where work is run. One file a driver.
+//! Environments: where work runs. One driver per file.
 //!
-//! An environment knows nothing of workloads. It can be detected, started with an agent inside, talked to
-//! through a channel, stopped and removed; everything that it creates carries the run's label.
-//! Adding one is a file here and a word in [`DRIVERS`]; a test fails if a file is not registered.
+//! An environment is independent of workloads. It can be detected, started with an agent inside, talked to through a
+//! channel, stopped and removed; everything that it creates carries the run's label.
+//! To add one, add a file here and an entry in [`DRIVERS`]; a test fails if a file is not registered.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tare_model::{ArmId, Facts, Params, Reason};
 use crate::cx::{CommandError, Context, files::FileError};
 
 pub use charged::Charged;
-pub use image::host_files::Wanted;
+pub use image::host_files::FileRequest;
 pub use published::{Published, PublishedAt};
 pub use setting::Setting;
 pub use tare_core::driver::container::host_files;
@@ -30,7 +30,6 @@ pub mod docker;
 mod grammar;
 pub mod host;
 pub mod image;
-mod known;
 pub mod oci;
 pub mod own;
 mod peer;
@@ -41,6 +40,7 @@ mod published;
 pub mod question;
 mod reader;
 mod record;
+mod refusals;
 pub mod setting;
 mod siblings;
 pub mod ssh;
@@ -58,7 +58,7 @@ pub static DRIVERS: &[&dyn Driver] = &[
     &vm::Vm,
 ];
 
-/// The drivers that are asked about where none is named, the first choice first.
+/// Returns the drivers to try if none is named, in order of preference.
 pub fn usual() -> Vec<&'static dyn Driver> {
     let mut usual: Vec<_> = DRIVERS
         .iter()
@@ -68,7 +68,7 @@ pub fn usual() -> Vec<&'static dyn Driver> {
     usual.into_iter().map(|(_, driver)| driver).collect()
 }
 
-/// The driver of this name.
+/// Returns the driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {
     DRIVERS.iter().copied().find(|driver| driver.id() == id)
 }
@@ -76,83 +76,87 @@ pub fn find(id: &str) -> Option<&'static dyn Driver> {
 /// Whether a kind of environment can be used here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Availability {
-    /// It can; with what is worth knowing about it.
+    /// Yes, with facts worth reporting.
     Ready(Facts),
-    /// It cannot.
+    /// No.
     Absent {
-        /// Why, as one clause.
+        /// Reason, as one clause.
         why: String,
-        /// The command or change that would help.
+        /// Hint: the command or change that would help.
         fix: Option<String>,
     },
 }
 
-/// An environment with the settings that were asked for.
+/// An environment with the requested settings, or what is wrong with them.
 pub type Configured = Result<Box<dyn Environment>, SettingsError>;
 
 /// A kind of environment.
 pub trait Driver: Sync {
-    /// What it declares of itself.
+    /// Returns the driver's declaration.
     fn declared(&self) -> &Declared;
-    /// Its name.
+    /// Returns the driver's name.
     fn id(&self) -> &'static str {
         self.declared().id
     }
-    /// One sentence.
+    /// Returns a description in one sentence.
     fn about(&self) -> &'static str {
         self.declared().about
     }
-    /// The settings it takes.
+    /// Returns the settings that the driver takes.
     fn settings(&self) -> &'static [Setting];
-    /// What its environments are made of, and how each part is switched off.
+    /// Returns the mechanisms of its environments, and how each is switched off.
     fn mechanisms(&self) -> &'static Mechanisms {
         self.declared().mechanisms
     }
-    /// Whether it can be used here: by doing it, quickly, leaving nothing.
+    /// Checks by a quick trial whether it can be used here; leaves nothing behind.
     fn detect(&self, cx: &Context<'_>) -> Availability;
-    /// An environment with these settings; touches nothing outside.
+    /// Creates an environment with these settings, without side effects.
     fn configure(&self, arm: ArmId, settings: &Params) -> Configured;
-    /// Whether a command is a line for its engine's client that would make a container.
+    /// Whether this is a command line of the engine's client that would create a container.
     fn knows_line(&self, _command: &[String]) -> bool {
         false
     }
-    /// The line for its client that means the same as these settings, where the image brings differences that no
-    /// setting names.
+    /// Returns the client's command line that is equivalent to these settings, if the image brings differences that
+    /// no setting names.
     fn line_for(
         &self,
         _cx: &Context<'_>,
         _settings: &Params,
-        _asked: &own::asked::Asked,
+        _asked: &own::image_command::ImageCommand,
     ) -> Option<Vec<String>> {
         None
     }
-    /// Whether its engine has a container of this name.
+    /// Whether the engine has a container of this name.
     fn has_container(&self, _cx: &Context<'_>, _name: &str) -> bool {
         false
     }
-    /// The running containers of its engine that write to a path of the engine's machine, above it or below it.
+    /// Returns the engine's running containers that write to a path of the engine's machine, above it or below it.
     fn writers(&self, _cx: &Context<'_>, _path: &std::path::Path) -> Vec<String> {
         Vec::new()
     }
-    /// Takes something of the user's own, so that arms can be like it; nothing of the user's is touched.
+    /// Reads the configuration of a user's container, so that arms can be like it. Does not touch the container.
     ///
     /// # Errors
-    /// There is no such thing, or the driver has none.
-    fn take(&self, _cx: &Context<'_>, _wish: &own::Wish<'_>) -> Result<own::Own, EnvError> {
+    /// There is no such container, or the driver does not support this.
+    fn take(
+        &self,
+        _cx: &Context<'_>,
+        _wish: &own::ContainerRequest<'_>,
+    ) -> Result<own::Own, EnvError> {
         Err(EnvError::Absent {
             why: format!("`{}` cannot be made like something of your own", self.id()),
             fix: Some("`--env docker` can, for containers and `docker run` lines".into()),
         })
     }
-    /// The files of what was taken as bare processes, without every difference and then with what the program may need
-    /// of them; nothing of the user's is touched or written to.
+    /// Returns the container's files as bare processes: first without any difference, then with those that the
+    /// program may need. Nothing of the user's is touched or written to.
     ///
     /// # Errors
-    /// They cannot be had, with the reason as one clause.
+    /// They are not available; the reason is one clause.
     fn take_bare(
         &self,
         _cx: &Context<'_>,
-        _wish: &own::Wish<'_>,
+        _wish: &own::ContainerRequest<'_>,
         _taken: &own::Own,
     ) -> Result<Vec<own::Bare>, EnvError> {
         Err(EnvError::Absent {
@@ -160,48 +164,53 @@ pub trait Driver: Sync {
             fix: None,
         })
     }
-    /// Settings that give bare processes a network from which they reach what a container like what was taken reaches,
-    /// and nothing of the user's; `None` where a loopback device is all it has, or nothing else can be had here.
+    /// Returns settings that give bare processes a network from which they reach what a copy of the container
+    /// reaches, and nothing of the user's. `None` if the container has only a loopback device, or no other network is
+    /// possible here.
     ///
     /// # Errors
-    /// It could not be made, with the reason as one clause.
+    /// The network could not be created; the reason is one clause.
     fn take_outside(
         &self,
         _cx: &Context<'_>,
-        _wish: &own::Wish<'_>,
+        _wish: &own::ContainerRequest<'_>,
         _taken: &own::Own,
     ) -> Result<Option<Params>, EnvError> {
         Ok(None)
     }
-    /// Has every arm that is like something of the user's write to copies of its own of what it could write to, where
-    /// that was shown read-only; `settings` are those of what was taken. Says which those are, a line each in place of
-    /// what was told, and `None` where there is nothing to copy.
+    /// Gives every arm that is like a user's container its own copies of the shares that the container could write
+    /// to, if they were mounted read-only until now. Returns the lines that describe these copies, each with the line
+    /// that it replaces; `None` if there is nothing to copy.
     ///
     /// # Errors
-    /// Those of [`take`](Self::take).
+    /// As for [`take`](Self::take).
     fn take_copies(
         &self,
         _cx: &Context<'_>,
-        _taken: &own::Taken<'_>,
-    ) -> Result<Option<Vec<own::Retold>>, EnvError> {
+        _taken: &own::ArmRequest<'_>,
+    ) -> Result<Option<Vec<own::ChangedLine>>, EnvError> {
         Ok(None)
     }
-    /// Whether what was started beside something of the user's is still there.
+    /// Checks that the containers started next to the user's are still running.
     ///
     /// # Errors
-    /// Some of it has ended.
-    fn check_beside(&self, _cx: &Context<'_>, _wish: &own::Wish<'_>) -> Result<(), EnvError> {
+    /// One of them has ended.
+    fn check_beside(
+        &self,
+        _cx: &Context<'_>,
+        _wish: &own::ContainerRequest<'_>,
+    ) -> Result<(), EnvError> {
         Ok(())
     }
-    /// Takes something of the user's own once more, changed as its user would change it so that it does without these
-    /// differences. Nothing of the user's is touched.
+    /// Reads the user's container again, changed as its user would change it to remove these differences. Does not
+    /// touch the container.
     ///
     /// # Errors
-    /// Those of [`take`](Self::take).
+    /// As for [`take`](Self::take).
     fn take_changed(
         &self,
         _cx: &Context<'_>,
-        taken: &own::Taken<'_>,
+        taken: &own::ArmRequest<'_>,
         without: &[String],
     ) -> Result<own::Changed, EnvError> {
         Ok(own::Changed {
@@ -209,9 +218,11 @@ pub trait Driver: Sync {
             change: "the same without it".to_owned(),
         })
     }
-    /// Copies, in `folder`, of files of the image that these settings name, and its variables.
+    /// Copies files of the image that these settings name into `folder`, and returns the copies and the image's
+    /// variables.
+    ///
     /// # Errors
-    /// The driver has no images, or a file is not there.
+    /// The driver has no images, or a file is missing.
     fn image_parts(
         &self,
         _cx: &Context<'_>,
@@ -224,58 +235,58 @@ pub trait Driver: Sync {
             fix: None,
         })
     }
-    /// Removes whatever carries the label of `run`, which nobody carries out at the time, and says what it
-    /// removed, one line each. An error means that something may be left. For what an earlier crash left behind.
+    /// Removes everything with the label of `run`, while that run is not running, and returns what was removed, one
+    /// line each. For leftovers of a crash. An error means that something may be left.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError>;
 }
 
-/// Why an instance is wanted.
+/// The purpose of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartMode {
-    /// To stay, for many trials.
+    /// Many trials.
     Resident,
-    /// For one first instruction: started as a user would start a program of one's own.
+    /// One first instruction: started as a user would start a program.
     Once,
 }
 
-/// How a container ran as its user's client runs it.
+/// Times and result of a container run the way its engine's client runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsTyped {
-    /// Until its command was started, nanoseconds.
+    /// From the request to the start of its command, nanoseconds.
     pub start_ns: u64,
-    /// From there until its output ended.
+    /// From there to the end of its output, nanoseconds.
     pub run_ns: u64,
-    /// From there until it was removed.
+    /// From there to its removal, nanoseconds.
     pub end_ns: u64,
     /// Its exit status.
     pub status: i64,
-    /// How much it printed, bytes.
+    /// Size of its output, bytes.
     pub printed: u64,
 }
 
 /// One configured environment of a study.
 pub trait Environment: Send {
-    /// The arm it serves.
+    /// Returns the arm that it serves.
     fn arm(&self) -> &ArmId;
-    /// Has these programs ready inside, besides what the settings say; asked before `prepare`. An environment
-    /// in which the host's files are anyway, or whose files the user chose, has nothing to do.
-    fn provide(&mut self, _wanted: &Wanted) {}
-    /// Has room for so many instances at once on one network, and a folder that all of them share; asked before
-    /// `prepare`. An environment whose instances meet anyway has nothing to do for the network.
+    /// Makes these programs available inside, in addition to those of the settings. Called before `prepare`. No-op if
+    /// the host's files are visible inside anyway, or if the user chose the files.
+    fn provide(&mut self, _wanted: &FileRequest) {}
+    /// Plans for this many concurrent instances on one network with a shared folder. Called before `prepare`.
+    /// Instances that reach each other anyway need no network.
     fn gather(&mut self, _nodes: u32) {}
-    /// Makes what every instance needs, such as an image: untimed; twice is fine.
+    /// Creates what every instance needs, such as an image. Untimed and idempotent.
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
-    /// Whether an instance may still be leaving while the next one starts: they share no name, port or file.
+    /// Whether an instance may still be shutting down while the next one starts: they share no name, port or file.
     fn may_leave_late(&self) -> bool {
         false
     }
-    /// Starts an instance; its agent has not been spoken to yet.
+    /// Starts an instance; no request has been sent to its agent yet.
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError>;
-    /// Runs a command of at least one word as the first process of a new instance, with `input` and its output over the
-    /// way that a client of the user's has; the command may take `limit`. `None` where that is not built.
+    /// Runs a command of at least one word as the first process of a new instance, with stdin and stdout carried as
+    /// the user's client does. The command may take `limit`. `None` if the driver does not support this.
     ///
     /// # Errors
-    /// It could not be started, did not end in time, or may be left.
+    /// It could not be started, did not end in time, or may have left something behind.
     fn as_typed(
         &mut self,
         _cx: &Context<'_>,
@@ -285,62 +296,61 @@ pub trait Environment: Send {
     ) -> Result<Option<AsTyped>, EnvError> {
         Ok(None)
     }
-    /// Whether it can be used here, where its settings make that another question than its driver's; `None`
-    /// leaves the answer to the driver.
+    /// Whether it can be used here, if that depends on its settings; `None` leaves the answer to the driver.
     fn detect(&self, _cx: &Context<'_>) -> Option<Availability> {
         None
     }
-    /// What the host side knows about it: engine and runtime versions, image digests, limits asked for.
+    /// Returns facts from the host side: engine and runtime versions, image digests, requested limits.
     fn describe(&self, cx: &Context<'_>) -> Facts;
-    /// Removes what `prepare` and any instance made; twice is fine.
+    /// Removes what `prepare` and all instances created. Idempotent.
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
 }
 
 /// A started environment with an agent in it.
 pub trait Instance: Send {
-    /// The way to the agent.
+    /// Returns the channel to the agent.
     fn channel(&mut self) -> &mut dyn Channel;
-    /// Where the host reaches a server inside.
+    /// Returns the address at which the host reaches a server inside.
     fn address_from_host(&self) -> Result<IpAddr, Reason>;
-    /// Where the host reaches a server that listens inside on `port`: where the engine publishes that on the loopback, else
-    /// at its own address.
+    /// Returns the address at which the host reaches a server that listens inside on `port`: the published port on
+    /// the loopback if the engine publishes it, else the instance's address.
     fn way_to(&self, port: u16) -> Result<SocketAddr, Reason> {
         Ok(SocketAddr::new(self.address_from_host()?, port))
     }
-    /// Where the inside reaches a server on the host.
+    /// Returns the address at which the inside reaches a server on the host.
     fn host_address(&self) -> Result<IpAddr, Reason>;
-    /// Where another instance of the same environment reaches a server inside.
+    /// Returns the address at which another instance of the same environment reaches a server inside.
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
         Err(Reason::NoPath(
             "two instances of this environment share no network".into(),
         ))
     }
-    /// Where the host reaches a server inside by a port that is published on the host's loopback or on the
-    /// host's address on the arm's bridge.
+    /// Returns the port published on the host's loopback, or on the host's address on the arm's bridge, at which the
+    /// host reaches a server inside.
     fn published(&self, at: PublishedAt) -> Result<Published, Reason> {
         let _ = at;
         Err(Reason::NoPath("this environment publishes no port".into()))
     }
-    /// A folder that every instance of the arm has at this path, with the same files in it.
+    /// Returns the path inside of a folder that all instances of the arm share.
     fn shared(&self) -> Result<String, Reason> {
         Err(Reason::Unsupported(
             "a folder that the instances of this environment share".into(),
         ))
     }
-    /// Where the page of memory by which workers pass the turn is found inside; `None` where this environment
-    /// shares no memory with the host.
+    /// Returns the path inside of the memory page through which workers hand over the turn; `None` if this
+    /// environment shares no memory with the host.
     fn turn_page(&self) -> Option<String> {
         None
     }
-    /// A directory inside for the probes' files, on the environment's own storage.
+    /// Returns the directory inside for the probes' files, on the environment's own storage.
     fn workdir(&self) -> String;
-    /// Where the kernel of this machine counts what it uses. Asked before every trial: what must be looked up is
-    /// kept.
+    /// Returns where the host's kernel accounts its resource use. Called before every trial: implementations cache
+    /// lookups.
     fn charged(&self) -> Charged {
         Charged::Nowhere
     }
-    /// How much disk it takes where it runs, bytes: what it was made of, counted whole however many share it, and what
-    /// was written in it since; `None` where that is not known.
+    /// Returns the disk space that it uses where it runs, bytes: what it was made of, counted in full even if shared,
+    /// plus what was written since; `None` if unknown.
     fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
         None
     }
@@ -348,7 +358,7 @@ pub trait Instance: Send {
     fn stop(self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError>;
 }
 
-/// The way to an agent.
+/// A connection to an agent.
 pub trait Channel: Send {
     /// Sends a request.
     fn send(&mut self, request: &Request) -> Result<(), ChannelError>;
@@ -356,79 +366,79 @@ pub trait Channel: Send {
     fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError>;
 }
 
-/// Where the page by which workers pass the turn is shown in an environment with a root of its own.
+/// Path of the turn page in an environment with a separate root.
 const TURN_PAGE: &str = "/tare-turns";
 
-/// Why the agent cannot be talked to.
+/// Why the agent cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// It is gone.
+    /// The agent is gone.
     #[error("the agent is gone: {0}")]
     Closed(String),
-    /// It did not answer in time.
+    /// The agent did not answer in time.
     #[error("no answer from the agent within {} s", .0.as_secs_f64())]
     Timeout(Duration),
-    /// What came back is no frame.
+    /// The answer is not a frame.
     #[error("unreadable answer from the agent: {0}")]
     Garbled(String),
 }
 
-/// Why an environment failed, cut by what the reader can do.
+/// Why an environment failed, classified by what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvError {
-    /// Something that it needs is not here.
+    /// Something required is missing here.
     #[error("{why}")]
     Absent {
-        /// Why, as one clause.
+        /// Reason, as one clause.
         why: String,
-        /// What would help.
+        /// Hint, if any.
         fix: Option<String>,
     },
-    /// The user may not do this.
+    /// The user lacks permission.
     #[error("permission denied: {what}")]
     Denied {
-        /// What was refused.
+        /// The refused action.
         what: String,
-        /// What would help.
+        /// Hint, if any.
         fix: Option<String>,
     },
     /// The engine, runtime or kernel refused.
     #[error("{what}: {answer}")]
     Refused {
-        /// What was asked for.
+        /// The requested action.
         what: String,
-        /// Its own words, control characters escaped.
+        /// Its message, with control characters escaped.
         answer: String,
     },
-    /// It took too long.
+    /// Something took too long.
     #[error("{phase} took longer than {} s", limit.as_secs_f64())]
     Timeout {
-        /// What was waited for.
+        /// The awaited phase.
         phase: String,
         /// The limit.
         limit: Duration,
     },
-    /// The agent inside cannot be talked to.
+    /// The agent inside cannot be reached.
     #[error(transparent)]
     Channel(#[from] ChannelError),
     /// A command failed.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// A file could not be made.
+    /// A file could not be created.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It failed, and so did cleaning up after it.
+    /// The action failed, and so did the cleanup.
     #[error("{first}; and cleaning up failed too: {then}")]
     AndCleanup {
         /// The first failure.
         first: Box<EnvError>,
-        /// The failure of the clean-up.
+        /// The failure of the cleanup.
         then: Box<EnvError>,
     },
 }
 
 impl EnvError {
-    /// What would help.
+    /// Returns the hint, if any.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Absent { fix, .. } | Self::Denied { fix, .. } => fix.clone(),

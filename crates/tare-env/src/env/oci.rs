@@ -1,14 +1,14 @@
-//! `oci`: a container made by any program that keeps the OCI runtime's command line.
+//! `oci`: a container started by any program with the OCI runtime's command line.
 //!
-//! runc, crun, youki, runsc (gVisor), Kata: no engine, no image, no shim, so that the difference between this and
-//! `docker` is the engine, and the difference between two runtimes is the runtime. The specification is Tare's
-//! own, the user's, or the one that Docker itself used, with single mechanisms switched off by settings.
-//! The specification's types are written here (see `spec`) rather than taken from the crate `oci-spec`: that knows
-//! one version of the format, loses fields of others, and brings 37 crates for five structures.
-//! A runtime always runs in private mount and PID namespaces, which the agent makes: it mounts on the host
-//! otherwise, and what it leaves behind when it is killed would survive.
-//! What it cannot see: what a runtime does in a service of its own, and runtimes without root, which need a
-//! mapping of users that Tare does not make.
+//! runc, crun, youki, runsc (gVisor), Kata: no engine, no image, no shim. So the difference between this and `docker`
+//! is the engine, and the difference between two runtimes is the runtime. The specification is Tare's, the user's, or
+//! the one that Docker used, with single mechanisms switched off by settings.
+//! The specification's types are in `spec` rather than from the crate `oci-spec`, which knows one version of the
+//! format, loses fields of others, and brings 37 crates for five structures.
+//! A runtime always runs in private mount and PID namespaces, which the agent creates: otherwise it mounts on the
+//! host, and its leftovers would survive a kill.
+//! Limits: a runtime's work in a separate service is not seen. Runtimes without root need a user mapping that Tare
+//! does not create.
 
 use crate::env::prelude::*;
 
@@ -27,21 +27,21 @@ use tare_model::whole_ns;
 use self::instance::{Living, OciInstance, clean};
 use self::runtime::{Container, KNOWN, Runtime, Surroundings, refusal};
 use self::settings::{Rootfs, SETTINGS, Settings, Source};
-use self::spec::{AGENT, Built, Place, Spec, WORKDIR};
+use self::spec::{AGENT, Built, Spec, SpecTarget, WORKDIR};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::charged;
 use super::private;
 use super::text::and_cleanup;
-use super::{TURN_PAGE, Wanted, container, docker};
+use super::{FileRequest, TURN_PAGE, container, docker};
 use crate::cx::turn_page;
 
-/// How long making a container may take: tens of milliseconds with most, seconds with a VM inside.
+/// Time limit for starting a container: tens of milliseconds with most runtimes, seconds with a VM inside.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long the probe of [`Driver::detect`] may take for each runtime.
+/// Time limit for the probe of [`Driver::detect`] per runtime.
 const DETECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often a sign of the container's start is looked for.
+/// Polling interval for the container's start.
 const STEP: Duration = Duration::from_micros(200);
 
 /// The driver.
@@ -116,7 +116,7 @@ impl Driver for Oci {
     }
 }
 
-/// Runs the agent's shortest command in a container of this runtime's.
+/// Runs the agent's shortest command in a container of this runtime.
 fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
     let agent = agent(cx)?;
     let runtime = runtime::find(cx, agent, name)?;
@@ -154,7 +154,7 @@ fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
     Ok(runtime)
 }
 
-/// The agent that goes inside and makes the surroundings; it may need no library.
+/// Returns the static agent that goes inside and sets up the namespaces.
 fn agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
     cx.agents
         .linux(std::env::consts::ARCH)
@@ -165,7 +165,7 @@ fn agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
         })
 }
 
-/// Makes the container's folder: root, agent, state, a place for files.
+/// Creates the container's folder: root, agent, state, and a folder for files.
 fn furnish(
     cx: &Context<'_>,
     agent: &AgentBinary,
@@ -179,7 +179,7 @@ fn furnish(
     }
     let root = match settings.rootfs {
         Rootfs::Minimal => {
-            // Places that a runtime mounts on, or expects, whatever the specification says.
+            // Mount points that a runtime uses or expects, whatever the specification says.
             let root = folder.join("rootfs");
             for name in ["dev", "etc", "proc", "sys", "tmp"] {
                 let place = root.join(name);
@@ -189,7 +189,7 @@ fn furnish(
             root
         }
         Rootfs::OverlayHost => {
-            // These letters separate in the options of an overlay.
+            // These characters are separators in the mount options of an overlay.
             let text = folder.display().to_string();
             if text.contains([',', ':', '\\', '"']) {
                 return Err(EnvError::Absent {
@@ -219,7 +219,7 @@ fn furnish(
     Ok(())
 }
 
-/// The capabilities that this process has to give.
+/// Returns the capabilities in this process's bounding set, which it can pass on.
 fn available_capabilities() -> Vec<String> {
     let status = files::read_text(Path::new("/proc/self/status")).unwrap_or_default();
     let mask = status
@@ -263,7 +263,7 @@ fn write_spec(
         target: TURN_PAGE.to_owned(),
         read_only: false,
     }));
-    let place = Place {
+    let place = SpecTarget {
         hidden: &hidden,
         shown: &shown,
         id: &container.id,
@@ -288,18 +288,18 @@ struct OciEnvironment {
     settings: Settings,
     /// Whether the settings name a root file system.
     is_root_chosen: bool,
-    /// The specification that is not Tare's own, once it was read, with where it came from.
+    /// The user's or Docker's specification, once read, and its origin.
     base: Option<(Spec, String)>,
-    /// Whose defaults Tare's own specification repeats: those of the engine here, or the newest.
+    /// The Docker release whose defaults Tare's specification repeats: that of the local engine, or the newest.
     release: Option<DockerRelease>,
     runtime: Option<Runtime>,
-    /// What the reader should know of the specification used last.
+    /// Remarks for the reader on the specification used last.
     remarks: Vec<(&'static str, String)>,
     living: Living,
 }
 
 impl OciEnvironment {
-    /// Reads the specification, once: Docker's is gone when its container ends.
+    /// Reads the specification once: Docker's is gone when its container ends.
     fn load(&mut self) -> Result<(), EnvError> {
         if self.base.is_some() {
             return Ok(());
@@ -334,7 +334,7 @@ impl OciEnvironment {
         Ok(runtime)
     }
 
-    /// Waits until the runtime says that the container runs.
+    /// Waits until the runtime reports that the container runs.
     fn wait_for_start(
         &self,
         cx: &Context<'_>,
@@ -371,7 +371,7 @@ impl OciEnvironment {
         }
     }
 
-    /// Limits need a cgroup, and a runtime may have been told to make none.
+    /// Checks that limits apply: they need a cgroup, and a runtime may have been configured to create none.
     fn check_limits(&self, container: &Container) -> Result<(), EnvError> {
         if self.settings.limits.is_empty() || !container.cgroups().is_empty() {
             return Ok(());
@@ -386,7 +386,7 @@ impl OciEnvironment {
         })
     }
 
-    /// Starts the runtime and waits for it; nothing is cleaned up on an error.
+    /// Starts the runtime and waits for the container; does not clean up on an error.
     fn launch(
         &mut self,
         cx: &Context<'_>,
@@ -447,9 +447,9 @@ impl Environment for OciEnvironment {
         &self.arm
     }
 
-    /// Programs are the host's own, so where there are some and nothing else was asked for, the root is an
-    /// overlay over the host's.
-    fn provide(&mut self, wanted: &Wanted) {
+    /// The programs are the host's, so if there are any and the settings name no root, the root is an overlay over
+    /// the host's.
+    fn provide(&mut self, wanted: &FileRequest) {
         if !wanted.is_empty() && !self.is_root_chosen {
             self.settings.rootfs = Rootfs::OverlayHost;
         }
@@ -459,7 +459,7 @@ impl Environment for OciEnvironment {
         self.load()?;
         self.release = self.release.or_else(|| docker::release_here(cx));
         self.runtime(cx)?;
-        // Looked for here, for a start may be timed.
+        // Here, because a start may be timed.
         private::kept_by_root();
         Ok(files::create_folder(cx.scratch)?)
     }
@@ -475,7 +475,7 @@ impl Environment for OciEnvironment {
                     .insert(container);
                 Ok(Box::new(instance))
             }
-            // What was started was killed when it was dropped.
+            // Dropping the process has killed it.
             Err(error) => Err(and_cleanup(error, clean(cx, &container))),
         }
     }

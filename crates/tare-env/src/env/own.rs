@@ -1,10 +1,10 @@
-//! Environments of the user's own, as a driver takes them: a container that is there, or the line that would make one.
+//! The user's containers as drivers read them: an existing container, or a command line that would create one.
 //!
-//! Plain data between drivers and those who ask. A driver finds out what something of the user's is made of, keeps
-//! that in a file of the run's own, and lists in which parts it differs from a plain one; an arm is then like it
-//! without some of them ([`LIKE`], [`WITHOUT`]).
-//! What it cannot see: what the program makes of a difference; that is measured.
-//! This file is no driver; drivers use it.
+//! Plain data between drivers and their callers. A driver finds out how a user's container is configured, keeps that
+//! in a file of the run, and lists its differences from a plain container. An arm is then like it without some of
+//! them ([`LIKE`], [`WITHOUT`]).
+//! Limits: the effect of a difference on the program is measured, not derived.
+//! Not a driver; drivers use it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
 use crate::cx::files;
 
-pub mod asked;
 pub(in crate::env) mod command;
 pub(in crate::env) mod fields;
+pub mod image_command;
 pub(in crate::env) mod like;
 pub mod limits;
 pub(in crate::env) mod machine;
@@ -36,116 +36,116 @@ pub(in crate::env) mod share;
 pub(in crate::env) mod shared;
 mod sockets;
 
-/// The settings that say which of several engines it is, the only ones that stand beside something of the user's.
+/// The settings that choose one of several engines: the only ones allowed together with a user's container.
 pub const WHICH: [&str; 2] = ["context", "as"];
-/// What is kept of a container of the user's, in words.
+/// The kept data about a user's container, for messages.
 pub(super) const CONFIGURATION: &str = "your container's configuration";
-/// Where something of the user's is.
+/// The source of a user's container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source<'a> {
-    /// A line for an engine's client, such as `docker run IMAGE`.
+    /// A command line of an engine's client, such as `docker run IMAGE`.
     Line(&'a [String]),
     /// A container, running or stopped, by name or id.
     Container(&'a str),
-    /// A running container, in which the command itself is to be run.
+    /// A running container in which the command itself is to run.
     Inside(&'a str),
     /// A service of a compose file.
     Service {
         /// The file.
         file: &'a str,
-        /// Its name there.
+        /// The service's name in it.
         service: &'a str,
     },
 }
 
-/// What may happen to volumes and folders of the user's that it can write to.
+/// What happens to the user's volumes and folders that the container can write to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shares {
-    /// They are shown read-only.
+    /// They are mounted read-only.
     #[default]
     ReadOnly,
-    /// Each arm has copies of its own of those that the command could write to, and writes to these.
+    /// Each arm writes to its own copies of those that the command could write to.
     Copied,
-    /// They are shared as they are, and written to.
+    /// They are shared unchanged, and written to.
     Shared,
 }
 
-/// How something is to be taken.
+/// A request to read a user's container.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
-    /// What.
+pub struct ContainerRequest<'a> {
+    /// The container's source.
     pub source: Source<'a>,
-    /// A folder in which a file may be kept that nobody else reads.
+    /// A folder for a file that only this user may read.
     pub folder: &'a Path,
     /// What may be written to.
     pub shares: Shares,
-    /// Whether what a service depends on is started beside it; whoever asks sweeps the run in the end.
+    /// Whether a service's dependencies are started next to it; the caller sweeps the run at the end.
     pub with_dependencies: bool,
-    /// Which engine, where several are known by names, or whose it is.
+    /// The engine, if several are known by names, or its owner.
     pub context: Option<&'a str>,
-    /// What may be reached that a copy does not reach by itself.
+    /// What the copies may reach only with the user's consent.
     pub consent: Consent<'a>,
 }
 
-/// What the arms of a question may reach beyond their own files, on demand only.
+/// What the arms of a question may reach beyond their own files, on request only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Consent<'a> {
-    /// The machine's own network, where the container has another one.
+    /// Whether they may use the host's network, if the container has another one.
     pub host_network: bool,
-    /// The networks, sockets and named pipes of the user's that the container has.
+    /// Whether they may use the user's networks, sockets and named pipes that the container has.
     pub join_networks: bool,
-    /// The protections that are removed like other differences, by name, or `all`.
+    /// The protections to remove like other differences, by name, or `all`.
     pub loosen: &'a [String],
 }
 
-/// How something was taken, and the settings of an arm that is like it.
+/// The request for a user's container, and the settings of an arm that is like it.
 #[derive(Debug, Clone, Copy)]
-pub struct Taken<'a> {
-    /// How.
-    pub wish: Wish<'a>,
+pub struct ArmRequest<'a> {
+    /// The request.
+    pub wish: ContainerRequest<'a>,
     /// The settings.
     pub settings: &'a Params,
 }
 
-/// What is said of a network of the user's that no copy joins.
+/// Returns the note on a user's network that no copy joins.
 pub(in crate::env) fn not_joined(network: &str) -> String {
     format!(
         "the copies are on a network of the run's own, without {network} and what is on it; `--join-networks` lets every run act on that"
     )
 }
 
-/// Parts of an image that are compared with those of another one.
+/// Parts of an image, to be compared with those of another one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ImageParts {
     /// Copies of its files, by their paths inside.
     pub files: BTreeMap<String, PathBuf>,
-    /// The variables that it brings.
+    /// The variables that the image sets.
     pub variables: BTreeMap<String, String>,
 }
 
-/// A line that is told in place of another, because something changed.
+/// A line that replaces another in the report, because something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retold {
-    /// What was told before, if anything.
+pub struct ChangedLine {
+    /// The previous line, if any.
     pub before: Option<String>,
-    /// What is told now.
+    /// The new line.
     pub now: String,
 }
 
-/// What is told of a change that is made by the switch that found it, because its user would make none that is the same.
+/// Describes a change made by the switch that found it, because the user has no equivalent change.
 pub(super) const BY_ITS_SWITCH: &str = "the same without it, by the switch that found it";
 
-/// Keeps in a file of the run's own, which nobody else reads, what an arm is like.
+/// Keeps an arm's container description in a file of the run that only this user may read.
 pub(super) fn keep(file: &Path, what: &impl Serialize) -> Result<(), EnvError> {
     let text = serde_json::to_vec(what).expect("plain data with text keys becomes JSON");
     Ok(files::write_working(file, &text)?)
 }
 
-/// Reads it from there.
+/// Reads such a file; `what` names its content in messages.
 ///
 /// # Errors
-/// The file is gone, with what it said in the words of `what`; or it is none of these.
+/// The file is gone, or its content is invalid.
 pub(super) fn kept<T: DeserializeOwned>(file: &str, what: &str) -> Result<T, EnvError> {
     let text = files::read_text(Path::new(file)).map_err(|_| EnvError::Absent {
         why: format!("the file with {what} went with the run that kept it"),
@@ -157,19 +157,19 @@ pub(super) fn kept<T: DeserializeOwned>(file: &str, what: &str) -> Result<T, Env
     })
 }
 
-/// Something of the user's, taken once more after a change.
+/// A user's container, read again after a change.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changed {
-    /// The settings of an arm that is like it.
+    /// The settings of an arm that is like the changed container.
     pub settings: Params,
-    /// What was changed, in words, without anything secret.
+    /// The change in words, without secrets.
     pub change: String,
 }
 
-/// What it gives up to do without a file system in memory.
+/// The price of removing a tmpfs.
 pub(super) const IN_MEMORY_PRICE: &str = "what is written there goes to a disk, and stays";
 
-/// A file system in memory that is asked for as a mount of this client's.
+/// Describes a tmpfs that is requested by this client's `--mount`.
 pub(super) fn in_memory(target: &str, client: &str) -> Difference {
     let target = printable(target);
     let flag = format!("--mount type=tmpfs,target={target}");
@@ -186,12 +186,12 @@ pub(super) fn in_memory(target: &str, client: &str) -> Difference {
     }
 }
 
-/// A usual search path has no more folders.
+/// A usual search path has at most this many folders.
 const USUAL_FOLDERS: usize = 16;
 
-/// A variable that a line gives, or that its image brings: then `unset` says how a container goes without it. `None`
-/// where it is left as it is, or where it is a part of the command because the command's own text names it.
-/// `text` is the name, or the name with its value.
+/// Describes a variable as a difference: one that a command line sets, or one of its image; `unset` then says how to
+/// remove it. `None` if it stays, or if it is part of the command because the command's text names it. `text` is the
+/// name, or the name with its value.
 pub(super) fn variable(
     text: &str,
     unset: Option<String>,
@@ -207,7 +207,7 @@ pub(super) fn variable(
     if whose == Whose::Nobodys || is_images_place || is_in_command || name.is_empty() {
         return None;
     }
-    // Each is searched for whatever is looked up.
+    // Every lookup searches each folder.
     let has_many_folders =
         value.split(':').filter(|it| it.starts_with('/')).count() > USUAL_FOLDERS;
     let is_likely = whose == Whose::Runtimes || has_many_folders;
@@ -226,19 +226,19 @@ pub(super) fn variable(
     })
 }
 
-/// Whether a text can be the name of a difference: of a flag, a variable, a sysctl, a path.
+/// Whether a text can be the name of a difference: a flag, a variable, a sysctl, a path.
 pub(super) fn is_difference(text: &str) -> bool {
     let is_letter =
         |letter: char| letter.is_ascii_graphic() && !matches!(letter, '\'' | '"' | '\\' | '`');
     !text.is_empty() && text.len() <= 256 && text.chars().all(is_letter)
 }
 
-/// Whether a text names a container, or the file in which one is kept.
+/// Whether a text names a container, or the file in which its description is kept.
 pub(super) fn is_source(text: &str) -> bool {
     is_container_name(text) || is_safe_path(text)
 }
 
-/// Where the verb stands that makes a container, in a line for an engine's client.
+/// Returns the position of the verb that creates a container, in a command line of an engine's client.
 pub(super) fn verb(words: &[String]) -> Option<usize> {
     let place = match words.get(1).map(String::as_str) {
         Some("container") => 2,
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_told_from_a_command_that_only_begins_like_one() {
+    fn run_line_is_distinguished_from_other_commands() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(verb(&words("docker run x")), Some(1));
         assert_eq!(verb(&words("docker container run x")), Some(2));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_of_folders_is_likelier_than_a_short_one() {
+    fn long_path_list_is_likelier_than_short_one() {
         let likelihood = |value: &str| {
             let text = format!("PATH={value}");
             variable(&text, None, "docker", &[]).unwrap().likelihood

@@ -1,16 +1,16 @@
-//! What another machine or an engine says of itself, and how far it is believed.
+//! Validates an address that another machine or an engine reports for itself.
 //!
-//! Two-ended work connects to, and listens on, addresses that the other side names. One that is no single machine's
-//! on a network would open this machine's server to everybody or lead the client somewhere else: the unspecified
-//! address stands for all addresses, the loopback is this machine and not the other one, and a multicast or
-//! broadcast address is many machines'.
-//! What it cannot see: whether an ordinary address is really the other side's own; connecting tells.
+//! Two-ended work connects to and listens on addresses that the other side names. An address that does not belong to
+//! a single machine on a network would open this machine's server to everyone or lead the client elsewhere: the
+//! unspecified address means all addresses, the loopback is this machine, and multicast and broadcast addresses
+//! belong to many machines.
+//! Limits: only connecting shows whether an ordinary address really belongs to the other side.
 
 use std::net::IpAddr;
 
 use tare_model::Reason;
 
-/// An address that another side named, if it can be one machine's on a network.
+/// Returns an address that another side named, if it can belong to one machine on a network.
 pub(super) fn on_network(address: IpAddr) -> Result<IpAddr, Reason> {
     let address = address.to_canonical();
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_one_machines_address_is_believed() {
+    fn peer_address_must_be_of_a_single_machine() {
         let named = |text: &str| on_network(text.parse().unwrap());
         for fine in ["10.0.0.7", "192.0.2.1", "2001:db8::1", "fd00::7"] {
             assert_eq!(named(fine).unwrap().to_string(), fine);

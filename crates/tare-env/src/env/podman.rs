@@ -1,11 +1,10 @@
 //! Podman, rootful and rootless, through its command.
 //!
-//! An instance is a container whose first process is the agent, on the pipes of an attached `podman run` or
-//! `podman start`: podman has no daemon, so its command is the way that every user has. A resident instance
-//! is set up in steps, each of which can say what it refuses; an instance for one first instruction is a
-//! single `podman run`. As root, Tare can have an ordinary user's rootless podman too (`as`).
-//! What it cannot see: containers of a `podman machine` are on another machine, and only the agent's own
-//! facts tell about that one.
+//! An instance is a container whose first process is the agent, on the pipes of an attached `podman run` or `podman
+//! start`: podman has no daemon, so every user has this interface. A resident instance is set up in steps, so that
+//! each step can report what it refuses; an instance for one first instruction is a single `podman run`. As root,
+//! Tare can also use an ordinary user's rootless podman (`as`).
+//! Limits: containers of a `podman machine` run on another machine; only the agent's facts describe it.
 
 use crate::env::prelude::*;
 
@@ -29,7 +28,7 @@ use caller::Caller;
 use environment::PodmanEnvironment;
 use settings::{SETTINGS, Settings};
 
-/// The podman of the user that Tare runs as.
+/// The podman of Tare's user.
 pub static PODMAN: Podman = Podman { user: None };
 
 /// The driver.
@@ -39,14 +38,14 @@ pub struct Podman {
 }
 
 impl Podman {
-    /// The driver for the podman of this user, where an arm does not name another one.
+    /// Returns the driver for the podman of this user, for arms that name no other one.
     pub fn of_user(name: impl Into<String>) -> Self {
         Self {
             user: Some(name.into()),
         }
     }
 
-    /// How podman is called for an arm with these settings.
+    /// Returns how to call podman for an arm with these settings.
     fn caller(&self, cx: &Context<'_>, settings: &Settings) -> Result<Caller, EnvError> {
         let user = settings.account.as_ref().or(self.user.as_ref());
         let mut caller = Caller::new(user.map_or(Ok(None), |user| Account::find(cx, user))?);
@@ -81,7 +80,7 @@ impl Driver for Podman {
     fn take(
         &self,
         cx: &Context<'_>,
-        wish: &super::own::Wish<'_>,
+        wish: &super::own::ContainerRequest<'_>,
     ) -> Result<super::own::Own, EnvError> {
         self.taken(cx, wish)
     }
@@ -89,15 +88,15 @@ impl Driver for Podman {
     fn take_copies(
         &self,
         cx: &Context<'_>,
-        taken: &super::own::Taken<'_>,
-    ) -> Result<Option<Vec<super::own::Retold>>, EnvError> {
+        taken: &super::own::ArmRequest<'_>,
+    ) -> Result<Option<Vec<super::own::ChangedLine>>, EnvError> {
         self.taken_with_copies(cx, taken)
     }
 
     fn take_changed(
         &self,
         cx: &Context<'_>,
-        taken: &super::own::Taken<'_>,
+        taken: &super::own::ArmRequest<'_>,
         without: &[String],
     ) -> Result<super::own::Changed, EnvError> {
         self.taken_changed(cx, taken, without)
@@ -116,13 +115,13 @@ impl Driver for Podman {
         )))
     }
 
-    /// Every podman on record must be swept. Elsewhere the run has made nothing; this driver's own is looked at all
-    /// the same where it answers.
+    /// Sweeps every podman on record; it is an error if one fails. This driver's default podman is swept too, if it
+    /// answers.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let mut removed = Vec::new();
         let mut trouble = None;
         let mut looked_at = Vec::new();
-        for mut record in record::of_run::<Place>(cx, self.id(), run)? {
+        for mut record in record::of_run::<CreationRecord>(cx, self.id(), run)? {
             for place in record.places.clone() {
                 let swept = place.caller(cx).and_then(|caller| {
                     let lines = sweep::sweep(cx, &caller, run)?;
@@ -136,7 +135,7 @@ impl Driver for Podman {
                 looked_at.push(place);
             }
         }
-        let own = Place {
+        let own = CreationRecord {
             user: self.user.clone(),
         };
         if !looked_at.contains(&own) {
@@ -149,14 +148,14 @@ impl Driver for Podman {
     }
 }
 
-/// Whose podman an arm makes something with.
+/// The podman with which an arm creates something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
-    /// Another user than Tare's own.
+struct CreationRecord {
+    /// The user, if not Tare's.
     user: Option<String>,
 }
 
-impl Place {
+impl CreationRecord {
     fn of(caller: &Caller) -> Self {
         let account = caller.account.as_ref();
         Self {
@@ -170,7 +169,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for CreationRecord {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.user {
             Some(user) => write!(out, "with the podman of `{}`", user.escape_debug()),

@@ -1,4 +1,4 @@
-//! What most drivers are written with.
+//! Common imports of the drivers.
 
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use std::net::{IpAddr, Ipv4Addr};

@@ -1,5 +1,6 @@
-//! How a port of an instance is reached where its engine publishes it.
-//! This file is no driver.
+//! How to reach a port of an instance that its engine publishes.
+//!
+//! Not a driver.
 
 use std::net::IpAddr;
 
@@ -12,16 +13,16 @@ pub enum PublishedAt {
     Bridge,
 }
 
-/// How the host reaches a server by a published port.
+/// How the host reaches a server through a published port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
-    /// Nothing is in between: the server's own port is open at this address of the host.
+    /// Nothing in between: the server's port is open at this address of the host.
     Direct(IpAddr),
-    /// What listens inside on port `inside` is reached at `port` of `address`.
+    /// A server that listens inside on port `inside` is reached at `port` of `address`.
     Mapped {
         /// An address of the host.
         address: IpAddr,
-        /// The port there.
+        /// The port on that address.
         port: u16,
         /// The port inside.
         inside: u16,

@@ -1,26 +1,26 @@
-//! A question to an agent that is not a trial: asked, and its answer waited for so that Ctrl-C is heard meanwhile.
+//! Sends an agent a request that is not a trial, and waits for the answer while checking for Ctrl-C.
 //!
-//! What it cannot see: whether the answer is one to this question.
+//! Limits: whether the answer belongs to this request is not checked.
 
 use crate::env::prelude::*;
 
 use super::ChannelError;
 
-/// The longest that the host waits without looking for Ctrl-C.
+/// The longest wait without a check for Ctrl-C.
 pub const SLICE: Duration = Duration::from_millis(250);
 
 /// Why there is no answer.
 pub enum NoAnswer {
-    /// Somebody pressed Ctrl-C.
+    /// Ctrl-C was pressed.
     Cancelled,
-    /// The channel broke, or the limit has passed.
+    /// The channel broke, or the time limit has passed.
     Channel(ChannelError),
 }
 
-/// Asks, and waits for the answer as long as `limit`.
+/// Sends a request and waits up to `limit` for the answer.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is no answer.
 pub fn ask(
     cx: &Context<'_>,
     channel: &mut dyn Channel,

@@ -1,7 +1,7 @@
-//! Reading an arm's settings by their table, each with an error that names the setting and what it takes.
+//! Reads an arm's settings by their table; every error names the setting and what it takes.
 //!
-//! Here is the strictness that drivers share. How settings go together is the driver's own business. What cannot be
-//! seen from here is whether an engine grants what is asked for.
+//! Contains the checks that drivers share. How settings go together is the driver's concern.
+//! Limits: an engine may still refuse a setting.
 
 use crate::env::prelude::*;
 
@@ -10,7 +10,7 @@ use tare_model::{Value, whole_part};
 use super::common::{BINDS, CAP_ADD, CAP_DROP, CPUSET, FILES, PACKAGES, PROGRAMS, ULIMIT};
 use super::grammar::{Ulimit, parse_bind, parse_size, parse_ulimit, plain_capability};
 use super::setting::{Between, Takes};
-use super::{SettingsError, Wanted};
+use super::{FileRequest, SettingsError};
 use crate::suggest;
 
 enum Read {
@@ -21,20 +21,20 @@ enum Read {
     Number(f64),
 }
 
-/// Settings that were each read by their row.
+/// The settings, each parsed by its row.
 pub(crate) struct Reader<'a> {
-    /// By the name of today; with the name under which they were said.
+    /// By current name; with the name that was used.
     read: BTreeMap<&'static str, (&'a str, Read)>,
-    /// All that can be said.
+    /// All settings of the driver.
     table: &'static [Setting],
 }
 
 impl<'a> Reader<'a> {
-    /// Takes the settings of an arm of `driver`.
+    /// Parses the settings of an arm of `driver`.
     ///
     /// # Errors
-    /// A name that is not in the table, with the name that may have been meant; a value that its row does not take; a
-    /// setting that must be said and is not.
+    /// A name that is not in the table, with a suggestion; a value that its row does not take; a missing required
+    /// setting.
     pub(super) fn new(
         driver: &str,
         table: &'static [Setting],
@@ -81,13 +81,13 @@ impl<'a> Reader<'a> {
         self.read.contains_key(row.name)
     }
 
-    /// What is wrong with a setting beside others, under the name by which it was said.
+    /// Returns the error that a setting contradicts others, under the name that was used.
     pub(super) fn refused(&self, row: &Setting, problem: &str, hint: &str) -> SettingsError {
         let said = self.read.get(row.name).map_or(row.name, |(said, _)| said);
         SettingsError::new(said, problem.to_owned(), hint.to_owned())
     }
 
-    /// Refuses what has no effect beside a setting, if that is said: all but `may_be`.
+    /// Refuses settings that have no effect together with `row`, if that is set: all except `may_be`.
     pub(super) fn alone(
         &self,
         row: &Setting,
@@ -112,7 +112,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses the first of these that is so: of which setting, what is wrong, in which SELF is its name, and what to do.
+    /// Refuses the first contradiction that holds. Each has a setting, the problem with SELF for its name, and a
+    /// hint.
     pub(super) fn consistent(
         &self,
         contradictions: &[(bool, Setting, (&str, &str))],
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
         self.text(row).map(str::to_owned)
     }
 
-    /// What the word that was said stands for.
+    /// Returns the meaning of the word.
     pub(super) fn word<T: Copy>(&self, row: &Setting, table: &[(&str, T)]) -> Option<T> {
         let said = self.text(row)?;
         let found = table.iter().find(|(word, _)| *word == said);
@@ -159,7 +160,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether one of these words stands in a list beside others.
+    /// Whether a list contains one of these words together with others.
     pub(super) fn is_mixed(&self, row: &Setting, alone: &[&str]) -> bool {
         let list = self.list(row);
         list.len() > 1 && list.iter().any(|item| alone.contains(&item.as_str()))
@@ -179,14 +180,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of a row that takes whole ones.
+    /// Returns the number of a row that takes whole numbers.
     pub(super) fn whole<T: TryFrom<u64>>(&self, row: &Setting) -> Option<T> {
         T::try_from(whole_part(self.number(row)?)).ok()
     }
 
-    /// What of the host's files to pack.
-    pub(super) fn wanted(&self) -> Wanted {
-        Wanted {
+    /// Returns the host files to pack.
+    pub(super) fn wanted(&self) -> FileRequest {
+        FileRequest {
             programs: self.list(&PROGRAMS).to_vec(),
             packages: self.list(&PACKAGES).to_vec(),
             files: self.list(&FILES).to_vec(),
@@ -194,7 +195,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The processors that may be used, in the kernel's form.
+    /// Returns the CPUs that may be used, in the kernel's format.
     pub(super) fn cpuset(&self) -> Option<String> {
         let list = self.list(&CPUSET);
         (!list.is_empty()).then(|| list.join(","))
@@ -210,14 +211,14 @@ impl<'a> Reader<'a> {
         limits.filter_map(|limit| parse_ulimit(limit)).collect()
     }
 
-    /// The capabilities to add and to drop.
+    /// Returns the capabilities to add and to drop.
     pub(super) fn capabilities(&self) -> [Vec<String>; 2] {
         let plain = |row: &Setting| self.list(row).iter().map(|it| plain_capability(it));
         [CAP_ADD, CAP_DROP].map(|row| plain(&row).collect())
     }
 }
 
-/// What would be right: the word that may have been meant, or what the setting takes.
+/// Returns a hint: the word that may have been meant, or what the setting takes.
 fn hint(row: &Setting, said: &str) -> String {
     let (Takes::Text(form) | Takes::List(form, _)) = row.takes else {
         return format!("it takes {}", row.takes);
@@ -232,7 +233,7 @@ fn hint(row: &Setting, said: &str) -> String {
     )
 }
 
-/// A text, or a whole number as the text that it would be.
+/// Returns a text; a whole number is converted to one.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::Text(text) => Some(text.clone()),
@@ -241,7 +242,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The value as its row has it, or the part that is wrong.
+/// Parses a value by its row; the error is the wrong part.
 fn read_value(row: &Setting, value: &Value) -> Result<Read, String> {
     let number = || match value {
         Value::Int(number) => Some(*number as f64),
@@ -275,7 +276,7 @@ fn read_value(row: &Setting, value: &Value) -> Result<Read, String> {
                 Value::Text(text) => parse_size(text),
                 _ => None,
             };
-            // Engines and emulators count in signed numbers.
+            // Engines and emulators use signed numbers.
             let fits = |bytes: &u64| *bytes >= least && i64::try_from(*bytes).is_ok();
             bytes.filter(fits).map(Read::Size)
         }
@@ -311,12 +312,13 @@ pub(super) mod tests {
     use super::super::common::{CPUS, MEMORY, NO_NEW_PRIVILEGES, SECCOMP};
     use super::*;
 
-    /// One setting alone.
+    /// Returns a single setting.
     pub(crate) fn with(name: &str, value: impl Into<Value>) -> Params {
         Params::new().with(name, value)
     }
 
-    /// `read` refuses a value under its setting's name, with a hint, and with nothing that steers a terminal.
+    /// Asserts that `read` refuses a value under its setting's name, with a hint, and without terminal control
+    /// characters.
     pub(crate) fn assert_refuses<S>(
         read: impl Fn(&Params) -> Result<S, SettingsError>,
         name: &str,
@@ -331,7 +333,7 @@ pub(super) mod tests {
         assert!(!error.problem.contains('\u{1b}'), "{value:?}");
     }
 
-    /// `read` refuses every value that stands under the name of its setting.
+    /// Asserts that `read` refuses every value listed under the name of its setting.
     pub(crate) fn assert_refused<S>(
         read: impl Fn(&Params) -> Result<S, SettingsError>,
         values: &serde_json::Value,
@@ -393,7 +395,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_nearly_right_is_named() {
+    fn near_miss_in_setting_gets_a_suggestion() {
         let hints = [
             refused("memroy", "1g"),
             refused("seccomp", "unconfine"),
@@ -408,7 +410,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn words_of_before_are_understood_and_told_under_their_own_name() {
+    fn old_setting_names_are_read_and_used_in_errors() {
         let params = Params::new()
             .with("no_new_privs", true)
             .with("seccomp", "off");

@@ -1,10 +1,10 @@
-//! What a run makes outside this machine's own reach, on record until it is gone from there.
+//! Records the places outside this machine's control in which a run creates something, until it is removed there.
 //!
-//! Labels lead a sweep to everything in an engine that it knows of; which engine, whose podman and which other
-//! machine it was, only the run knows. An arm notes that in a file in the run's folder before it makes anything
-//! there, and a place leaves the record when nothing of the arm is there any more, so an engine that is down, or a
-//! machine that cannot be reached, keeps the record, and with it the run's folder, until they are back.
-//! What it cannot see: runs whose folder somebody has removed by hand.
+//! By labels, a sweep finds everything in a known engine; only the run knows which engine, whose podman or which
+//! other machine it used. An arm records that in a file in the run's folder before it creates anything there. A place
+//! is removed from the record once nothing of the arm is left there, so an engine that is down or a machine that
+//! cannot be reached keeps the record, and with it the run's folder, until it is back.
+//! Limits: runs whose folder was removed by hand have no record.
 
 use crate::env::prelude::*;
 
@@ -12,13 +12,13 @@ use serde::de::DeserializeOwned;
 
 use crate::cx::files::FileError;
 
-/// The places of one arm, as they stand in a file.
+/// The recorded places of one arm, and their file.
 pub(super) struct Record<P> {
     path: PathBuf,
     pub(super) places: Vec<P>,
 }
 
-/// Notes a place of an arm, if it is not noted yet.
+/// Records a place of an arm, if it is not recorded yet.
 pub(super) fn add<P>(cx: &Context<'_>, driver: &str, arm: &ArmId, place: &P) -> Result<(), EnvError>
 where
     P: Serialize + DeserializeOwned + PartialEq + Clone,
@@ -32,7 +32,7 @@ where
     Ok(record.write()?)
 }
 
-/// Forgets a place of an arm, when nothing of the arm is left there.
+/// Removes a place of an arm from the record, once nothing of the arm is left there.
 pub(super) fn forget<P>(
     cx: &Context<'_>,
     driver: &str,
@@ -45,7 +45,7 @@ where
     Ok(Record::open(cx.scratch.join(file_name(driver, arm)))?.forget(place)?)
 }
 
-/// The places of an arm.
+/// Returns the places of an arm.
 pub(super) fn of_arm<P: DeserializeOwned>(
     cx: &Context<'_>,
     driver: &str,
@@ -54,7 +54,7 @@ pub(super) fn of_arm<P: DeserializeOwned>(
     Ok(Record::open(cx.scratch.join(file_name(driver, arm)))?.places)
 }
 
-/// Every record of a driver's arms in a run's folder; none where the run has no folder.
+/// Returns all records of a driver's arms in a run's folder; empty if the run has no folder.
 pub(super) fn of_run<P: DeserializeOwned>(
     cx: &Context<'_>,
     driver: &str,
@@ -74,7 +74,7 @@ pub(super) fn of_run<P: DeserializeOwned>(
         .collect()
 }
 
-/// `+` is in no identifier, so no driver's records are taken for another's.
+/// Returns a record's file name. `+` is in no identifier, so drivers cannot confuse their records.
 fn file_name(driver: &str, arm: &ArmId) -> String {
     format!("{driver}+{arm}.places.json")
 }
@@ -85,7 +85,7 @@ fn is_record(name: &str, driver: &str) -> bool {
 }
 
 impl<P> Record<P> {
-    /// The error that a place of this record could not be swept, with the way to give it up.
+    /// Returns the error that a place of this record could not be swept, with how to give it up.
     pub(super) fn kept(&self, place: &str, reason: &dyn std::fmt::Display) -> EnvError {
         EnvError::Refused {
             what: format!("removing what a run left {place}"),
@@ -108,7 +108,7 @@ impl<P: DeserializeOwned> Record<P> {
         };
         match serde_json::from_slice(&text) {
             Ok(places) => Ok(Self { path, places }),
-            // Not taken for none: something may be left where it led.
+            // Not treated as empty: something may be left in the recorded places.
             Err(error) => Err(EnvError::Refused {
                 what: "reading where a run has made something".to_owned(),
                 answer: format!(
@@ -121,7 +121,7 @@ impl<P: DeserializeOwned> Record<P> {
 }
 
 impl<P: Serialize + PartialEq> Record<P> {
-    /// Forgets a place from which everything is gone.
+    /// Removes a place from which everything is gone.
     pub(super) fn forget(&mut self, place: &P) -> Result<(), FileError> {
         self.places.retain(|known| known != place);
         if self.places.is_empty() {

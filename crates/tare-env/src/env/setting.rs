@@ -1,8 +1,7 @@
-//! What settings are: the rows of the tables in which drivers declare what they take.
+//! The rows of the tables in which drivers declare their settings.
 //!
-//! A row says what a setting is called, which values it takes, what it is where it is not said, and what it means.
-//! The reading of what is said, its errors, `tare list environments` and the book's tables come from that. How
-//! settings go together is the driver's own business.
+//! A row has a setting's name, its values, its default, and its meaning. Parsing, errors, `tare list environments`
+//! and the tables of the book are derived from it. How settings go together is the driver's concern.
 
 use std::fmt;
 
@@ -13,62 +12,62 @@ use crate::suggest;
 /// A setting that a driver takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Which values.
+    /// The values that it takes.
     pub takes: Takes,
-    /// What it is where it is not said; empty if it must be.
+    /// The default; empty if the setting is required.
     pub default: &'static str,
-    /// What it means.
+    /// The meaning.
     pub doc: &'static str,
-    /// What it was called before; still understood.
+    /// Former names, still accepted.
     pub was: &'static [&'static str],
-    /// Words of before that are still understood, each with today's.
+    /// Former words, still accepted, each with the current one.
     pub words: &'static [(&'static str, &'static str)],
 }
 
-/// Which values a setting takes.
+/// The values that a setting takes.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
     /// `true` or `false`.
     Flag,
     /// A text.
     Text(Form),
-    /// A list of texts, or one text that is divided there.
+    /// A list of texts, or one text with this separator.
     List(Form, Between),
-    /// Bytes, at least so many; or a text with a unit.
+    /// A size in bytes, at least this many; or a text with a unit.
     Size(u64),
-    /// A number from, to, and of what.
+    /// A number: minimum, maximum, and unit or description.
     Number(f64, f64, &'static str),
-    /// A whole number from, to, and of what.
+    /// A whole number: minimum, maximum, and unit or description.
     Whole(u32, u32, &'static str),
 }
 
-/// What stands between the items of a list that is written as one text.
+/// The separator of a list that is written as one text.
 #[derive(Debug, Clone, Copy)]
 pub enum Between {
     /// Commas.
     Commas,
     /// Spaces.
     Spaces,
-    /// Nothing: the text is one item.
+    /// None: the text is one item.
     Nothing,
 }
 
-/// Which texts.
+/// The texts that are accepted.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
-    /// As the end of "it takes"; empty for one of the words.
+    /// Completes "it takes"; empty if only `words` are accepted.
     what: &'static str,
-    /// Words that are fine besides.
+    /// Words that are accepted in addition.
     words: &'static [&'static str],
-    /// Words that may have been meant.
+    /// Words to suggest.
     near: &'static [&'static str],
     is_fine: fn(&str) -> bool,
 }
 
 impl Form {
-    /// Texts for which `is_fine` holds; `what` is the end of "it takes".
+    /// Accepts texts for which `is_fine` holds; `what` completes "it takes".
     pub const fn of(what: &'static str, is_fine: fn(&str) -> bool) -> Self {
         Self {
             what,
@@ -78,12 +77,12 @@ impl Form {
         }
     }
 
-    /// These words and no others.
+    /// Accepts only these words.
     pub const fn words(words: &'static [&'static str]) -> Self {
         Self::of("", |_| false).or(words)
     }
 
-    /// These words too.
+    /// Accepts these words too.
     #[must_use]
     pub const fn or(self, words: &'static [&'static str]) -> Self {
         let near = words;
@@ -94,18 +93,18 @@ impl Form {
         }
     }
 
-    /// With words that are suggested for what is nearly one.
+    /// Suggests these words for similar ones.
     #[must_use]
     pub const fn near(self, near: &'static [&'static str]) -> Self {
         Self { near, ..self }
     }
 
-    /// The word that may have been meant.
+    /// Returns the word that may have been meant.
     pub(super) fn meant(&self, text: &str) -> Option<&'static str> {
         suggest::nearest(text, self.near.iter().copied()).filter(|near| *near != text)
     }
 
-    /// Whether a text is one of them.
+    /// Whether a text is accepted.
     pub(super) fn has(&self, text: &str) -> bool {
         self.words.contains(&text) || (self.is_fine)(text)
     }
@@ -149,7 +148,7 @@ impl fmt::Display for Takes {
     }
 }
 
-/// Declares what the words of a setting mean: an enum, and under the name of a table each word with its meaning.
+/// Declares the words of a setting: an enum of their meanings, and a table of each word with its meaning.
 macro_rules! meanings {
     ($(#[$about:meta])* $vis:vis enum $name:ident, $table:ident {
         $($(#[$doc:meta])* $meaning:ident: $word:literal,)+
@@ -166,7 +165,7 @@ macro_rules! meanings {
 }
 pub(super) use meanings;
 
-/// The words of a table that says what each stands for.
+/// Returns the words of such a table.
 pub(super) const fn words<T: Copy, const N: usize>(
     table: &[(&'static str, T); N],
 ) -> [&'static str; N] {
@@ -179,13 +178,13 @@ pub(super) const fn words<T: Copy, const N: usize>(
     words
 }
 
-/// The word of such a table for something.
+/// Returns the word for a meaning.
 pub(super) fn said<T: Copy + PartialEq>(table: &[(&'static str, T)], meant: T) -> &'static str {
     let found = table.iter().find(|(_, one)| *one == meant);
     found.map_or("", |(word, _)| word)
 }
 
-/// What is said with words of before, each with today's.
+/// Returns a note for each former name or word in these settings, with the current one.
 pub fn old_words(table: &[Setting], said: &Params) -> Vec<String> {
     let mut notes = Vec::new();
     for setting in table {
@@ -201,8 +200,8 @@ pub fn old_words(table: &[Setting], said: &Params) -> Vec<String> {
     notes
 }
 
-/// Declares settings, a constant each: `NAME("name", what it takes, "default", "meaning")`, with what it was called
-/// and which words it had before. Under the name of a table it is made of these rows and of constants from elsewhere.
+/// Declares settings, a constant each: `NAME("name", values, "default", "meaning")`, with former names and words.
+/// With the name of a table, it also declares that table of these rows and of constants from elsewhere.
 macro_rules! settings {
     ($vis:vis rows; $(
         $constant:ident(
@@ -222,7 +221,7 @@ macro_rules! settings {
     ($vis:vis $table:ident; $($constant:ident $(($($row:tt)+))?;)+) => {
         $($($crate::env::setting::settings! { $vis rows; $constant($($row)+); })?)+
 
-        /// What the driver takes.
+        /// The settings of the driver.
         $vis static $table: &[$crate::env::Setting] = &[$($constant),+];
     };
 }
@@ -236,7 +235,7 @@ mod tests {
     use crate::env::{self, DRIVERS, SettingsError};
 
     #[test]
-    fn every_setting_says_what_it_means_and_what_it_is_where_it_is_not_said() {
+    fn settings_are_documented_and_names_are_unique() {
         for driver in DRIVERS {
             let mut names: Vec<&str> = Vec::new();
             for setting in driver.settings() {
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_setting_takes_is_told_in_words() {
+    fn accepted_values_are_described_in_words() {
         let told = |takes: Takes| takes.to_string();
         assert_eq!(told(Takes::Text(Form::words(&["a"]))), "`a`");
         let several = Form::words(&["a", "b", "c"]);
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_options_paths_and_control_characters_reach_no_engine() {
+    fn hostile_setting_values_never_reach_an_engine() {
         let hostile = [
             "x\u{1b}[31m",
             "a\"b",

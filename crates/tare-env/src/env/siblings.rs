@@ -1,10 +1,10 @@
-//! What instances of one arm have in common when several of them run at once: their numbers, and a network.
+//! What concurrent instances of one arm share: their numbers, and a network.
 //!
-//! A number is taken at a start and is free again when its instance has been stopped, so that a restarted arm has
-//! the same addresses as before. The network is the agent's `hub`, a bridge in a namespace of its own; its
-//! addresses are from 198.51.100.0/24, which RFC 5737 sets aside, so that they hide nothing that a workload reaches.
-//! What it cannot see: instances of other arms, which have numbers and networks of their own.
-//! This file is no driver; drivers use it.
+//! A number is taken at a start and free again after its instance has been stopped, so a restarted arm has the same
+//! addresses as before. The network is the agent's `hub`, a bridge in its own namespace; its addresses are from
+//! 198.51.100.0/24, which RFC 5737 reserves, so that they hide no address that a workload reaches.
+//! Limits: instances of other arms have separate numbers and networks.
+//! Not a driver; drivers use it.
 
 use crate::env::prelude::*;
 
@@ -17,17 +17,17 @@ use super::ChannelError;
 use super::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 use crate::cx::aside;
 
-/// How many instances one network takes.
+/// Maximum number of instances on one network.
 const PLACES: u8 = 254;
-/// Length of the network's prefix, bits.
+/// Length of the network prefix, bits.
 pub(super) const PREFIX_BITS: u8 = 24;
 
-/// The numbers of an arm's living instances.
+/// The numbers of an arm's running instances.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Numbers(Arc<Mutex<BTreeSet<u32>>>);
 
 impl Numbers {
-    /// The smallest number, from 1, that no living instance has.
+    /// Takes the smallest number, from 1, that no running instance has.
     pub(super) fn take(&self) -> Number {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let number = (1..=u32::MAX)
@@ -49,12 +49,12 @@ pub(super) struct Number {
 }
 
 impl Number {
-    /// The number, from 1.
+    /// Returns the number, from 1.
     pub(super) fn get(&self) -> u32 {
         self.number
     }
 
-    /// The loopback address that the instance has to itself where all share the host's network.
+    /// Returns the instance's separate loopback address, for instances that share the host's network.
     pub(super) fn loopback(&self) -> Ipv4Addr {
         let [_, high, middle, low] = self.number.to_be_bytes();
         Ipv4Addr::new(127, high, middle, low)
@@ -68,15 +68,15 @@ impl Drop for Number {
     }
 }
 
-/// A network between instances, as long as this value lives.
+/// A network between instances; removed when dropped.
 pub(super) struct Hub {
     running: Box<dyn Running>,
-    /// Its end tells the hub that nobody needs it any more.
+    /// Closing it ends the hub.
     _input: Box<dyn Write + Send>,
 }
 
 impl Hub {
-    /// Makes one. Needs root.
+    /// Creates a network. Needs root.
     pub(super) fn start(cx: &Context<'_>) -> Result<Self, EnvError> {
         let command = cx
             .agent
@@ -87,10 +87,10 @@ impl Hub {
             return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
         };
         let (sender, receiver) = mpsc::channel();
-        // Without a thread the word is not heard.
+        // Without a thread, `ready` is not received.
         let _ = aside(move || {
             let mut line = String::new();
-            // Whatever goes wrong, the word is not said.
+            // On a failure, the line is not `ready`.
             let _ = BufReader::new(output).read_line(&mut line);
             let _ = sender.send(line);
         });
@@ -113,7 +113,7 @@ impl Hub {
         }
     }
 
-    /// The place of an instance; `None` where the network is full.
+    /// Returns the address of an instance; `None` if the network is full.
     pub(super) fn link(&self, number: &Number) -> Option<SiblingLink> {
         let number = number.get();
         let place = u8::try_from(number).ok();
@@ -127,7 +127,7 @@ impl Hub {
     }
 }
 
-/// The network of an arm's instances: made at the first need, and the reason kept where it cannot be had.
+/// The network of an arm's instances: created on first use; a failure is kept with its reason.
 #[derive(Default)]
 pub(super) struct Gathering {
     nodes: u32,
@@ -135,17 +135,17 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// From now on so many instances are wanted on one network.
+    /// Sets the number of instances wanted on one network.
     pub(super) fn want(&mut self, nodes: u32) {
         self.nodes = nodes;
     }
 
-    /// Whether more than one is.
+    /// Whether more than one instance is wanted.
     pub(super) fn is_wanted(&self) -> bool {
         self.nodes > 1
     }
 
-    /// The place of an instance, or why it has none.
+    /// Returns the address of an instance, or why it has none.
     pub(super) fn link(
         &mut self,
         cx: &Context<'_>,
@@ -167,7 +167,7 @@ impl Gathering {
         }
     }
 
-    /// Ends the network.
+    /// Removes the network.
     pub(super) fn end(&mut self) {
         self.hub = None;
     }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_free_again_when_its_instance_is_gone() {
+    fn instance_number_is_reused_after_drop() {
         let numbers = Numbers::default();
         let first = numbers.take();
         let second = numbers.take();

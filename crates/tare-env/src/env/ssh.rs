@@ -1,13 +1,12 @@
-//! Any machine that the user's own `ssh` reaches: another node, a virtual machine, WSL.
+//! Any machine that the user's `ssh` reaches: another node, a virtual machine, WSL.
 //!
-//! The program rather than a library, because the way to a host (user, keys, agents, jump hosts, ciphers)
-//! stands in the user's configuration and only that program understands all of it. No terminal, no
-//! questions: what would ask a person is an error that says so. The agent is copied there into a fresh
-//! folder, and a guard (`script.rs`) removes it when the connection ends, for whatever reason; what even
-//! that could not remove is on record in the run's folder, for `sweep`.
-//! A ratio between two machines is one of machines and not of environments: the facts tell whether the
-//! other end runs on this kernel, and the analysis labels it.
-//! What it cannot see: what else runs on the other machine, and the way in between.
+//! The program rather than a library, because the way to a host (user, keys, agents, jump hosts, ciphers) is in the
+//! user's configuration and only that program understands all of it. No terminal, no questions: a prompt becomes an
+//! error that says so. The agent is copied into a fresh folder there, and a guard (`script.rs`) removes it when the
+//! connection ends, for any reason. What the guard could not remove is on record in the run's folder, for `sweep`.
+//! A ratio between two machines compares machines, not environments: the facts say whether the other end runs on this
+//! kernel, and the analysis labels it.
+//! Limits: other load on that machine and on the network between is not seen.
 
 use crate::env::prelude::*;
 
@@ -17,28 +16,28 @@ mod command;
 mod connection;
 mod environment;
 mod errors;
+mod folder_record;
 mod install;
 mod instance;
-mod place;
 mod reader;
 mod script;
 mod settings;
 
 use environment::SshEnvironment;
-use place::Place;
+use folder_record::FolderRecord;
 use settings::{SETTINGS, Settings};
 
 /// The driver's name.
 const ID: &str = "ssh";
 
-/// How long `ssh -V` may take.
+/// Time limit for `ssh -V`.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// The driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Ssh;
 
-/// The version of the `ssh` program here.
+/// Returns the version of the local `ssh`.
 fn version(cx: &Context<'_>) -> Result<String, EnvError> {
     let absent = |why: String| EnvError::Absent {
         why,
@@ -54,7 +53,7 @@ fn version(cx: &Context<'_>) -> Result<String, EnvError> {
         Err(CommandError::Missing { .. }) => return Err(absent("`ssh` is not installed".into())),
         Err(error) => return Err(absent(error.to_string())),
     };
-    // It is told on standard error.
+    // `ssh -V` prints to stderr.
     let text = String::from_utf8_lossy(&finished.stderr);
     let version = text.split(',').next().unwrap_or_default().trim();
     if finished.status != Some(0) || !version.contains("OpenSSH") {
@@ -75,7 +74,7 @@ impl Driver for Ssh {
         SETTINGS
     }
 
-    /// Whether `ssh` is here; only settings can name a host.
+    /// Checks that `ssh` is installed; only settings can name a host.
     fn detect(&self, cx: &Context<'_>) -> Availability {
         match version(cx) {
             Ok(version) => {
@@ -90,11 +89,11 @@ impl Driver for Ssh {
         Ok(Box::new(SshEnvironment::new(arm, settings)))
     }
 
-    /// Goes to every host on the run's records. A host that cannot be reached is an error, and stays on record.
+    /// Sweeps every host on the run's records. A host that cannot be reached is an error, and stays on record.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let mut removed = Vec::new();
         let mut trouble = None;
-        for mut record in record::of_run::<Place>(cx, self.id(), run)? {
+        for mut record in record::of_run::<FolderRecord>(cx, self.id(), run)? {
             for place in record.places.clone() {
                 let Some(settings) = place.checked(run) else {
                     trouble = Some(record.kept("on another machine", &"a record is damaged"));

@@ -1,4 +1,4 @@
-//! The registry of drivers.
+//! Tests of the driver registry.
 
 use super::*;
 use crate::cause::switch::{
@@ -9,7 +9,7 @@ use crate::cause::{ArmEvidence, Case, Counterfactual};
 use crate::registered::assert_registered;
 
 #[test]
-fn engines_are_asked_first_and_the_built_in_container_last() {
+fn engines_are_tried_before_built_in_container() {
     let usual: Vec<&str> = usual().iter().map(|driver| driver.id()).collect();
     assert_eq!(usual, ["docker", "podman", "container"]);
 }
@@ -21,7 +21,7 @@ fn every_driver_file_is_registered_under_its_name() {
         "channel",
         "charged",
         "image",
-        "known",
+        "refusals",
         "grammar",
         "peer",
         "prelude",
@@ -44,7 +44,7 @@ fn every_driver_file_is_registered_under_its_name() {
 }
 
 #[test]
-fn every_mechanism_is_switched_off_by_settings_that_its_driver_takes() {
+fn every_mechanism_is_disabled_by_valid_settings() {
     for driver in DRIVERS {
         for mechanism in driver.mechanisms().all {
             let off = mechanism.off.iter();
@@ -73,7 +73,7 @@ fn switches_of_causes_are_settings_of_their_drivers() {
 }
 
 #[test]
-fn every_setting_that_a_counterfactual_names_is_one_that_the_driver_takes() {
+fn counterfactual_settings_are_accepted_by_driver() {
     let all: [fn(&Case<'_>) -> Counterfactual; 13] = [
         without_seccomp,
         host_network,

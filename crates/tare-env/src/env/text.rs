@@ -1,11 +1,11 @@
-//! Foreign text and failures that come in pairs, as every driver meets them.
+//! Escapes foreign text, and combines an error with a failed cleanup.
 //!
-//! What an engine, a runtime or the kernel says may hold anything; before it is printed, what could move a
-//! terminal's cursor is escaped. What cannot be seen from here is whether the words are true.
+//! Messages of an engine, a runtime or the kernel may contain anything; before they are printed, terminal control
+//! characters are escaped.
 
 use super::EnvError;
 
-/// Foreign text made safe to print: one line, without control or invisible characters, at most 2 000 bytes.
+/// Makes foreign text safe to print: one line, without control or invisible characters, at most 2 000 bytes.
 pub(crate) fn printable(text: &str) -> String {
     let mut safe = String::new();
     for character in text.trim().chars() {
@@ -22,7 +22,7 @@ pub(crate) fn printable(text: &str) -> String {
     safe
 }
 
-/// Another program's words, harmless for a terminal.
+/// Escapes another program's output for a terminal.
 pub(super) fn escaped(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .trim()
@@ -30,7 +30,7 @@ pub(super) fn escaped(bytes: &[u8]) -> String {
         .to_string()
 }
 
-/// The first error, with the second where cleaning up failed too.
+/// Returns the first error, with that of the cleanup if it failed too.
 pub(super) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> EnvError {
     match cleanup {
         Ok(()) => first,
@@ -41,7 +41,7 @@ pub(super) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> Env
     }
 }
 
-/// That all went well with something of ours until it was to be removed.
+/// Returns the error that a temporary object could not be removed, although everything else succeeded.
 pub(super) fn not_removed(name: &str, error: EnvError) -> EnvError {
     let first = EnvError::Refused {
         what: format!("`{name}`, which was only looked at"),

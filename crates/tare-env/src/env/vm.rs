@@ -1,12 +1,11 @@
-//! `vm`: a virtual machine of QEMU's, with a kernel of this machine's and nothing in it but the agent.
+//! `vm`: a QEMU virtual machine with a kernel of this machine and only the agent in it.
 //!
-//! No image of a distribution: the first file system is made here and holds the agent as the first process, the
-//! modules of the devices and the programs of this machine that are to run inside, so a machine is ready as soon as
-//! its kernel is. The emulator is a program of the
-//! user's, called with nothing but what the settings say.
-//! KVM is used where a guest really boots with it. Elsewhere the processor is emulated, and that is stated as a
-//! fact, on every result and in the report: the numbers are then not what a virtual machine costs.
-//! What it cannot see: whether the host is a virtual machine itself.
+//! No distribution image: the initial file system is made here. It holds the agent as the first process, the modules
+//! of the devices and the host programs to run inside, so a machine is ready as soon as its kernel is. The emulator
+//! is a program of the user's, called with only what the settings say.
+//! KVM is used if a guest really boots with it. Otherwise the processor is emulated, which is stated as a fact, on
+//! every result and in the report: the numbers are then not the overhead of a virtual machine.
+//! Limits: whether the host is a virtual machine itself is not detected.
 
 use crate::env::prelude::*;
 
@@ -28,7 +27,7 @@ use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
 use super::text::escaped;
 
-/// How long the emulator may take to tell its version.
+/// Time limit for the emulator to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
 
 /// The driver.
@@ -53,7 +52,8 @@ impl Driver for Vm {
         Ok(Box::new(VmEnvironment::new(arm, settings)))
     }
 
-    /// Emulators and sandboxes are processes with the run's label, and a TAP device goes with its emulator.
+    /// Ends emulators and sandboxes, which are processes with the run's label; a TAP device is removed with its
+    /// emulator.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         if !cfg!(target_os = "linux") {
             return Ok(Vec::new());
@@ -74,7 +74,7 @@ impl Driver for Vm {
     }
 }
 
-/// Everything that a machine with the default settings needs, but for booting it in software.
+/// Checks everything that a machine with the default settings needs, except booting it in software.
 fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
     let emulator = emulator(cx)?;
     let agent = guest_agent(cx)?;
@@ -104,16 +104,16 @@ fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
     Ok(facts)
 }
 
-/// What is known of the emulator.
+/// Properties of the emulator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Emulator {
     version: String,
-    /// Whether it was built with its filter of system calls: the option is listed only then.
+    /// Whether it was built with its seccomp filter: the option is listed only then.
     has_own_filter: bool,
 }
 
 impl Emulator {
-    /// From its help, which begins with its version.
+    /// Parses the emulator's help, which begins with its version.
     fn read(help: &str) -> Self {
         let line = help.lines().next().unwrap_or_default();
         let line = line.trim_start_matches("QEMU emulator version ");
@@ -124,7 +124,7 @@ impl Emulator {
     }
 }
 
-/// Asks the emulator what it is.
+/// Queries the emulator's properties.
 fn emulator(cx: &Context<'_>) -> Result<Emulator, EnvError> {
     if !cfg!(target_os = "linux") {
         return Err(EnvError::Absent {
@@ -151,7 +151,7 @@ fn emulator(cx: &Context<'_>) -> Result<Emulator, EnvError> {
     }
 }
 
-/// The agent that can be a guest's first process: it must not need a library.
+/// Returns the agent for a guest's first process: a static program.
 fn guest_agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
     let arch = std::env::consts::ARCH;
     cx.agents.linux(arch).ok_or_else(|| EnvError::Absent {

@@ -1,6 +1,6 @@
-//! What a dossier says of the publication that its study repeats: tables, notes, claims, mistakes.
+//! The dossier's record of the publication that its study repeats: tables, notes, claims, mistakes.
 //!
-//! Plain data of the contract that the dossier is.
+//! Plain data; part of the contract that the dossier is.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,148 +8,148 @@ use super::Span;
 use crate::publication::NoCounterpart;
 use crate::words::{ClaimVerdict, LayoutKind};
 
-/// A published claim with its verdict here.
+/// A published claim with its verdict in this run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierClaim {
     /// The claim's name.
     pub id: String,
-    /// What was published.
+    /// The published statement.
     pub published: String,
-    /// Where it stands in the publication.
+    /// Where it appears in the publication.
     #[serde(default)]
     pub at: String,
-    /// How it came out.
+    /// The verdict.
     pub verdict: ClaimVerdict,
-    /// Why.
+    /// The reason for the verdict.
     pub because: String,
-    /// What the same rule says of the published numbers themselves, where they are enough for it.
+    /// The same rule applied to the published numbers, if they suffice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<DossierOwnNumbers>,
 }
 
-/// What a claim's rule says of its authors' own numbers.
+/// A claim's rule applied to its authors' numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierOwnNumbers {
-    /// Whether they are as claimed; they have no intervals, so they decide.
+    /// Whether the numbers are as claimed; they have no intervals, so they decide by themselves.
     pub holds: bool,
-    /// Whether some of them are, where not all are.
+    /// Whether only some of them are as claimed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partly: bool,
-    /// Which ratios they give.
+    /// The ratios that they give.
     pub because: String,
 }
 
-/// A published number beside which no value of this run stands.
+/// A published number without a counterpart in this run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DossierPublished {
     /// As printed, with its unit.
     pub printed: String,
-    /// Where it stands in the publication.
+    /// Where it appears in the publication.
     pub at: String,
-    /// What it is.
+    /// Description of the number, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
-    /// Why nothing stands beside it.
+    /// Why it has no counterpart.
     pub why: NoCounterpart,
 }
 
-/// A note on the places of a table or figure.
+/// A note on entries of a table or figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DossierNote {
     /// The row, or the published number.
     pub of: String,
-    /// What is to be known about it.
+    /// The text.
     pub text: String,
 }
 
-/// A table or figure in a publication's own layout.
+/// A table or figure in the publication's layout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierLayout {
     /// Its caption.
     pub title: String,
-    /// How it is laid out.
+    /// Kind of layout.
     pub kind: LayoutKind,
-    /// Whether its whiskers hold the full range of the blocks.
+    /// Whether its whiskers show the full range of the blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub full_range: bool,
-    /// Headings of the columns, or names of the series.
+    /// Column headings, or names of the series.
     pub columns: Vec<String>,
-    /// From top to bottom.
+    /// The rows, top to bottom.
     pub rows: Vec<DossierLayoutRow>,
 }
 
-/// A row of a table in a publication's own layout.
+/// A row of a table in the publication's layout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierLayoutRow {
     /// Its heading.
     pub label: String,
     /// Unit of the values.
     pub unit: String,
-    /// In what it was measured at another scale than published; its heading is marked then.
+    /// How its scale differs from the published one, if it does; its heading is marked then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<String>,
-    /// One for each column.
+    /// One value per column.
     pub values: Vec<DossierLayoutValue>,
 }
 
-/// A place of a table in a publication's own layout.
+/// An entry of a table in the publication's layout.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DossierLayoutValue {
-    /// What was measured here; `null` with a `reason`.
+    /// The value measured here; `null` with a `reason`.
     pub here: Option<Span>,
-    /// Whether it was recorded elsewhere and not in this run: then the ends are the least and the greatest value.
+    /// Whether it was recorded elsewhere and not in this run; the ends are then the minimum and the maximum.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,
-    /// Why nothing was.
+    /// Why there is no value.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What was published for this place, each as printed with its unit.
+    /// The published values for this entry, each as printed with its unit.
     #[serde(default)]
     pub published: Vec<String>,
-    /// The least and the greatest value of a block here, in the row's unit.
+    /// Minimum and maximum over the blocks here, in the row's unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
-    /// Of several instances at once, what each of them took, where that is what was published.
+    /// Value of each of several concurrent instances, if that was published.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Span>,
-    /// What was published, in the row's unit and as it should have been; without what has another kind of unit.
+    /// The published values in the row's unit, corrected where wrong; without those of another kind of unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub printed: Vec<f64>,
 }
 
-/// What was wrong in a publication, and how this run avoids it.
+/// A mistake in the publication, and how this run avoids it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DossierMistake {
-    /// What.
+    /// The mistake.
     pub what: String,
     /// What was done here instead.
     pub here: String,
 }
 
-/// The publication that a study repeats, beside what was measured here.
+/// The publication that a study repeats, with the values measured here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierPublication {
     /// Its title.
     pub title: String,
-    /// Who wrote it.
+    /// Its authors.
     pub authors: Option<String>,
-    /// Where it is to be found.
+    /// Where to find it.
     #[serde(rename = "where")]
     pub place: String,
-    /// What it was measured on.
+    /// The machine it was measured on.
     pub machine: String,
-    /// In what this study differs from it by intention.
+    /// Intended differences of this study.
     pub deviations: Vec<String>,
-    /// Its tables, filled in with what was measured here.
+    /// Its tables, filled with the values measured here.
     pub tables: Vec<DossierLayout>,
     /// Its figures, likewise.
     pub figures: Vec<DossierLayout>,
-    /// What is to be known about their places, such as where ours is not quite what was published.
+    /// Notes on their entries, such as where a value here is not quite what was published.
     #[serde(default)]
     pub notes: Vec<DossierNote>,
-    /// Its numbers beside which nothing stands, each with the reason.
+    /// Its numbers without a counterpart, each with the reason.
     #[serde(default)]
     pub others: Vec<DossierPublished>,
-    /// What was wrong in it.
+    /// Its mistakes.
     pub mistakes: Vec<DossierMistake>,
 }

@@ -1,152 +1,152 @@
-//! How a claim of a publication is decided. Plain data that a study file carries.
+//! Rules that decide a publication's claims. Plain data in a study file.
 
 use serde::{Deserialize, Serialize};
 
 use super::one;
 
-/// How a claim is decided. Each compares a ratio's interval with bounds: inside of them it holds, outside of
+/// How a claim is decided. Each rule compares a ratio's interval with bounds: inside them the claim holds, outside
 /// them it fails, across one of them it is undecided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Rule {
-    /// What an arm costs against the baseline.
+    /// Overhead of an arm over the baseline.
     Cost {
-        /// Of what.
+        /// The quantity.
         quantity: String,
         /// The arm.
         arm: String,
-        /// With so many instances at once.
+        /// Number of concurrent instances.
         #[serde(default = "one")]
         instances: u32,
-        /// The ratio is not below this.
+        /// Lower bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
-        /// The ratio is not above this.
+        /// Upper bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
-    /// What one arm costs against another one that is not the baseline.
+    /// Overhead of one arm over another that is not the baseline.
     Between {
-        /// Of what.
+        /// The quantity.
         quantity: String,
         /// The arm.
         arm: String,
-        /// The other one.
+        /// The other arm.
         other: String,
-        /// With so many instances at once.
+        /// Number of concurrent instances.
         #[serde(default = "one")]
         instances: u32,
-        /// The ratio is not below this.
+        /// Lower bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
-        /// The ratio is not above this.
+        /// Upper bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
-    /// How much more an arm's time is with several instances at once than with one.
+    /// Growth of an arm's time from one instance to several concurrent ones.
     Growth {
-        /// Of what.
+        /// The quantity.
         quantity: String,
         /// The arm.
         arm: String,
-        /// With so many instances at once.
+        /// Number of concurrent instances.
         instances: u32,
-        /// The ratio is not below this.
+        /// Lower bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
-        /// The ratio is not above this.
+        /// Upper bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
-    /// What two quantities of one arm are to each other: the cost of the first over that of the second.
+    /// Ratio of two quantities of one arm: the cost of the first over that of the second.
     Ratio {
-        /// The one.
+        /// The first quantity.
         quantity: String,
-        /// The other one.
+        /// The second quantity.
         to: String,
         /// The arm.
         arm: String,
-        /// With so many instances at once.
+        /// Number of concurrent instances.
         #[serde(default = "one")]
         instances: u32,
-        /// The ratio is not below this.
+        /// Lower bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
-        /// The ratio is not above this.
+        /// Upper bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
-    /// What an arm costs in one quantity, or with several instances at once, over what it costs in another one, or with
+    /// An arm's overhead in one quantity, or with several concurrent instances, over its overhead in another, or with
     /// fewer.
     Costs {
-        /// The one.
+        /// The first quantity.
         quantity: String,
-        /// The other one.
+        /// The second quantity.
         to: String,
-        /// With so many instances of the one at once.
+        /// Number of concurrent instances of the first.
         #[serde(default = "one")]
         instances: u32,
-        /// With so many instances of the other one at once.
+        /// Number of concurrent instances of the second.
         #[serde(default = "one")]
         to_instances: u32,
         /// The arm.
         arm: String,
-        /// The arm that it is held against; the baseline where none is named.
+        /// The arm to compare with; the baseline if none is named.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         other: Option<String>,
-        /// The ratio is not below this.
+        /// Lower bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
-        /// The ratio is not above this.
+        /// Upper bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
-    /// Of several instances at once, the one that fares worst against their mean.
+    /// The worst of several concurrent instances over their mean.
     Even {
-        /// Of what.
+        /// The quantity.
         quantity: String,
         /// The arm.
         arm: String,
-        /// With so many instances at once.
+        /// Number of concurrent instances.
         instances: u32,
-        /// The ratio is not below this.
+        /// Lower bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
-        /// The ratio is not above this.
+        /// Upper bound of the ratio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
-    /// How much it is, with all instances: itself, or as a share of what the arm has of it.
+    /// Amount used by all instances: by itself, or as a share of what the arm has.
     Amount {
-        /// Of what.
+        /// The quantity.
         quantity: String,
         /// The arm.
         arm: String,
-        /// With so many instances at once.
+        /// Number of concurrent instances.
         #[serde(default = "one")]
         instances: u32,
-        /// What it is a share of; the quantity's own unit counts where nothing is named.
+        /// The resource that it is a share of; without one, the quantity's unit applies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<Available>,
-        /// It is not below this.
+        /// Lower bound.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
-        /// It is not above this.
+        /// Upper bound.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
-    /// More than half, or than a given share, of several costs of an arm.
+    /// More than half, or more than a given share, of several overheads of an arm.
     Most(Several),
-    /// Every one of several costs of an arm.
+    /// Every one of several overheads of an arm.
     All(Several),
-    /// It cannot be decided by this study.
+    /// This study cannot decide it.
     NotTestable {
-        /// Why.
+        /// The reason.
         because: String,
     },
 }
 
-/// What an arm has of something.
+/// A resource of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Available {
@@ -156,39 +156,39 @@ pub enum Available {
     Memory,
 }
 
-/// The costs of one arm that a rule counts.
+/// The overheads of one arm that a rule counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Several {
-    /// Of what.
+    /// The quantities.
     pub quantities: Vec<String>,
     /// The arm.
     pub arm: String,
-    /// The arm that it is held against; the baseline where none is named.
+    /// The arm to compare with; the baseline if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
-    /// With so many instances at once.
+    /// Number of concurrent instances.
     #[serde(default = "one")]
     pub instances: u32,
-    /// The share of them that has to be so, where more than half are not enough: almost all.
+    /// The required share, if more than half is not enough: almost all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// Whether it is held against one instance alone of the same arm.
+    /// Whether to compare with a single instance of the same arm.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// The ratio is not below this.
+    /// Lower bound of the ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// The ratio is not above this.
+    /// Upper bound of the ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
 }
 
 /// A quantity, an arm and a number of instances.
-pub type Place<'a> = (&'a str, &'a str, u32);
+pub type QuantityRef<'a> = (&'a str, &'a str, u32);
 
 impl Rule {
-    /// What it counts; `None` for a rule about one ratio.
+    /// Returns the overheads that it counts; `None` for a rule about one ratio.
     pub fn several(&self) -> Option<&Several> {
         match self {
             Self::Most(several) | Self::All(several) => Some(several),
@@ -196,8 +196,8 @@ impl Rule {
         }
     }
 
-    /// The two places whose ratio it is about; `None` where it is about something else.
-    pub fn sides<'a>(&'a self, baseline: &'a str) -> Option<(Place<'a>, Place<'a>)> {
+    /// Returns the two places whose ratio it is about; `None` if it is about something else.
+    pub fn sides<'a>(&'a self, baseline: &'a str) -> Option<(QuantityRef<'a>, QuantityRef<'a>)> {
         match self {
             Self::Cost {
                 quantity,
@@ -232,7 +232,7 @@ impl Rule {
         }
     }
 
-    /// The bounds of the ratio, above 1 where the first costs more; none for what cannot be tested.
+    /// Returns the bounds of the ratio, above 1 if the first costs more; `None` for a claim that cannot be tested.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         match self {
             Self::Cost {
@@ -266,7 +266,7 @@ impl Rule {
         }
     }
 
-    /// The quantities that it names.
+    /// Returns the quantities that it names.
     pub fn quantities(&self) -> Vec<&str> {
         match self {
             Self::Cost { quantity, .. }
@@ -284,7 +284,7 @@ impl Rule {
         }
     }
 
-    /// The arms that it names.
+    /// Returns the arms that it names.
     pub fn arms(&self) -> Vec<&str> {
         match self {
             Self::Cost { arm, .. }

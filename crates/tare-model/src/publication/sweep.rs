@@ -1,10 +1,10 @@
-//! Quantities over several values of a parameter: one entry of a study file becomes one for each combination of them.
+//! Expands quantities over several values of a parameter: one entry of a study file becomes one per combination.
 
 use super::{Publication, Quantity, Rule};
 use crate::params::{Params, Value};
 
-/// The quantities for which an entry stands: itself, or one for each combination of the values of its sweep, in their
-/// order, the last parameter's values following each other.
+/// Returns the quantities that an entry stands for: itself, or one per combination of the values of its sweep, in
+/// order, the last parameter varying fastest.
 pub fn unfolded(entry: &Quantity) -> Vec<Quantity> {
     let mut points = vec![Quantity {
         sweep: std::collections::BTreeMap::new(),
@@ -19,7 +19,7 @@ pub fn unfolded(entry: &Quantity) -> Vec<Quantity> {
     points
 }
 
-/// The quantity with this value of the parameter.
+/// Returns the quantity with this value of the parameter.
 fn with(point: &Quantity, name: &str, value: &Value) -> Quantity {
     let place = format!("{{{name}}}");
     let text = value.to_string();
@@ -34,7 +34,7 @@ fn with(point: &Quantity, name: &str, value: &Value) -> Quantity {
 }
 
 impl Publication {
-    /// The same without sweeps: every entry with one is all that it stands for, also where its name stands in a list.
+    /// Expands all sweeps: replaces every entry that has one with its quantities, also where its name is in a list.
     #[must_use]
     pub fn unfolded(mut self) -> Self {
         let swept = self.quantities.clone();
@@ -43,8 +43,8 @@ impl Publication {
         self
     }
 
-    /// Puts all that these entries stand for where their names stand in rows of tables and figures and in rules about
-    /// several quantities.
+    /// Replaces the names of these entries with the names of their quantities, in rows of tables and figures and in
+    /// rules about several quantities.
     pub fn unfold_names(&mut self, entries: &[Quantity]) {
         let unfold = |names: &mut Vec<String>| {
             *names = names.iter().flat_map(|name| meant(name, entries)).collect();
@@ -59,7 +59,7 @@ impl Publication {
     }
 }
 
-/// What a name in a list stands for.
+/// Returns the names that a name in a list stands for.
 fn meant(name: &str, entries: &[Quantity]) -> Vec<String> {
     let mut swept = entries.iter().filter(|it| !it.sweep.is_empty());
     match swept.find(|entry| entry.name == name) {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_is_a_quantity_for_each_combination_of_its_values() {
+    fn sweep_expands_to_each_value_combination() {
         let unfolded = publication().unfolded();
         let names: Vec<&str> = unfolded
             .quantities
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn its_name_in_a_list_stands_for_all_of_them() {
+    fn sweep_name_in_list_expands_to_all_members() {
         let unfolded = publication().unfolded();
         assert_eq!(
             unfolded.tables[0].rows,
@@ -123,7 +123,7 @@ mod tests {
             panic!("{:?}", unfolded.claims[0].rule);
         };
         assert_eq!(several.quantities.len(), 5);
-        // Once more changes nothing.
+        // A second expansion changes nothing.
         assert_eq!(unfolded.clone().unfolded(), unfolded);
     }
 }

@@ -1,10 +1,10 @@
-//! One line for a runner's log, by which it marks the job.
+//! Log lines that mark a CI job.
 
 use super::shown;
 use tare_core::compare::{Comparison, Decision};
 use tare_core::foreign::harmless;
 
-/// Whose log it is.
+/// The CI system that reads the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Annotations {
     /// GitHub's workflow commands.
@@ -15,7 +15,7 @@ pub enum Annotations {
     None,
 }
 
-/// The lines. A label can begin no command of its own: line ends, percent signs, and colons are escaped.
+/// Returns the lines. Line ends, percent signs and colons are escaped, so that a label cannot start a command.
 pub fn annotations(comparison: &Comparison, whose: Annotations) -> String {
     let headline = harmless(&shown::headline(comparison));
     match whose {

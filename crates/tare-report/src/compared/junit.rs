@@ -1,4 +1,4 @@
-//! JUnit: a test case a row; what is inconclusive is skipped, with the bound.
+//! JUnit report: one test case per row; inconclusive rows are skipped, with the bound.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::shown;
 use super::xml;
 use tare_core::compare::{Comparison, Row, Word};
 
-/// The report. In a comparison that is no gate, nothing fails.
+/// Returns the report. If the comparison is not a gate, nothing fails.
 pub fn junit(comparison: &Comparison) -> String {
     let is_red = |row: &Row| comparison.gate && row.gated && row.word == Word::Slower;
     let is_open = |row: &Row| row.word == Word::Inconclusive;

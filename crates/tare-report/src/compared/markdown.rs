@@ -1,4 +1,4 @@
-//! The summary for a pull request: Markdown of at most twelve rows and four kilobytes.
+//! Markdown summary for a pull request, at most twelve rows and 4 KiB.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use super::shown;
 use tare_core::compare::{Comparison, Row, Word};
 use tare_core::foreign::harmless;
 
-/// Rows of the table.
+/// Maximum number of table rows.
 const ROWS_MOST: usize = 12;
-/// Bytes of the whole.
+/// Maximum size in bytes.
 const BYTES_MOST: usize = 4096;
-/// Letters of a foreign text.
+/// Maximum characters of an external text.
 const TEXT_MOST: usize = 60;
 
-/// The summary. Rows keep their order; those that say something come first where not all fit.
+/// Returns the summary. If not all rows fit, the more significant ones are kept; rows keep their order.
 pub fn summary(comparison: &Comparison) -> String {
     let (exact, rows): (Vec<&Row>, Vec<&Row>) = comparison.rows.iter().partition(|row| row.exact);
     let mut count = rows.len().min(ROWS_MOST);
@@ -101,7 +101,7 @@ fn drawn(comparison: &Comparison, table: &[&Row], rows: &[&Row], exact: &[&Row])
     out
 }
 
-/// A foreign text that is nothing but text in Markdown and HTML, of at most so many letters.
+/// Escapes external text for Markdown and HTML and cuts it to `most` characters.
 fn text(foreign: &str, most: usize) -> String {
     let mut out = String::new();
     let foreign = harmless(foreign);
@@ -123,6 +123,6 @@ fn text(foreign: &str, most: usize) -> String {
     if is_long {
         out.push('…');
     }
-    // An address would become a link.
+    // A URL would become a link.
     out.replace("://", "&#58;//")
 }

@@ -1,4 +1,4 @@
-//! The forms of a comparison, one file each: pure functions of it.
+//! The formats of a comparison, one file each; all are pure functions.
 
 mod annotations;
 mod junit;
@@ -13,7 +13,7 @@ pub use markdown::summary;
 pub use sarif::sarif;
 pub use terminal::terminal;
 
-/// A text inside of an XML attribute or element: what XML does not allow is replaced.
+/// Escapes text for an XML attribute or element; characters that XML does not allow are replaced.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// A gate whose label tries to be markup everywhere.
+    /// A gate whose label contains markup of every format.
     fn comparison(rows: Vec<Row>, decision: Decision) -> Comparison {
         let side = |arm: &str, label: &str| SideNote {
             arm: arm.to_owned(),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn junit_has_a_case_a_row_and_skips_what_is_inconclusive() {
+    fn junit_has_case_per_row_and_skips_inconclusive() {
         let text = junit(&slower());
         assert_eq!(text.matches("<testcase ").count(), 3, "{text}");
         assert_eq!(text.matches("<failure ").count(), 1);

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0: a result for each row that is slower, for code hosts that show such files.
+//! SARIF 2.1.0 report with one result per slower row, for code hosts that show such files.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::shown;
 use tare_core::compare::{Comparison, Word};
 use tare_core::foreign::harmless;
 
-/// The log.
+/// Returns the SARIF log.
 pub fn sarif(comparison: &Comparison) -> String {
     let slower = comparison
         .rows

@@ -1,4 +1,4 @@
-//! Numbers and sentences of a comparison, the same in every form.
+//! Numbers and sentences of a comparison, shared by all formats.
 
 use tare_core::compare::limits::Unit;
 use tare_core::compare::row::{Effect, Row, Word};
@@ -7,7 +7,7 @@ use tare_core::foreign::harmless;
 
 use crate::terminal::time;
 
-/// A change as `+4.1 % [3.3, 4.9]`, or `2.31× [2.28, 2.34]` where it is no matter of percents.
+/// Formats a change as `+4.1 % [3.3, 4.9]`, or `2.31× [2.28, 2.34]` if it is large.
 pub fn change(effect: &Effect) -> String {
     if is_far(effect) {
         let times = |change: f64| significant(1.0 + change);
@@ -28,7 +28,7 @@ pub fn change(effect: &Effect) -> String {
     )
 }
 
-/// From a factor of two upward a change is given as a factor.
+/// Whether a change is shown as a factor: from a factor of two upward.
 fn is_far(effect: &Effect) -> bool {
     effect.point >= 1.0 || effect.point <= -0.5
 }
@@ -43,7 +43,7 @@ fn digits(effect: &Effect) -> usize {
 }
 
 fn minus(text: String) -> String {
-    // −0.0 is nothing.
+    // −0.0 is shown as 0.
     let is_zero = text
         .bytes()
         .all(|it| matches!(it, b'0' | b'.' | b'-' | b'+'));
@@ -59,7 +59,7 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// A level with its unit.
+/// Formats a level with its unit.
 pub fn level(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanoseconds => time(value),
@@ -69,13 +69,13 @@ pub fn level(value: f64, unit: Unit) -> String {
     }
 }
 
-/// `118 ms → 123 ms`.
+/// Formats both levels: `118 ms → 123 ms`.
 pub fn levels(row: &Row) -> String {
     let of = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |it| level(it, row.unit));
     format!("{} → {}", of(row.base), of(row.head))
 }
 
-/// What a row says, with the reason or the bound that belongs to it.
+/// Returns the verdict of a row, with its reason or bound.
 pub fn says(row: &Row) -> String {
     let word = match (row.word, row.unit, row.exact) {
         (Word::Slower, Unit::Nanoseconds, _) => "slower",
@@ -93,7 +93,7 @@ pub fn says(row: &Row) -> String {
             format!("{word}, confirmed in fresh processes")
         }
         Word::Same if !row.exact => {
-            // A verdict of equality is one of the 90 % interval, which is narrower.
+            // Equality is judged by the 90 % interval, which is narrower.
             let reach = |it: Effect| it.point.abs() + 0.42 * (it.high - it.low);
             let is_small = row.change.is_none_or(|it| reach(it) <= row.margin);
             if is_small {
@@ -114,7 +114,7 @@ pub fn says(row: &Row) -> String {
     }
 }
 
-/// `2 %`, `0.5 %`.
+/// Formats a fraction as `2 %` or `0.5 %`.
 pub fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let text = if percent >= 10.0 || percent.fract().abs() < 1e-9 {
@@ -125,7 +125,7 @@ pub fn percent(fraction: f64) -> String {
     format!("{text} %")
 }
 
-/// How much more or less, as in `4.1 % slower` or `2.3× faster`.
+/// Formats the size and direction of a change, as in `4.1 % slower` or `2.3× faster`.
 pub fn by(effect: &Effect, unit: Unit) -> String {
     let (more, less) = match unit {
         Unit::Nanoseconds => ("slower", "faster"),
@@ -142,7 +142,7 @@ pub fn by(effect: &Effect, unit: Unit) -> String {
     format!("{:.digits$} % {word}", effect.point.abs() * 100.0)
 }
 
-/// The first line: made of the rows that the table shows, so that it never contradicts them.
+/// Returns the headline. It uses the rows of the table, so it never contradicts them.
 pub fn headline(comparison: &Comparison) -> String {
     let gated: Vec<&Row> = comparison.rows.iter().filter(|row| row.gated).collect();
     let of = |word: Word| gated.iter().filter(move |row| row.word == word);
@@ -152,7 +152,7 @@ pub fn headline(comparison: &Comparison) -> String {
         let row = of(word).next()?;
         let effect = row.change?;
         let label = harmless(comparison.label(&row.arm));
-        // Without the side, which the label names.
+        // Without the arm, which the label names.
         let name = row.name.replacen(&format!("{}.", row.arm), "", 1);
         let what = if row.unit == Unit::Nanoseconds {
             format!("{label}: {name} time")
@@ -195,12 +195,12 @@ pub fn headline(comparison: &Comparison) -> String {
     }
 }
 
-/// The metric of a row without its side.
+/// Returns the metric of a row without its arm.
 pub fn row_metric(row: &Row) -> &str {
     row.name.rsplit('.').next().unwrap_or(&row.name)
 }
 
-/// What the base against itself says about this machine.
+/// Describes the A/A control: whether the base differs from itself on this machine.
 pub fn control(comparison: &Comparison) -> String {
     let gated = || comparison.rows.iter().filter(|row| row.gated);
     if gated().all(|row| row.change.is_none()) {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn small_changes_are_percentages_and_large_ones_factors() {
+    fn small_changes_are_percentages_large_ones_factors() {
         assert_eq!(change(&effect(0.041, 0.008)), "+4.1 % [3.3, 4.9]");
         assert_eq!(change(&effect(-0.002, 0.007)), "−0.2 % [−0.9, 0.5]");
         assert_eq!(change(&effect(0.2, 0.1)), "+20 % [10, 30]");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn same_row_says_whether_margin_or_floor_made_it_so() {
+    fn same_row_names_margin_or_floor_as_reason() {
         let of = |point: f64| {
             let mut row = Row::counted("memory".into(), "b", Unit::Bytes, (1e6, 1e6));
             (row.exact, row.margin, row.floor) = (false, 0.02, 131_072.0);

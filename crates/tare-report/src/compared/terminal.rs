@@ -1,13 +1,13 @@
-//! The table for a terminal.
+//! The comparison table for a terminal.
 
 use super::shown;
 use tare_core::compare::{Comparison, Row};
 use tare_core::foreign::harmless;
 
-/// Columns of a label.
+/// Maximum columns of a label.
 const LABEL_MOST: usize = 60;
 
-/// Headline, table, and what the reader has to know; no line is longer than `width` where words allow it.
+/// Returns headline, table and notes; lines are at most `width` columns if words allow it.
 pub fn terminal(comparison: &Comparison, width: usize) -> String {
     let mut lines = vec![harmless(&shown::headline(comparison)), String::new()];
     for (place, side) in comparison.sides.iter().enumerate() {
@@ -37,7 +37,7 @@ pub fn terminal(comparison: &Comparison, width: usize) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// The rows with intervals, what each says below it.
+/// Writes the rows with intervals, each with its verdict below.
 fn table(comparison: &Comparison, rows: &[&Row], lines: &mut Vec<String>) {
     if rows.is_empty() {
         return;
@@ -72,7 +72,7 @@ fn table(comparison: &Comparison, rows: &[&Row], lines: &mut Vec<String>) {
     }
 }
 
-/// The exact rows: those that differ with their values, the others by name.
+/// Writes the exact rows: those that differ with values, the others by name.
 fn counts(exact: &[&Row], lines: &mut Vec<String>) {
     let is_same = |row: &&&Row| row.base == row.head;
     for row in exact.iter().filter(|row| !is_same(row)) {
@@ -101,7 +101,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{head}…")
 }
 
-/// Lines of at most so many columns, cut between words; the indent of the first is kept.
+/// Wraps text at `width` columns between words; keeps the indent of the first line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let indent = text.len() - text.trim_start().len();

@@ -1,7 +1,7 @@
-//! The table of an arm's costs: one row a metric, grouped by what it means, each with its interval drawn on an axis that
-//! all rows share; and below it what each row rests on.
+//! The overhead table of an arm: one row per metric, grouped by outcome, with intervals on a shared axis; below it,
+//! the data behind each row.
 //!
-//! What it cannot see: whether the reader's browser runs scripts; sorting and filtering are additions.
+//! Sorting and filtering are optional: the browser may not run scripts.
 
 use maud::{Markup, html};
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
@@ -18,13 +18,13 @@ use super::super::words::{self, Names};
 use super::{figures, prose, shift};
 use tare_core::foreign::harmless;
 
-/// Rows of values by block that all cells together may have in the page; the data is complete in other forms.
+/// The maximum number of block rows on the page over all cells; the other formats have the full data.
 pub(super) const MOST_ROWS: usize = 4_000;
 
-/// A cell with its place in the dossier, which names its anchor.
+/// A cell with its index in the dossier, which names its anchor.
 pub(super) type Placed<'a> = (usize, &'a DossierCell);
 
-/// The table of an arm.
+/// Renders the table of an arm.
 pub(super) fn table(
     arm: &DossierArm,
     number: usize,
@@ -74,7 +74,7 @@ pub(super) fn table(
     }
 }
 
-/// Each two arms with each other, a row a pair, by metric.
+/// Renders each pair of arms, one row per pair, by metric.
 pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
     let axis = RatioAxis::over(cells.iter());
     html! {
@@ -104,7 +104,7 @@ pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
     }
 }
 
-/// A number for sorting; what is not there sorts last.
+/// Returns a number for sorting; missing values sort last.
 fn key(span: Option<&Span>) -> String {
     span.map_or_else(String::new, |span| format!("{:e}", span.point))
 }
@@ -136,7 +136,7 @@ fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Mark
     }
 }
 
-/// What every cell of an arm rests on.
+/// Renders the data behind every cell of an arm.
 pub(super) fn details(cells: &[Placed<'_>], names: &Names<'_>, n_rows: usize) -> Markup {
     html! {
         @for (place, cell) in cells {
@@ -148,7 +148,7 @@ pub(super) fn details(cells: &[Placed<'_>], names: &Names<'_>, n_rows: usize) ->
     }
 }
 
-/// How many rows of blocks all cells have together.
+/// Counts the block rows of all cells.
 pub(super) fn rows_of_blocks(dossier: &Dossier) -> usize {
     dossier.cells.iter().map(|cell| cell.blocks.len()).sum()
 }
@@ -201,7 +201,7 @@ fn detail(cell: &DossierCell, name: &str, n_rows: usize) -> Markup {
     }
 }
 
-/// A probability; one that four digits would show as 0 is none.
+/// Formats a probability with four decimals; below 0.0001 as `< 0.0001`.
 fn probability(value: f64) -> String {
     if value < 0.0001 {
         "< 0.0001".to_owned()
@@ -217,7 +217,7 @@ fn remark(flag: &Flag) -> Markup {
     }
 }
 
-/// A value with its interval and unit; its level where it is less than 95 %.
+/// Formats a value with its interval and unit, and the level if it is less than 95 %.
 fn spanned(span: &Span, unit: &str) -> String {
     let most = span.point.abs().max(span.low.abs()).max(span.high.abs());
     let scale = scale_for(most, unit);
@@ -231,7 +231,7 @@ fn spanned(span: &Span, unit: &str) -> String {
     )
 }
 
-/// The unit of a cell's blocks, and how many digits after the point their values deserve.
+/// Returns the unit of a cell's blocks and the digits after the point for their values.
 fn of_blocks(cell: &DossierCell) -> (Scale, usize) {
     let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
     let scale = scale_for(typical, &cell.unit);
@@ -263,7 +263,7 @@ fn by_block(cell: &DossierCell, name: &str, (scale, digits): (Scale, usize)) -> 
     }
 }
 
-/// What is said behind an arm's name where software imitates its processor.
+/// Renders the note after an arm's name if its processor is emulated.
 pub(super) fn emulated(arm: &DossierArm) -> Markup {
     html! { @if let Some(how) = emulation(&arm.facts) { " " strong { "(EMULATED: " (harmless(how)) ")" } } }
 }

@@ -1,7 +1,6 @@
-//! The page's trials from beginning to end: second by second, or request by request, a line an arm and a table of what
-//! is drawn.
+//! Renders how trials develop over time: per second or per request, one line per arm and a table of the values drawn.
 //!
-//! What it cannot see: which of two trials a step's least value is of.
+//! Limits: does not show which of two trials gave a step's minimum.
 
 use maud::{Markup, PreEscaped, html};
 use tare_model::course::{CourseArm, CoursePoint, DossierCourse};
@@ -12,10 +11,10 @@ use super::super::svg;
 use super::super::words::called;
 use tare_core::foreign::harmless;
 
-/// Steps of a course that the page lists.
+/// The maximum number of steps listed on the page.
 const MOST_STEPS: usize = 1_000;
 
-/// The section, where a workload tells its trials' course.
+/// Renders the section, if a workload reports the course of its trials.
 pub(super) fn section(dossier: &Dossier) -> Markup {
     html! {
         @if !dossier.courses.is_empty() {
@@ -29,7 +28,7 @@ pub(super) fn section(dossier: &Dossier) -> Markup {
     }
 }
 
-/// The numbers of a figure: a row a step, for each arm its trials' median with the least and the greatest.
+/// Renders the numbers of a figure: one row per step, with the median, minimum and maximum of each arm's trials.
 fn table(course: &DossierCourse) -> Markup {
     let steps = |arm: &CourseArm| arm.points.len();
     let n_steps = course.arms.iter().map(steps).max().unwrap_or(0);
@@ -75,7 +74,7 @@ mod tests {
     use tare_model::Params;
 
     #[test]
-    fn a_run_with_courses_has_a_section_of_them_and_one_without_has_none() {
+    fn course_section_exists_only_with_courses() {
         let mut dossier = composed::stored();
         dossier.courses.clear();
         assert_eq!(section(&dossier).into_string(), "");
@@ -105,14 +104,14 @@ mod tests {
         assert_eq!(page.matches("<polyline").count(), 2);
         assert!(page.contains("id=\"courses\"") && page.contains("by request"));
         assert!(!page.contains("<script>"), "{page}");
-        // What is drawn stands in a table too.
+        // Drawn values must also be in a table.
         assert!(
             page.contains("ping, arm→arm: net.ping.time by request, in numbers"),
             "{page}"
         );
         assert_eq!(page.matches("2.03 [1.00, 3.00] (3)").count(), 2, "{page}");
         assert!(page.contains(">1.5</th>"), "{page}");
-        // Longer ones are cut off and say so.
+        // Longer courses are truncated with a note.
         for arm in &mut dossier.courses[0].arms {
             arm.points = vec![arm.points[0]; MOST_STEPS + 7];
         }

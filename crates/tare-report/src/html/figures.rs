@@ -1,9 +1,8 @@
-//! The page's figures: inline SVG whose horizontal places are shares of the width, so that text keeps its size from a
-//! phone to a poster.
+//! The page's figures: inline SVG with horizontal positions as shares of the width, so that text keeps its size from
+//! phone to poster.
 //!
-//! Points stand over bars, lines only join ordered levels, axes of ratios are logarithmic with 1 on them. Every number
-//! drawn stands in a table beside the figure as well. Colours come from classes, which light, dark and print define.
-//! What it cannot see: fonts.
+//! Points rather than bars, lines only between ordered levels, ratio axes logarithmic with 1 on them. Every number
+//! drawn is also in a table next to the figure. Colours come from classes that light, dark and print define.
 
 use std::fmt::Write as _;
 
@@ -17,22 +16,22 @@ use super::super::svg::interval_text;
 use super::super::words::{self, Tone};
 use tare_core::foreign::harmless;
 
-/// More blocks than this are drawn as bands of their quartiles and ends: single points would cover each other.
+/// Above this many blocks, quartile and range bands are drawn instead: single points would cover each other.
 const MOST_POINTS: usize = 240;
-/// How many bands there are then.
+/// The number of bands.
 const BANDS: usize = 60;
 
-/// A place as a share of the width.
+/// Formats a position as a share of the width.
 pub(super) fn pc(share: f64) -> String {
     format!("{:.2}%", share * 100.0)
 }
 
-/// A place in pixels.
+/// Formats a position in pixels.
 pub(super) fn px(place: f64) -> String {
     format!("{place:.1}")
 }
 
-/// One row's interval on the axis that its table shares.
+/// Renders one row's interval on the shared axis of its table.
 pub(super) fn interval(axis: RatioAxis, ratio: &Span, margin: f64) -> Markup {
     let place = |value: f64| axis.place(value).clamp(0.0, 1.0);
     let (low, point, high) = (
@@ -56,12 +55,11 @@ pub(super) fn interval(axis: RatioAxis, ratio: &Span, margin: f64) -> Markup {
     }
 }
 
-/// What a letter of a label above a table's column takes where that is narrowest, and the least room between two labels,
-/// as shares of the column.
+/// Letter width and minimum gap of axis labels above the narrowest column, as shares of the column.
 const LETTER: f64 = 0.055;
 const BETWEEN_LABELS: f64 = 0.06;
 
-/// The labels of the axis that a table's rows share, as many as have room, the outermost first; 1 whatever else has.
+/// Renders the labels of a table's shared axis, as many as fit, outermost first; 1 is always included.
 pub(super) fn axis(axis: RatioAxis) -> Markup {
     html! {
         svg width="100%" height="14" aria-hidden="true" {
@@ -72,7 +70,7 @@ pub(super) fn axis(axis: RatioAxis) -> Markup {
     }
 }
 
-/// An axis of values, from a little below the least to a little above the largest.
+/// A value axis with a margin below the minimum and above the maximum.
 pub(super) struct Values {
     low: f64,
     high: f64,
@@ -104,7 +102,7 @@ impl Values {
         self.height * (1.0 - (value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// Round values on the axis, about four, and their distance.
+    /// Returns about four round values on the axis, and their distance.
     fn ticks(&self) -> (Vec<f64>, f64) {
         let span = self.high - self.low;
         let power = 10f64.powf((span / 4.0).log10().floor());
@@ -119,11 +117,11 @@ impl Values {
 }
 
 pub(super) const HEIGHT: f64 = 150.0;
-/// Blocks begin here, right of the labels.
+/// Blocks start here, to the right of the labels.
 pub(super) const LEFT: f64 = 0.13;
 
-/// The values of both sides by block, the cost of each block against the margin and the interval, and what else is drawn
-/// of them.
+/// Renders the values of both sides by block, the ratio of each block with margin and interval, and `further`
+/// figures.
 pub(super) fn blocks(cell: &DossierCell, further: &Markup, name: &str) -> Markup {
     html! {
         div.figures {
@@ -134,23 +132,23 @@ pub(super) fn blocks(cell: &DossierCell, further: &Markup, name: &str) -> Markup
     }
 }
 
-/// The inner width of a plot: its own units, which are stretched to whatever room there is.
+/// The inner width of a plot in its own units, which are stretched to the available width.
 pub(super) const INNER: f64 = 1000.0;
 
-/// Where a block of so many stands within a plot.
+/// Returns the x position of block `place` of `n` within a plot.
 fn x(place: usize, n: usize) -> f64 {
     INNER * 0.985 * (place as f64 + 0.5) / n.max(1) as f64
 }
 
-/// A plot right of the labels. Its strokes keep their width however it is stretched, so that a point, which is a stroke
-/// of no length, stays round.
+/// Renders a plot to the right of the labels. Strokes keep their width when the plot is stretched, so a point (a
+/// stroke of zero length) stays round.
 pub(super) fn plot(content: &Markup) -> Markup {
     html! {
         svg.plot x=(pc(LEFT)) y="0" width=(pc(1.0 - LEFT)) height=(px(HEIGHT)) viewBox={ "0 0 " (INNER) " " (HEIGHT) } preserveAspectRatio="none" { (content) }
     }
 }
 
-/// Points as one path.
+/// Renders points as one path.
 pub(super) fn dots(points: impl Iterator<Item = (f64, f64)>) -> String {
     let mut path = String::new();
     for (x, y) in points {
@@ -219,7 +217,7 @@ fn values_by_block(cell: &DossierCell, name: &str) -> Markup {
     }
 }
 
-/// What an axis counts below its labels, and below the plot the first block and the last.
+/// Renders the unit of the x axis, and the first and last block below the plot.
 fn below(blocks: &[DossierBlock], counted: &str) -> Markup {
     let y = px(HEIGHT + 14.0);
     html! {
@@ -235,7 +233,7 @@ fn unit(symbol: &str) -> &str {
     if symbol.is_empty() { "numbers" } else { symbol }
 }
 
-/// The margin, lines with their labels, and 1 on an axis of the logarithms of ratios.
+/// Renders the margin, labelled lines and 1 on an axis of log-ratios.
 pub(super) fn ratio_lines(axis: &Values, margin: f64) -> Markup {
     let reach = Span::new(axis.low.exp(), 1.0, axis.high.exp());
     let ticks = RatioAxis::of_spans([(reach, 0.0)].into_iter()).ticks();
@@ -305,12 +303,12 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
     }
 }
 
-/// The class of a cell's colour.
+/// Returns the CSS class for a cell's colour.
 pub(super) fn tone(cell: &DossierCell) -> &'static str {
     class(words::verdict(cell).1)
 }
 
-/// The class of a colour.
+/// Returns the CSS class of a colour.
 pub(super) fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Cost => "cost",
@@ -321,7 +319,7 @@ pub(super) fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Middle, quartiles and ends of as many groups of neighbouring blocks as there is room for.
+/// Computes median, quartiles and ends of up to `BANDS` groups of neighbouring blocks.
 fn bands(
     blocks: &[DossierBlock],
     axis: &Values,
@@ -360,7 +358,7 @@ fn bands(
     }
 }
 
-/// The places of the blocks that have a value.
+/// Returns the positions of the blocks that have a value.
 fn points<'a>(
     blocks: &'a [DossierBlock],
     axis: &'a Values,
@@ -372,7 +370,7 @@ fn points<'a>(
         .filter_map(move |(place, block)| Some((x(place, blocks.len()), axis.y(value(block)?))))
 }
 
-/// Efficiency over the number of instances, a line an arm.
+/// Renders efficiency over the number of instances, one line per arm.
 pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
     let arms: Vec<_> = series
         .arms
@@ -386,7 +384,7 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
     numbers.sort_unstable();
     numbers.dedup();
     let spans = || {
-        // One against itself is 1 by its own making.
+        // One instance relative to itself is 1 by definition.
         let points = arms.iter().flat_map(|arm| &arm.points[..]);
         points.filter_map(|point| point.efficiency.filter(|_| point.instances > 1))
     };
@@ -443,7 +441,7 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
     }
 }
 
-/// A value with as many digits as its interval supports, and its unit.
+/// Formats a value with its unit and the digits that its interval supports.
 pub(super) fn number(value: f64, half_width: f64, unit: &str) -> String {
     let scale = scale_for(value, unit);
     let digits = if half_width > 0.0 {

@@ -1,10 +1,9 @@
-//! One page that explains itself: a single file with everything in it, for a browser, a printer or a reader of screens.
+//! A self-contained HTML page of a run, for browsers, printers and screen readers.
 //!
-//! The answer stands first, then the costs, then why, then what every number rests on. All markup goes through a
-//! template that escapes by default, and the finished text once more through the filter that shows control and
-//! direction characters. The page forbids itself, by its own policy, everything but the one style and the one script
-//! that stand in it, by their hashes: nothing is loaded, nothing is sent, and no text from a dossier can run.
-//! What it cannot see: whether scripts run; nothing but sorting and filtering needs them.
+//! The answer comes first, then the overheads, the causes, and the data behind every number. All markup goes through
+//! a template that escapes by default, and the finished text through the filter that shows control and direction
+//! characters. The page's policy allows only its one style and one script, by hash: nothing is loaded, nothing is
+//! sent, and no text from a dossier can run. Only sorting and filtering need the script.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
@@ -13,7 +12,7 @@ use tare_model::dossier::{Dossier, DossierArm};
 use tare_model::study::A_PRIME;
 
 use super::answer;
-use super::format::{Format, Made};
+use super::format::{Format, ReportOutput};
 use super::method::not_as_planned;
 use super::svg;
 use super::terminal::beside::machine;
@@ -36,24 +35,24 @@ pub use served::{Listed, Live, Moment, asked, compared, history, index, live, me
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
-/// The page.
+/// The HTML page format.
 pub static HTML: Format = Format::new(
     "html",
     "self-contained page for browser and print: overhead, causes, every block, method",
-    |material| Made::Text(page(material.dossier)),
+    |material| ReportOutput::Text(page(material.dossier)),
 );
 
-/// The page of a dossier.
+/// Renders the page of a dossier.
 pub fn page(dossier: &Dossier) -> String {
     document(&title(dossier), &body(dossier), Kind::Report)
 }
 
-/// What a page may do.
+/// The kind of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A file of its own, with the script that sorts and filters.
+    /// A standalone file, with the script that sorts and filters.
     Report,
-    /// A page of `tare serve`: without script, with forms that ask the same server; loaded again after so many seconds.
+    /// A page of `tare serve`: no script, forms that query the same server; reloaded after this many seconds, if any.
     Served(Option<u32>),
 }
 
@@ -172,7 +171,7 @@ fn body(dossier: &Dossier) -> Markup {
                     }
                 }
             };
-            // Whoever asked why is answered before the tables; whoever asked what it costs, behind them.
+            // After `tare why` the causes come before the tables, otherwise after them.
             @if dossier.why.is_some() { (causes) }
             @if !arms.is_empty() {
                 section {
@@ -225,7 +224,7 @@ fn incomplete(stopped_by: StoppedBy) -> &'static str {
     }
 }
 
-/// What it cost, and how far it goes.
+/// Describes the time used and the scope of the result.
 fn scope(dossier: &Dossier) -> String {
     let [processor, kernel] = machine(dossier);
     format!(
@@ -237,7 +236,7 @@ fn scope(dossier: &Dossier) -> String {
     )
 }
 
-/// With a capital at its begin and a full stop at its end.
+/// Capitalises the text and adds a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let text: String = letters.next().map_or_else(String::new, |first| {
@@ -250,12 +249,12 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// Text in which what stands between backticks is code.
+/// Renders text with backticks as code.
 fn prose(text: &str) -> Markup {
     let text = harmless(text);
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
-        // One that is not closed is a letter like others.
+        // An unclosed backtick stays a character.
         return html! { (text) };
     }
     html! {
@@ -265,7 +264,7 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// As a policy wants its hashes.
+/// Encodes a hash in base64, as the policy requires.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn style_and_script_hold_nothing_that_would_end_them_or_load_anything() {
+    fn style_and_script_cannot_end_tag_or_load_resources() {
         for text in [STYLE, SCRIPT] {
             for word in [
                 "</",
@@ -319,7 +318,7 @@ mod tests {
                 assert!(!text.contains(word), "{word}");
             }
         }
-        // The filter behind the template must leave them as they are: their hashes stand in the policy.
+        // The filter after the template must not change them: their hashes are in the policy.
         for line in STYLE.lines().chain(SCRIPT.lines()) {
             assert_eq!(harmless(line), line);
         }

@@ -1,7 +1,7 @@
-//! The page's section beside the publication: its tables with this machine's numbers, its figures, the notes on both, its
-//! numbers beside which nothing stands, its claims with what its own numbers say of them, and its mistakes.
+//! The page's section on the publication: its tables with this machine's numbers, its figures, notes, numbers without
+//! a counterpart, claims checked against the authors' numbers, and errors.
 //!
-//! Numbers are kept exactly as they were printed. What it cannot see: the publication; it draws what the dossier holds.
+//! Printed numbers are kept exactly as printed.
 
 use maud::{Markup, PreEscaped, html};
 use tare_model::dossier::{
@@ -13,7 +13,7 @@ use super::super::{published, svg};
 use super::prose;
 use tare_core::foreign::harmless;
 
-/// The whole section; nothing where the study repeats no publication and claims nothing.
+/// Renders the section; empty if the study repeats no publication and claims nothing.
 pub(super) fn section(dossier: &Dossier) -> Markup {
     html! {
         @if dossier.publication.is_some() || !dossier.claims.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn section(dossier: &Dossier) -> Markup {
     }
 }
 
-/// The publication's tables with this machine's numbers, its figures, its claims and its mistakes.
+/// Renders the publication's tables with this machine's numbers, its figures, claims and errors.
 fn publication(publication: &DossierPublication, dossier: &Dossier) -> Markup {
     html! {
         p { @if let Some(authors) = &publication.authors { (harmless(authors)) ": " } cite { (harmless(&publication.title)) } ", " (harmless(&publication.place)) ". Measured there on: " (harmless(&publication.machine)) "." }
@@ -86,7 +86,7 @@ fn here(place: &DossierLayoutValue, unit: &str) -> Markup {
     }
 }
 
-/// What each of several instances took.
+/// Formats the value of each of several instances.
 fn each(place: &DossierLayoutValue, unit: &str) -> String {
     let most = place.each.iter().map(|span| span.point).fold(0.0, f64::max);
     let scale = scale_for(most, unit);
@@ -100,7 +100,7 @@ fn each(place: &DossierLayoutValue, unit: &str) -> String {
     }
 }
 
-/// Notes on the places of tables and figures.
+/// Renders notes on the entries of tables and figures.
 fn notes(publication: &DossierPublication) -> Markup {
     let notes = published::notes(publication);
     html! {
@@ -113,7 +113,7 @@ fn notes(publication: &DossierPublication) -> Markup {
     }
 }
 
-/// The numbers beside which nothing stands: unfolded by the reason, and there by their place in the publication.
+/// Renders the numbers without a counterpart, grouped by reason and sorted by place in the publication.
 fn others(publication: &DossierPublication) -> Markup {
     let others = published::others(publication);
     html! {
@@ -129,7 +129,7 @@ fn others(publication: &DossierPublication) -> Markup {
     }
 }
 
-/// The published claims with their places, their verdicts here and what their authors' own numbers say of them.
+/// Renders the published claims with their places, their verdicts here and those from the authors' numbers.
 fn claims(dossier: &Dossier) -> Markup {
     html! {
         table {

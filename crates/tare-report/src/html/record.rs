@@ -1,7 +1,5 @@
-//! The page's record: several instances at once, what was unequal or could not be measured, the arms with all facts, the
+//! The page's record: concurrent instances, unequal conditions, missing measurements, the arms with all facts, the
 //! method and the checklist.
-//!
-//! What it cannot see: more than the dossier holds.
 
 use maud::{Markup, html};
 use tare_model::CheckResult;
@@ -15,7 +13,7 @@ use super::super::{failures, method};
 use super::{costs, figures, prose};
 use tare_core::foreign::harmless;
 
-/// Several instances at once: a figure and its numbers for each metric.
+/// Renders concurrent instances: a figure and its numbers for each metric.
 pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
     let name = concurrency::title(series, dossier);
     let shown = |span: &Option<Span>| {
@@ -43,7 +41,7 @@ pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
     }
 }
 
-/// What could not be measured, with reasons.
+/// Renders missing measurements, with reasons.
 pub(super) fn missing(dossier: &Dossier) -> Markup {
     let mut of_work = dossier.failures.clone();
     of_work.retain(|failure| failure.workload.is_some());
@@ -63,7 +61,7 @@ pub(super) fn missing(dossier: &Dossier) -> Markup {
     }
 }
 
-/// What the arms were given, and in what they differ.
+/// Renders the resources of the arms and their differences.
 pub(super) fn parity(dossier: &Dossier) -> Markup {
     let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
     let unequal = tail::shared(&arms, &dossier.parity, CheckResult::Fail);
@@ -83,7 +81,7 @@ pub(super) fn parity(dossier: &Dossier) -> Markup {
     }
 }
 
-/// The facts of every arm, those that differ first.
+/// Renders the facts of every arm, those that differ first.
 pub(super) fn arms(dossier: &Dossier) -> Markup {
     let arms: Vec<_> = dossier.arms.iter().filter(|arm| arm.available).collect();
     let mut names: Vec<&str> = arms
@@ -137,7 +135,7 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
     }
 }
 
-/// How it was measured, on what that rests, and the checklist.
+/// Renders the method, its basis and the checklist.
 pub(super) fn method(dossier: &Dossier) -> Markup {
     let sentences = method::sentences(dossier);
     html! {

@@ -1,7 +1,7 @@
-//! The pages of `tare serve` beside those of single runs: the list with its search, two runs beside each other, a metric
-//! over the runs, and a run that is at work. None needs a script.
+//! The pages of `tare serve` in addition to single runs: the list with search, a comparison of two runs, the history
+//! of a metric, and a running run. None needs a script.
 //!
-//! What it cannot see: the store; it is told what to show, and its links name what the server is to look up.
+//! The store is not read here: the server passes the data in and resolves the links.
 
 use maud::{Markup, html};
 use tare_model::Params;
@@ -13,10 +13,10 @@ use super::super::terminal::beside::{Called, describe, order, sum, verdict_word}
 use super::super::terminal::both;
 use super::super::words::{self, Names};
 use super::{Kind, document, figures, prose};
-use tare_core::analyze::beside::{Row, beside, row as set_beside};
+use tare_core::analyze::run_comparison::{Row, beside, row as set_beside};
 use tare_core::foreign::harmless;
 
-/// A run in a list of them.
+/// A run in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Its name.
@@ -29,13 +29,13 @@ pub struct Listed {
     pub arms: Vec<String>,
     /// When it began.
     pub started: String,
-    /// Trials that are stored.
+    /// The number of stored trials.
     pub trials: u32,
     /// How it ended, in words.
     pub ended: String,
 }
 
-/// The list of runs, `found` of `n_all` for the words that were searched for; no more than are shown here.
+/// Renders the list of runs: `n_found` of `n_all` match the search, of which `found` are shown.
 pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> String {
     let body = html! {
         main {
@@ -88,7 +88,7 @@ fn listed(at: usize, line: &Listed) -> Markup {
     }
 }
 
-/// Two runs beside each other: A, mostly the earlier, and B.
+/// Renders the comparison of two runs: A, usually the earlier, and B.
 pub fn compared(first: &Dossier, second: &Dossier) -> String {
     let called = Called::A_AND_B;
     let set = beside(first, second);
@@ -150,7 +150,7 @@ fn ratio(span: Option<&Span>) -> String {
     span.map_or_else(|| "–".to_owned(), glance)
 }
 
-/// The sign that says without colour what the colour says.
+/// Returns a sign that carries the same information as the colour.
 fn sign(row: &Row<'_>) -> char {
     match order(row) {
         0 if row.verdict.is_cost() => '▲',
@@ -165,15 +165,15 @@ fn home() -> Markup {
     html! { nav aria-label="Pages" { ul { li { a href="/" { "All runs" } } } } }
 }
 
-/// What a link asks for so that the server finds a cell again in other runs.
+/// Returns the query string by which the server finds a cell in other runs.
 fn question(cell: &DossierCell) -> String {
     format!("cell={}", encoded(&what_is_asked(cell)))
 }
 
-/// What tells a cell from others of any run, as text: all that [`is_same_question`] looks at but the revision, whose
-/// change a history shows.
+/// Returns the identity of a cell across runs, as text: everything that [`is_same_question`] compares except the
+/// revision, because a history shows its changes.
 ///
-/// [`is_same_question`]: tare_core::analyze::beside::is_same_question
+/// [`is_same_question`]: tare_core::analyze::run_comparison::is_same_question
 fn what_is_asked(cell: &DossierCell) -> String {
     serde_json::json!([
         cell.arm,
@@ -188,12 +188,12 @@ fn what_is_asked(cell: &DossierCell) -> String {
     .to_string()
 }
 
-/// A text as a field of an address.
+/// Encodes text as a URL field.
 fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The metrics of a run, each with a link to its history.
+/// Renders the metrics of a run, each with a link to its history.
 pub fn metrics(dossier: &Dossier) -> String {
     let names = Names::of(dossier);
     let title = format!("Metrics of run {}", harmless(&dossier.run));
@@ -224,17 +224,17 @@ pub struct Moment {
     pub started: String,
     /// The kernel of its baseline.
     pub kernel: String,
-    /// What it found.
+    /// The result.
     pub cell: DossierCell,
 }
 
-/// The cell of a dossier that a link of these pages asks for.
+/// Returns the cell of a dossier that a link of these pages requests.
 pub fn asked<'a>(question: &str, dossier: &'a Dossier) -> Option<&'a DossierCell> {
     let mut cells = dossier.cells.iter();
     cells.find(|cell| what_is_asked(cell) == question)
 }
 
-/// A metric over runs, the oldest first; `n_left_out` runs that are older were not looked at.
+/// Renders a metric over runs, oldest first; `n_left_out` older runs were skipped.
 pub fn history(moments: &[Moment], n_left_out: usize) -> String {
     let Some(last) = moments.last() else {
         let body =
@@ -288,7 +288,7 @@ pub fn history(moments: &[Moment], n_left_out: usize) -> String {
     document(&title, &body, Kind::Served(None))
 }
 
-/// What the newest run says beside the one before it and beside the first.
+/// Compares the newest run with the previous one and with the first.
 fn changed(moments: &[Moment]) -> String {
     let n = moments.len();
     let [first, .., last] = moments else {
@@ -326,7 +326,7 @@ fn changed(moments: &[Moment]) -> String {
 const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 0.08;
 
-/// The cost in each run with its interval, in order of time.
+/// Renders the ratio in each run with its interval, in order of time.
 fn over_time(moments: &[Moment], title: &str) -> Markup {
     let spans = moments
         .iter()
@@ -366,36 +366,36 @@ fn over_time(moments: &[Moment], title: &str) -> Markup {
     }
 }
 
-/// The day on which a run began.
+/// Returns the start date of a run.
 fn day(moment: &Moment) -> String {
     harmless(moment.started.split(['T', ' ']).next().unwrap_or_default())
 }
 
-/// A run that is at work.
+/// A run in progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
     /// The run.
     pub run: String,
     /// The study's title.
     pub title: String,
-    /// Trials that are stored.
+    /// The number of stored trials.
     pub trials: u32,
     /// Seconds since it began.
     pub seconds: u64,
-    /// Seconds that it may take, where it has a limit.
+    /// Its time limit in seconds, if any.
     pub budget_s: Option<u64>,
-    /// Its arms: name, settings as they are stored, and why it is missing.
+    /// Its arms: name, stored settings, and the reason if it is missing.
     pub arms: Vec<(String, Params, Option<String>)>,
-    /// Workloads that are measured well enough already, and all.
+    /// The number of workloads that are measured well enough, and of all.
     pub done: (usize, usize),
-    /// What it remarked.
+    /// Its remarks.
     pub remarks: Vec<String>,
 }
 
-/// Seconds after which the page of a run that is at work is loaded again.
+/// Seconds between reloads of the page of a run in progress.
 const AGAIN_S: u32 = 5;
 
-/// The page of a run that is at work: what the store knows without deriving anything, for to derive would disturb it.
+/// Renders the page of a run in progress: only stored data, because deriving results would disturb the run.
 pub fn live(run: &Live) -> String {
     let name = harmless(&run.run);
     let title = format!("{} (at work)", harmless(&run.title));
@@ -429,7 +429,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_run_at_work_remarks_and_its_arms_are_told_like_in_its_report() {
+    fn live_page_shows_remarks_and_arms_like_report() {
         let step = Params::new()
             .with("command.rung", 1)
             .with("command.title", "a <layer>");
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_asks_for_survives_its_way_and_names_one_cell() {
+    fn cell_link_parameters_are_percent_encoded() {
         assert_eq!(encoded("a b&c=\"<é"), "a+b%26c%3D%22%3C%C3%A9");
         assert!(
             encoded("['\"#?")

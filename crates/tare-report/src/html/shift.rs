@@ -1,6 +1,4 @@
-//! What an arm costs at each tenth of the blocks' values, as a figure and as a table.
-//!
-//! What it cannot see: more than the dossier's blocks.
+//! An arm's overhead at each decile of the blocks' values, as a figure and a table.
 
 use maud::{Markup, html};
 use tare_model::dossier::DossierCell;
@@ -10,7 +8,7 @@ use super::super::shift::Tenth;
 use super::figures::{HEIGHT, INNER, LEFT, Values, dots, pc, plot, px, ratio_lines, tone};
 use tare_core::foreign::harmless;
 
-/// The cost at each tenth; nothing where there are too few blocks.
+/// Renders the overhead at each decile; empty if there are too few blocks.
 pub(super) fn figure(cell: &DossierCell, tenths: &[Tenth], name: &str) -> Markup {
     let costs = || tenths.iter().filter_map(|tenth| tenth.cost.map(f64::ln));
     if costs().next().is_none() {
@@ -44,7 +42,7 @@ pub(super) fn figure(cell: &DossierCell, tenths: &[Tenth], name: &str) -> Markup
     }
 }
 
-/// The numbers of the figure.
+/// Renders the numbers of the figure.
 pub(super) fn table(
     cell: &DossierCell,
     tenths: &[Tenth],

@@ -1,14 +1,12 @@
-//! The page's sweeps: every metric over the values of a parameter, a line an arm. Several instances at once have a section
-//! of their own.
-//!
-//! What it cannot see: what lies between two values.
+//! The page's sweeps: every metric over the values of a parameter, one line per arm. Concurrent instances have a
+//! separate section.
 
 use maud::{Markup, PreEscaped, html};
 use tare_model::dossier::Dossier;
 
 use super::super::svg;
 
-/// The section, where the study sweeps a parameter; nothing elsewhere.
+/// Renders the section if the study sweeps a parameter, else nothing.
 pub(super) fn section(dossier: &Dossier) -> Markup {
     let drawings = svg::sweeps(dossier);
     html! {
@@ -31,7 +29,7 @@ mod tests {
     use tare_core::testing as composed;
 
     #[test]
-    fn a_run_with_a_sweep_has_a_section_of_it_and_one_without_has_none() {
+    fn sweep_section_exists_only_with_sweep() {
         let mut dossier = composed::stored();
         dossier.cells.clear();
         assert_eq!(section(&dossier).into_string(), "");
@@ -41,7 +39,7 @@ mod tests {
             base: Some(Span::new(1.0, 2.0, 3.0)),
             ..composed::cell("blas.matrices.time", 1.1)
         };
-        // Instances are told elsewhere.
+        // Instances are reported elsewhere.
         dossier.cells = (1..=3).map(|n| cell(1, n)).collect();
         assert_eq!(section(&dossier).into_string(), "");
         dossier.cells = [1, 2, 3].map(|size| cell(size, 1)).into();

@@ -1,7 +1,7 @@
-//! The page's part about causes: the findings with what to do and what that costs, the ladder as a waterfall with its
-//! numbers, and how a command was carried inside.
+//! The page's section on causes: the findings with fix and price, the ladder as a waterfall with its numbers, and how
+//! the command was carried into the environment.
 //!
-//! What it cannot see: causes that were never suspected.
+//! Limits: shows only causes that were suspected and tested.
 
 use maud::{Markup, html};
 use tare_model::Status;
@@ -14,7 +14,7 @@ use super::super::words::command_line;
 use super::{figures, prose};
 use tare_core::foreign::harmless;
 
-/// The findings, the strongest first as the dossier has them; what was refuted comes folded.
+/// Renders the findings, strongest first as in the dossier; refuted ones are collapsed.
 pub(super) fn findings(dossier: &Dossier) -> Markup {
     let (refuted, standing): (Vec<_>, Vec<_>) = dossier
         .findings
@@ -66,7 +66,7 @@ fn item(finding: &DossierFinding, dossier: &Dossier) -> Markup {
     }
 }
 
-/// The ladder to the whole environment from what it is compared with.
+/// Renders the ladder from the baseline to the whole environment.
 pub(super) fn ladder(ladder: &DossierLadder, base: &str) -> Markup {
     let bars = Waterfall::of(ladder);
     let drawn = |bar: Bar, class: &str| self::bar(bar, bars.top, class);
@@ -95,7 +95,7 @@ pub(super) fn ladder(ladder: &DossierLadder, base: &str) -> Markup {
     }
 }
 
-/// The bar of one step of a ladder, of how much.
+/// Renders the bar of one ladder step, scaled to `whole`.
 fn bar((from, to): Bar, whole: f64, class: &str) -> Markup {
     let place = |value: f64| (value.max(0.0) / whole).clamp(0.0, 1.0);
     let (low, high) = (place(from), place(to));
@@ -114,7 +114,7 @@ fn class(span: &Span) -> &'static str {
     }
 }
 
-/// What the command used, and how it was carried inside.
+/// Renders the command's counters and how the command was carried into the environment.
 pub(super) fn command(dossier: &Dossier, why: &DossierWhy) -> Markup {
     let told = [
         (format!("per run, {} → inside", base_arm(dossier)), ""),

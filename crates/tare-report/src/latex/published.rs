@@ -1,7 +1,7 @@
-//! A publication for a paper: its tables with this run's values and what was printed for each place, the notes on them,
-//! the numbers beside which nothing stands, and the claims.
+//! A publication as LaTeX: its tables with this run's values and the printed ones, the notes, the numbers without a
+//! counterpart, and the claims.
 //!
-//! Printed numbers are kept as they were printed, so they are text and no quantities. What it cannot see: the publication.
+//! Printed numbers are kept as printed, so they are text, not quantities.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::super::number::scale_for;
 use super::super::published;
 use super::{escaped, quantity};
 
-/// The file; `None` where the study repeats nothing and claims nothing.
+/// Returns the file; `None` if the study repeats no publication and claims nothing.
 pub(super) fn file(dossier: &Dossier) -> Option<String> {
     let mut out = String::from("% Needs what costs.tex needs.\n");
     if let Some(publication) = &dossier.publication {

@@ -1,7 +1,5 @@
-//! A publication in a summary: its tables with this run's values, and its claims. Notes, and numbers beside which nothing
-//! stands, would fill it; how many there are is told, and where they stand.
-//!
-//! What it cannot see: the publication; it draws what the dossier holds.
+//! A publication in a Markdown summary: its tables with this run's values, and its claims. Notes and numbers without
+//! a counterpart would fill it, so they are counted with a pointer to where they are.
 
 use std::fmt::Write as _;
 
@@ -12,7 +10,7 @@ use super::super::published;
 use super::escaped;
 use tare_core::foreign::harmless;
 
-/// What the study repeats, folded; nothing where it repeats nothing and claims nothing.
+/// Writes the publication and claims, collapsed; nothing if the study has neither.
 pub(super) fn draw(out: &mut String, dossier: &Dossier) {
     if let Some(publication) = &dossier.publication {
         let authors = publication.authors.as_deref();
@@ -63,7 +61,7 @@ fn table(out: &mut String, layout: &DossierLayout) {
     out.push('\n');
 }
 
-/// What was measured, and below it what was published.
+/// Formats the measured value, with the published one below it.
 fn place(value: &DossierLayoutValue, unit: &str) -> String {
     let mut told = escaped(&typical(value.here.as_ref(), unit));
     if !value.each.is_empty() {
@@ -78,7 +76,7 @@ fn place(value: &DossierLayoutValue, unit: &str) -> String {
     told
 }
 
-/// How much of it is told elsewhere only.
+/// Writes how much is reported elsewhere only.
 fn rest(out: &mut String, publication: &DossierPublication, dossier: &Dossier) {
     let run = harmless(&dossier.run).replace('`', "'");
     let _ = writeln!(

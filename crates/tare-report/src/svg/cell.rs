@@ -1,7 +1,6 @@
-//! One metric's blocks as a figure: the cost of every block in order, the estimate with its interval, the margin.
+//! One metric's blocks as a figure: the ratio of every block in order, the estimate with its interval, the margin.
 //!
-//! Every point is one block; nothing is smoothed and no line joins them, for blocks are no ordered levels. What it cannot
-//! see: what happened inside of a trial.
+//! Every point is one block; nothing is smoothed and no line joins them, because blocks are not ordered levels.
 
 use std::fmt::Write;
 
@@ -16,11 +15,11 @@ use tare_core::foreign::harmless;
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 230.0;
 const LEFT: f64 = 58.0;
-/// Above the plot, without its title.
+/// Space above the plot, without the title.
 const TOP: f64 = 32.0;
 const FILL: &str = "#0060A0";
 
-/// A figure for every cell that has a ratio and its blocks.
+/// Draws a figure for every cell with a ratio and blocks.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     let names = Names::of(dossier);
     let cells = dossier.cells.iter().enumerate();
@@ -35,7 +34,7 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
         .collect()
 }
 
-/// Where values stand: how high, and how far from the left.
+/// Maps values to positions in the plot.
 struct Plot {
     axis: RatioAxis,
     top: f64,
@@ -51,7 +50,7 @@ impl Plot {
         self.top + HEIGHT
     }
 
-    /// A field over the whole width.
+    /// Draws a band over the whole width.
     fn field(&self, out: &mut String, (low, high): (f64, f64), fill: &str) {
         let _ = writeln!(
             out,
@@ -62,7 +61,7 @@ impl Plot {
         );
     }
 
-    /// A line over the whole width.
+    /// Draws a line over the whole width.
     fn line(&self, out: &mut String, value: f64, stroke: &str, width: u8) {
         let _ = writeln!(
             out,
@@ -72,7 +71,7 @@ impl Plot {
         );
     }
 
-    /// The lines of the axis with their numbers, and the first block and the last below them.
+    /// Draws the axis lines with their numbers, and the first and last block below.
     fn labels(&self, out: &mut String, blocks: &[DossierBlock]) {
         for tick in self.axis.ticks() {
             self.line(out, tick, if is_one(tick) { INK } else { GRID }, 1);

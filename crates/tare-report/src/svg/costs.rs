@@ -1,7 +1,7 @@
-//! The costs of an arm as a figure: a row a metric with its interval on one logarithmic axis, grouped like the table.
+//! The overheads of an arm as a figure: one row per metric with its interval on one logarithmic axis, grouped like
+//! the table.
 //!
-//! Points with intervals rather than bars, for a ratio has no zero to stand on. What it cannot see: fonts; the room for
-//! names is estimated.
+//! Points with intervals rather than bars, because a ratio has no natural zero. The width of names is estimated.
 
 use std::fmt::Write;
 
@@ -17,15 +17,15 @@ use super::{
 use tare_core::foreign::harmless;
 
 const ROW: f64 = 19.0;
-/// How long the axis is, and how much room values have right of it.
+/// The axis length, and the width of the values to its right.
 const AXIS: f64 = 352.0;
 const VALUES: f64 = 172.0;
-/// More rows than this are several figures: no page holds them.
+/// The maximum rows per figure, so that it fits on a page.
 const MOST_ROWS: usize = 100;
-/// Letters of a name that have room at least and at most.
+/// The minimum and maximum width of names, in letters.
 const NAMES: (usize, usize) = (30, 60);
 
-/// Where the axis of a figure begins and ends, and how wide all is: names stand left of it, values right.
+/// The ends of the axis and the total width: names are to its left, values to its right.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     from: f64,
@@ -34,7 +34,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// With room for these names.
+    /// Creates a frame with room for these names.
     fn of<'a>(names: impl Iterator<Item = &'a String>) -> Self {
         let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
         let from = 34.0 + longest.clamp(NAMES.0, NAMES.1) as f64 * 12.0 * LETTER;
@@ -46,7 +46,8 @@ impl Frame {
     }
 }
 
-/// Vermilion and blue of Okabe and Ito, told apart by every kind of sight; signs say the same.
+/// Returns Okabe and Ito's vermilion and blue, which colour-blind readers can distinguish; signs carry the same
+/// information.
 fn ink(group: Group) -> &'static str {
     match group {
         Group::More => "#B23C00",
@@ -56,7 +57,7 @@ fn ink(group: Group) -> &'static str {
     }
 }
 
-/// A figure for every arm with ratios, or several where it has more rows than one holds.
+/// Draws a figure for every arm with ratios, or several if it has too many rows.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     let names = Names::of(dossier);
     let arms = (1..).zip(&dossier.arms);
@@ -122,7 +123,7 @@ fn draw(
         .iter()
         .enumerate()
         .flat_map(|(before, (_, members))| members.iter().map(move |cell| (before, *cell)));
-    // The margins below everything.
+    // The margins, below everything else.
     for (line, (before, cell)) in (1..).zip(places) {
         let (low, high) = (x(1.0 / (1.0 + cell.margin)), x(1.0 + cell.margin));
         let _ = writeln!(
@@ -215,7 +216,7 @@ fn row(
     }
 }
 
-/// A name in the room that one has at most.
+/// Shortens a name to the maximum width.
 fn fitted(name: &str) -> String {
     if name.chars().count() <= NAMES.1 {
         return name.to_owned();

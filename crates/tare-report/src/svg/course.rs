@@ -1,6 +1,6 @@
-//! How trials went from beginning to end as a figure: a line an arm, over seconds or requests.
+//! Trials over time as a figure: one line per arm, over seconds or requests.
 //!
-//! What it cannot see: which of two trials a step's least value is of.
+//! Limits: does not show which of two trials gave a step's minimum.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use tare_model::course::{CoursePoint, DossierCourse, PublishedCourse};
 use tare_model::dossier::{Dossier, Span};
 
 use super::Figure;
-use super::lines::{Beside, Plot};
+use super::lines::{Plot, PublishedLine};
 use super::plain;
 
-/// A figure for every workload that tells its trials' course.
+/// Draws a figure for every workload that reports the course of its trials.
 pub(crate) fn figures(dossier: &Dossier) -> Vec<Figure> {
     (1..)
         .zip(&dossier.courses)
@@ -22,7 +22,7 @@ pub(crate) fn figures(dossier: &Dossier) -> Vec<Figure> {
         .collect()
 }
 
-/// What a course is of.
+/// Returns the title of a course.
 pub(crate) fn title(course: &DossierCourse) -> String {
     let path = course
         .path
@@ -34,13 +34,13 @@ pub(crate) fn title(course: &DossierCourse) -> String {
     format!("{}{path}: {} {over}", course.workload, course.metric)
 }
 
-/// A place on its axis, without idle zeros.
+/// Formats a position on the axis, without trailing zeros.
 pub(crate) fn place_text(at: f64) -> String {
     let text = format!("{at:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Levels are thousandths of the axis, for steps of two trials need not end together.
+/// Converts a position to thousandths of the axis, because the steps of two trials need not coincide.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "a number of trials, which is far from what fits"
@@ -62,8 +62,8 @@ fn drawn(course: &DossierCourse, run: &str) -> String {
         .iter()
         .map(|arm| (arm.arm.as_str(), points(&arm.points)))
         .collect();
-    // One that was not measured here has a colour of its own.
-    let published = |(number, of): (usize, &PublishedCourse)| Beside {
+    // A line without a measured counterpart gets a separate colour.
+    let published = |(number, of): (usize, &PublishedCourse)| PublishedLine {
         name: format!("{}, published", of.arm),
         of: lines
             .iter()
@@ -75,7 +75,7 @@ fn drawn(course: &DossierCourse, run: &str) -> String {
             .map(|[at, value]| (level(*at), *value))
             .collect(),
     };
-    let beside: Vec<Beside> = course.published.iter().enumerate().map(published).collect();
+    let beside: Vec<PublishedLine> = course.published.iter().enumerate().map(published).collect();
     let shown = |level: i64| place_text(level as f64 / 1000.0);
     let hollow = if beside.is_empty() {
         ""
@@ -104,7 +104,7 @@ mod tests {
     use tare_model::course::CourseArm;
 
     #[test]
-    fn a_course_is_a_line_an_arm_whose_steps_have_their_names() {
+    fn course_is_one_line_per_arm_with_step_labels() {
         let arm = |name: &str, typical: f64| CourseArm {
             arm: name.to_owned(),
             points: (1..=30)
@@ -132,7 +132,7 @@ mod tests {
         for name in [">2.7<", ">3<", "&lt;vm&gt;", "arm→arm", "GB/s"] {
             assert!(figure.contains(name), "{name}: {figure}");
         }
-        // Thirty names would stand in each other.
+        // Thirty names would overlap.
         assert!(!figure.contains(">2.8<") && !figure.contains(">2.9<"));
         assert!(!figure.contains("Hollow"));
         let with_published = DossierCourse {
@@ -145,7 +145,7 @@ mod tests {
         };
         let figure = drawn(&with_published, "run");
         assert_eq!(figure.matches("<polyline").count(), 3);
-        // Three points and the sign beside the name; the axis reaches all of them.
+        // Three points and the sign next to the name; the axis reaches all of them.
         assert_eq!(figure.matches(r#"r="3" fill="none""#).count(), 4);
         for name in [">9<", "&lt;vm&gt;, published", "Hollow: one trial"] {
             assert!(figure.contains(name), "{name}: {figure}");

@@ -1,8 +1,8 @@
-//! How the blocks' values of one metric are distributed on both sides: for every value the share of blocks that are at
-//! most as large.
+//! The distribution of one metric's block values on both sides: for every value, the share of blocks at or below it.
 //!
-//! Every point is one block; no width of a class or of a kernel is chosen for the reader. What it cannot see: which
-//! blocks belong together, which the figure of the blocks shows, and what happened inside of a trial.
+//! Every point is one block; no bin or kernel width is chosen for the reader.
+//!
+//! Limits: does not show which blocks belong together; the figure of the blocks does.
 
 use std::fmt::Write;
 
@@ -17,13 +17,13 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 230.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = WIDTH - 22.0;
-/// Above the plot, without its title: the two sides' names.
+/// Space above the plot for the names of both sides, without the title.
 const TOP: f64 = 34.0;
 const FILL: &str = "#0060A0";
-/// More blocks than this are a line alone.
+/// Above this many blocks, only the line is drawn.
 const MOST_POINTS: usize = 400;
 
-/// A figure for every cell with blocks on both sides.
+/// Draws a figure for every cell with blocks on both sides.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     let names = Names::of(dossier);
     let cells = dossier.cells.iter().enumerate();
@@ -38,7 +38,7 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
         .collect()
 }
 
-/// One side's values, one copy's own, from the least to the greatest, as they are printed.
+/// Returns one side's values of a single copy, in ascending order and in the printed unit.
 fn sorted(cell: &DossierCell, side: usize, scale: Scale) -> Vec<f64> {
     let mut values: Vec<f64> = cell
         .blocks
@@ -98,7 +98,7 @@ fn draw(cell: &DossierCell, name: &str, dossier: &Dossier) -> Option<String> {
     Some(out)
 }
 
-/// Shares to the left, values with their unit below.
+/// Draws the grid: shares on the left, values with their unit below.
 fn grid(out: &mut String, axis: Axis, (top, bottom): (f64, f64), unit: &str) {
     for percent in [0, 25, 50, 75, 100] {
         let at = bottom - f64::from(percent) / 100.0 * HEIGHT;
@@ -138,7 +138,7 @@ fn x(axis: Axis, value: f64) -> f64 {
     LEFT + axis.place(value) * (RIGHT - LEFT)
 }
 
-/// A side's share as a line of steps, with a point at each value.
+/// Draws a side's share as a step line with a point at each value.
 fn steps(out: &mut String, values: &[f64], axis: Axis, bottom: f64, style: (&str, &str)) {
     let y = |n: usize| bottom - n as f64 / values.len() as f64 * HEIGHT;
     let mut path = String::new();
@@ -164,7 +164,7 @@ fn steps(out: &mut String, values: &[f64], axis: Axis, bottom: f64, style: (&str
     }
 }
 
-/// A block: hollow on the dashed side, full on the other.
+/// Draws a block: hollow on the dashed side, solid on the other.
 fn point(out: &mut String, x: f64, y: f64, (colour, dashes): (&str, &str)) {
     let fill = if dashes.is_empty() { colour } else { "#ffffff" };
     let _ = writeln!(

@@ -1,7 +1,7 @@
-//! The steps of an answer of `tare why` as a figure: what each mechanism adds, each bar from where the one above ends.
+//! The steps of a `tare why` result as a figure: the contribution of each mechanism, each bar starting where the one
+//! above ends.
 //!
-//! Bars stand on 0, and each step's has its interval as a whisker. What it cannot see: fonts; the room for names is
-//! estimated.
+//! Base and whole start at 0, and each step has its interval as a whisker. The width of names is estimated.
 
 use std::fmt::Write;
 
@@ -17,14 +17,14 @@ use super::{
 use tare_core::foreign::harmless;
 
 const WIDTH: f64 = 760.0;
-/// Where the axis begins and ends; numbers stand right of it.
+/// The ends of the axis; numbers are to its right.
 const FROM: f64 = 250.0;
 const TO: f64 = 596.0;
 const LINE: f64 = 14.0;
-/// The whole environment and what it is compared with.
+/// The colour of the whole environment and of its baseline.
 const WHOLE: &str = "#8b9096";
 
-/// The figure of a run that has a ladder.
+/// Draws the figure of a run with a ladder.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     let ladder = dossier.ladder.iter();
     ladder
@@ -40,7 +40,7 @@ struct Row {
     name: Vec<String>,
     number: String,
     bar: Option<Bar>,
-    /// From where the whisker goes, and what it spans from there.
+    /// The ends of the whisker, if any.
     whisker: Option<(f64, f64)>,
     fill: &'static str,
     is_sure: bool,

@@ -1,6 +1,6 @@
-//! Values at levels that have an order, as a figure: a line an arm, with whiskers.
+//! Values at ordered levels as a figure: one line per arm, with whiskers.
 //!
-//! What a whisker is, whoever draws says below the figure. What it cannot see: what lies between two levels.
+//! The caller explains the whiskers below the figure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,16 +14,16 @@ use tare_core::foreign::harmless;
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 70.0;
-/// Where the plot ends and the names of the lines begin.
+/// Where the plot ends and the line names start.
 const RIGHT: f64 = 500.0;
 const TOP: f64 = 58.0;
-/// Levels further apart than this stand in proportion of their logarithms.
+/// Levels further apart than this factor are placed by their logarithms.
 const LOGARITHMIC_FROM: f64 = 8.0;
-/// How many levels have their names on the axis.
+/// The maximum number of level names on the axis.
 const MOST_NAMES: usize = 12;
-/// Names of levels are so far apart at least.
+/// The minimum distance between level names.
 const NAME: f64 = 26.0;
-/// Okabe and Ito's colours, each with its own dashes, so that they are told apart without colour.
+/// Okabe and Ito's colours, each with its dash pattern, so that lines differ without colour.
 const LINES: [(&str, &str); 6] = [
     ("#222222", ""),
     ("#0072B2", "6 3"),
@@ -33,34 +33,34 @@ const LINES: [(&str, &str); 6] = [
     ("#E69F00", "4 2"),
 ];
 
-/// What is drawn.
+/// The content of a line figure.
 pub(super) struct Plot<'a> {
     pub(super) title: String,
-    /// What the levels are of.
+    /// The title of the level axis.
     pub(super) axis: &'a str,
-    /// Unit of the values.
+    /// The unit of the values.
     pub(super) unit: &'a str,
-    /// What points and whiskers are.
+    /// The note that explains points and whiskers.
     pub(super) foot: &'a str,
-    /// Whether the levels stand in proportion however far apart they are.
+    /// Whether the levels are always placed linearly, however far apart they are.
     pub(super) is_in_proportion: bool,
-    /// A level's name.
+    /// Formats a level.
     pub(super) shown: &'a dyn Fn(i64) -> String,
-    /// By arm, in the order in which they come, each by level.
+    /// The values of each arm by level, in order of appearance.
     pub(super) lines: &'a [(&'a str, BTreeMap<i64, Span>)],
-    /// What was published of such lines, drawn hollow.
-    pub(super) beside: &'a [Beside],
+    /// Published lines, drawn hollow.
+    pub(super) beside: &'a [PublishedLine],
 }
 
 /// A published line.
-pub(super) struct Beside {
+pub(super) struct PublishedLine {
     pub(super) name: String,
-    /// The number of the line whose colour it has.
+    /// The index of the line whose colour it shares.
     pub(super) of: usize,
     pub(super) values: BTreeMap<i64, f64>,
 }
 
-/// The levels at which something was measured.
+/// Returns the levels with measurements.
 pub(super) fn levels(lines: &[(&str, BTreeMap<i64, Span>)]) -> Vec<i64> {
     let mut all: Vec<i64> = lines
         .iter()
@@ -72,7 +72,7 @@ pub(super) fn levels(lines: &[(&str, BTreeMap<i64, Span>)]) -> Vec<i64> {
 }
 
 impl Plot<'_> {
-    /// The figure; `run` is named below it.
+    /// Draws the figure, with the run named below it.
     pub(super) fn draw(&self, run: &str) -> String {
         let mut levels = levels(self.lines);
         levels.extend(self.beside.iter().flat_map(|it| it.values.keys()));
@@ -125,7 +125,7 @@ impl Plot<'_> {
             text(&mut out, LEFT - 5.0, at + 4.0, "end", 10.0, &label);
         }
         let every = levels.len().div_ceil(MOST_NAMES).max(1);
-        // From the last one on, which is always named.
+        // Counted from the last one, which is always named.
         let mut named: Vec<i64> = Vec::new();
         for level in levels.iter().rev().step_by(every) {
             let has_room = |next: &i64| x(*next) - x(*level) >= NAME;
@@ -148,7 +148,7 @@ impl Plot<'_> {
         out
     }
 
-    /// The lines, each with its arm's name beside the plot.
+    /// Draws the lines, each with its arm's name next to the plot.
     fn draw_lines(
         &self,
         out: &mut String,
@@ -158,7 +158,7 @@ impl Plot<'_> {
     ) {
         for (number, (arm, values)) in self.lines.iter().enumerate() {
             let (colour, dashes) = LINES[number % LINES.len()];
-            // Whiskers of several arms at one level stand beside each other.
+            // Offset, so that whiskers of several arms at one level do not overlap.
             let aside = (number as f64 - (self.lines.len() as f64 - 1.0) / 2.0) * 5.0;
             let points: Vec<(f64, Span)> = values
                 .iter()
@@ -185,7 +185,7 @@ impl Plot<'_> {
         }
     }
 
-    /// Where a level stands between the first and the last, from 0 to 1.
+    /// Returns the position of a level between the first and the last, from 0 to 1.
     fn place(&self, levels: &[i64], level: i64) -> f64 {
         let (Some(first), Some(last)) = (levels.first(), levels.last()) else {
             return 0.0;
@@ -198,7 +198,7 @@ impl Plot<'_> {
     }
 }
 
-/// An arm's points with their whiskers, joined.
+/// Draws an arm's points with whiskers, joined by a line.
 fn line(
     out: &mut String,
     points: &[(f64, Span)],
@@ -223,7 +223,7 @@ fn line(
     }
 }
 
-/// Published points, joined by a thin line.
+/// Draws published points, joined by a thin line.
 fn hollow(out: &mut String, points: &[(f64, f64)], colour: &str) {
     for (x, y) in points {
         let _ = writeln!(
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::float_cmp, reason = "ends and middles are exact")]
-    fn levels_stand_in_proportion_or_in_that_of_their_logarithms() {
+    fn levels_are_placed_linearly_or_by_logarithm() {
         let place = |levels: &[i64], level| lines(false).place(levels, level);
         assert_eq!(place(&[1, 2, 3], 2), 0.5);
         let wide = [1, 4, 16, 64];

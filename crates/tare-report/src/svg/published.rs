@@ -1,10 +1,11 @@
-//! A publication's own figures with this machine's numbers, and beside them in the same panel those that were published.
+//! A publication's figures with this machine's numbers, next to the published ones in the same panel.
 //!
-//! One panel a row, each with an axis of its own, because rows differ in unit and by powers of ten; the series stand
-//! beside each other with their intervals, whose level is told, or with the full range of their blocks where the figure
-//! asks for it. Published values are hollow, several in one place as their mean with its range; one in a unit that is
-//! not the metric's is not drawn, and stands in the report's table. What could not be measured is written in its place.
-//! What it cannot see: whether the two are comparable; they are of different machines, and the caption says so.
+//! One panel per row, each with its axis, because rows differ in unit and by powers of ten. The series are drawn next
+//! to each other with their intervals and the level of these, or with the full range of their blocks if the figure
+//! asks for it. Published values are hollow; several in one place are drawn as their mean and range. A value in
+//! another unit than the metric's is only in the report's table. Missing measurements are noted in place.
+//!
+//! Limits: the two come from different machines and may not be comparable; the caption says so.
 
 use std::fmt::Write;
 
@@ -24,10 +25,10 @@ const LEFT: f64 = 64.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 84.0;
 const PANELS_A_LINE: usize = 3;
-/// The share of a place that a bar takes, and the most of it in pixels.
+/// The width of a bar as a share of its slot, and its maximum in pixels.
 const BAR: (f64, f64) = (0.6, 48.0);
 
-/// Every figure of the study's publication; none if it has none.
+/// Draws every figure of the study's publication; empty if it has none.
 pub fn figures(dossier: &Dossier) -> Vec<Figure> {
     let figures = dossier
         .publication
@@ -79,7 +80,8 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
     out
 }
 
-/// What the whiskers of a figure hold: below six blocks there is no 95 % interval but a range of a lower level.
+/// Describes the whiskers of a figure: with fewer than six blocks there is no 95 % interval but a range of a lower
+/// level.
 fn whiskers(figure: &DossierLayout) -> String {
     if figure.full_range {
         return "full range over blocks".to_owned();
@@ -88,7 +90,7 @@ fn whiskers(figure: &DossierLayout) -> String {
     interval_text(values.filter_map(|value| value.here))
 }
 
-/// One value of a panel: a point with what its whiskers hold.
+/// One value of a panel: a point with its whiskers.
 #[derive(Clone, Copy)]
 struct Mark {
     low: f64,
@@ -96,7 +98,7 @@ struct Mark {
     high: f64,
 }
 
-/// What was measured in a place, with the whiskers that the figure asks for.
+/// Returns the measured value, with the whiskers that the figure asks for.
 fn measured(figure: &DossierLayout, value: &DossierLayoutValue) -> Option<Mark> {
     let Span {
         low, point, high, ..
@@ -106,7 +108,7 @@ fn measured(figure: &DossierLayout, value: &DossierLayoutValue) -> Option<Mark> 
     Some(Mark { low, point, high })
 }
 
-/// What was published for a place.
+/// Returns the published value.
 fn printed(value: &DossierLayoutValue) -> Option<Mark> {
     let values = &value.printed;
     let n = values.len() as f64;
@@ -117,7 +119,7 @@ fn printed(value: &DossierLayoutValue) -> Option<Mark> {
     })
 }
 
-/// Where the values of a panel are drawn.
+/// The geometry of a panel.
 struct Plot {
     axis: Axis,
     scale: Scale,
@@ -132,7 +134,7 @@ impl Plot {
         self.y0 - self.axis.place(value / self.scale.factor) * PLOT_HEIGHT
     }
 
-    /// Draws a value around `x`; a hollow one is a published one.
+    /// Draws a value around `x`; published values are hollow.
     fn mark(&self, out: &mut String, mark: Mark, x: f64, width: f64, is_hollow: bool) {
         let (point, low, high) = (self.y(mark.point), self.y(mark.low), self.y(mark.high));
         let style = if is_hollow {
@@ -140,7 +142,7 @@ impl Plot {
         } else {
             format!(r#"fill="{FILL}""#)
         };
-        // A logarithmic axis has no zero for a bar to stand on.
+        // A logarithmic axis has no zero for a bar to start from.
         let _ = if self.kind == LayoutKind::Lines || self.axis.is_logarithmic {
             writeln!(
                 out,
@@ -190,7 +192,7 @@ impl Plot {
         );
     }
 
-    /// The lines of the axis with their values.
+    /// Draws the axis lines with their values.
     fn ticks(&self, out: &mut String) {
         for tick in self.axis.ticks() {
             let at = self.y(tick * self.scale.factor);
@@ -215,10 +217,10 @@ impl Plot {
     }
 }
 
-/// Writes a column's heading below its place.
+/// Writes a column's heading, slanted, below its slot.
 fn slanted(out: &mut String, label: &str, middle: f64, y0: f64) {
     for (number, line) in label_lines(label).iter().enumerate() {
-        // The second line lies below the first in the direction of the writing.
+        // The second line is below the first relative to the slanted text.
         let (away, angle) = (number as f64 * 11.0, 35f64.to_radians());
         let (x, y) = (middle + away * angle.sin(), y0 + 14.0 + away * angle.cos());
         upright(out, x, y, -35.0, "end", line);
@@ -258,7 +260,7 @@ fn panel(out: &mut String, figure: &DossierLayout, row: &DossierLayoutRow, left:
     for (place, (here, there)) in pairs.iter().enumerate() {
         let middle = plot.x0 + step * (place as f64 + 0.5);
         let whole = (step * BAR.0).min(BAR.1);
-        // Two bars share the room of one; points of lines stand above each other.
+        // Two bars share one slot; the points of lines are in one column.
         let is_shared = there.is_some() && figure.kind != LayoutKind::Lines;
         let (width, aside) = if is_shared {
             (whole / 2.0 - 1.0, whole / 4.0)
@@ -328,14 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_neither_a_tag_nor_a_control_character() {
+    fn foreign_text_in_svg_is_escaped() {
         let svg = drawn(vec![value(5.0)], LayoutKind::Bars);
         assert!(!svg.contains("<b>") && !svg.contains('\u{1b}'), "{svg}");
         assert!(svg.contains("&lt;b&gt;"));
     }
 
     #[test]
-    fn what_was_not_measured_is_written_and_has_no_bar() {
+    fn unmeasured_value_is_labeled_without_a_bar() {
         let svg = drawn(
             vec![value(5.0), DossierLayoutValue::default()],
             LayoutKind::Bars,
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bar_stands_on_an_axis_that_has_no_zero() {
+    fn log_axis_has_no_bars() {
         let svg = drawn(vec![value(1.0), value(500.0)], LayoutKind::Bars);
         assert_eq!(svg.matches("<rect").count(), 0, "{svg}");
         assert_eq!(svg.matches("<circle").count(), 2);
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caption_states_the_level_that_the_whiskers_have() {
+    fn caption_states_level_of_the_whiskers() {
         let caption = |levels: &[Option<f64>]| {
             let of = |level: &Option<f64>| {
                 let mut value = value(5.0);
@@ -384,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn published_values_stand_hollow_in_the_same_panel_and_on_its_axis() {
+    fn published_values_are_hollow_on_the_same_axis() {
         let both = DossierLayoutValue {
             printed: vec![40.0, 60.0],
             ..value(5.0)
@@ -397,17 +399,17 @@ mod tests {
         assert_eq!(bars.matches("<rect").count(), 3, "{bars}");
         assert_eq!(bars.matches("stroke-dasharray").count(), 2);
         assert!(bars.contains("not measured"));
-        // The axis reaches the greatest of the published ones: a tick at 60.
+        // The axis includes the largest published value: a tick at 60.
         assert!(bars.contains(">60<"), "{bars}");
         let lines = drawn(vec![both, only.clone(), only], LayoutKind::Lines);
         assert_eq!(lines.matches("<circle").count(), 4);
-        // One line of theirs; of ours there is a single point.
+        // One published line; the measured one has a single point.
         assert_eq!(lines.matches("<polyline").count(), 1);
     }
 
     #[test]
     #[allow(clippy::float_cmp, reason = "copies")]
-    fn whiskers_hold_the_full_range_where_the_figure_asks_for_it() {
+    fn whiskers_show_full_range_if_figure_requests_it() {
         let wide = DossierLayoutValue {
             range: Some([1.0, 90.0]),
             ..value(50.0)

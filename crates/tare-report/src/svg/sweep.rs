@@ -1,8 +1,7 @@
-//! Values over a parameter or over the number of instances as a figure: a line an arm, with intervals.
+//! Values over a parameter or the number of instances as a figure: one line per arm, with intervals.
 //!
-//! Whatever a study measured at three or more values of one whole number or size, and else alike, is a sweep; its levels
-//! are ordered, so lines join them. The levels stand in proportion, of their logarithms where they span a factor of eight.
-//! What it cannot see: what lies between two levels.
+//! A sweep is anything measured at three or more values of one integer or size, with all else equal. Its levels are
+//! ordered, so lines join them. Levels are placed linearly, or logarithmically if they span a factor of eight.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,24 +14,24 @@ use super::lines::{Plot, levels as levels_of};
 use super::plain;
 use super::{Figure, interval_text};
 
-/// Fewer levels than this are no sweep.
+/// The minimum number of levels of a sweep.
 const FEWEST_LEVELS: usize = 3;
-/// What the number of instances is called.
+/// The axis name for the number of instances.
 const INSTANCES: &str = "instances";
-/// One sweep: what is on its axis, and each arm's values.
+/// One sweep: its axis and the values of each arm.
 struct Sweep<'a> {
     of: &'a DossierCell,
     axis: &'a str,
-    /// By arm, in the order in which they come, each by level.
+    /// The values of each arm by level, in order of appearance.
     lines: Vec<(&'a str, BTreeMap<i64, Span>)>,
 }
 
-/// A figure for every sweep.
+/// Draws a figure for every sweep.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     drawn(dossier, |_| true)
 }
 
-/// A figure for every sweep of a parameter.
+/// Draws a figure for every sweep of a parameter.
 pub(crate) fn of_parameters(dossier: &Dossier) -> Vec<Figure> {
     drawn(dossier, |sweep| sweep.axis != INSTANCES)
 }
@@ -71,7 +70,7 @@ fn sweeps(cells: &[DossierCell]) -> Vec<Sweep<'_>> {
     sweeps
 }
 
-/// What a cell could be a level of: its whole numbers and sizes, and how many instances there were.
+/// Returns the possible levels of a cell: its integers and sizes, and its number of instances.
 fn levels(cell: &DossierCell) -> Vec<(&str, i64)> {
     let params = cell.params.0.iter();
     params
@@ -84,7 +83,7 @@ fn levels(cell: &DossierCell) -> Vec<(&str, i64)> {
         .collect()
 }
 
-/// A size such as `64k`, in bytes.
+/// Parses a size such as `64k` into bytes.
 fn size(text: &str) -> Option<i64> {
     let digits = text.trim_end_matches(['k', 'm', 'g']);
     let shift = match &text[digits.len()..] {
@@ -96,7 +95,7 @@ fn size(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
-/// A level as its axis shows it: a size in the largest unit that it fills.
+/// Formats a level; a size in the largest unit that divides it.
 fn shown(level: i64) -> String {
     [(30, "g"), (20, "m"), (10, "k")]
         .into_iter()
@@ -107,7 +106,7 @@ fn shown(level: i64) -> String {
         )
 }
 
-/// What is alike in all cells of a sweep over this: all that tells their work apart but for that.
+/// Returns a key that all cells of a sweep over `axis` share: everything that identifies their work, without `axis`.
 fn all_but(cell: &DossierCell, axis: &str) -> String {
     let instances = (axis != INSTANCES).then_some(cell.instances);
     let rest: Vec<_> = cell.params.0.iter().filter(|it| it.0 != axis).collect();
@@ -130,7 +129,8 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// What is held still in it, as far as that tells it from other sweeps of its metric over the same: `, size=200`.
+    /// Formats the constant parameters that distinguish this sweep from others of its metric over the same axis: `,
+    /// size=200`.
     fn told_apart(&self, all: &[Sweep<'_>]) -> String {
         let is_twin = |other: &&Sweep<'_>| {
             (other.axis, &other.of.metric) == (self.axis, &self.of.metric)
@@ -185,7 +185,7 @@ mod tests {
     use tare_core::testing as composed;
 
     #[test]
-    fn sweeps_of_one_metric_are_told_apart_by_what_is_held_still() {
+    fn sweeps_of_one_metric_labelled_by_fixed_params() {
         let cell = |size: i64, instances: u32| DossierCell {
             params: [("size", size), ("pairs", 8), ("threads", 1)]
                 .into_iter()
@@ -200,14 +200,14 @@ mod tests {
         let found = sweeps(&cells);
         let told: Vec<String> = found.iter().map(|it| it.told_apart(&found)).collect();
         assert_eq!(told, [", size=200", ", size=1000"]);
-        // One alone has nothing to be told from.
+        // A single sweep needs no distinction.
         let alone: Vec<DossierCell> = (1..=3).map(|n| cell(200, n)).collect();
         let found = sweeps(&alone);
         assert_eq!(found[0].told_apart(&found), "");
     }
 
     #[test]
-    fn a_size_is_a_level_and_is_shown_in_the_unit_that_it_fills() {
+    fn size_param_parses_and_prints_in_largest_unit() {
         assert_eq!(
             (size("64k"), size("1g"), size("k"), size("libaio")),
             (Some(65_536), Some(1 << 30), None, None)

@@ -1,7 +1,6 @@
-//! Two runs beside each other, for a terminal: how many costs came out the same, then one row a metric, what differs
-//! first.
+//! Compares two runs in a terminal: how many overheads agree, then one row per metric, differences first.
 //!
-//! What it cannot see: why they differ; it says what is known of both machines, so that a reader can ask.
+//! Limits: does not show why they differ; it prints the known facts of both machines.
 
 use std::fmt::Write as _;
 
@@ -14,20 +13,20 @@ use super::super::number::glance;
 use super::super::words::{self, Names, Tone};
 use super::Style;
 use super::text::{Column, Paint, Text, paragraph, table as laid_out};
-use tare_core::analyze::beside::{Beside, Row, beside as set_beside};
+use tare_core::analyze::run_comparison::{Row, RunComparison, beside as set_beside};
 use tare_core::foreign::{NO_BREAK, harmless};
 
-/// What the text calls two runs.
+/// The names of the two runs in the text.
 #[derive(Debug, Clone, Copy)]
 pub struct Called {
-    /// By name: `A`.
+    /// As a name: `A`.
     name: [&'static str; 2],
-    /// As a place: `in A`.
+    /// As a location: `in A`.
     place: [&'static str; 2],
 }
 
 impl Called {
-    /// A run elsewhere, and the same here.
+    /// A run from elsewhere, and its repeat here.
     pub const HERE: Self = Self {
         name: ["there", "here"],
         place: ["there", "here"],
@@ -39,7 +38,7 @@ impl Called {
     };
 }
 
-/// Draws two runs beside each other.
+/// Renders the comparison of two runs.
 pub fn beside(first: &Dossier, second: &Dossier, called: Called, style: Style) -> String {
     let style = style.drawable();
     let set = set_beside(first, second);
@@ -74,7 +73,7 @@ pub fn beside(first: &Dossier, second: &Dossier, called: Called, style: Style) -
     out
 }
 
-/// What a run is, and on what it was made.
+/// Describes a run and its machine.
 pub(crate) fn describe(dossier: &Dossier) -> String {
     let [processor, kernel] = machine(dossier);
     format!(
@@ -85,7 +84,7 @@ pub(crate) fn describe(dossier: &Dossier) -> String {
     )
 }
 
-/// The baseline's processor and its kernel, by their names.
+/// Returns the processor and the kernel of the baseline.
 pub(crate) fn machine(dossier: &Dossier) -> [String; 2] {
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     [fact::CPU_MODEL, fact::KERNEL_RELEASE].map(|name| {
@@ -94,7 +93,8 @@ pub(crate) fn machine(dossier: &Dossier) -> [String; 2] {
     })
 }
 
-/// What a row says: 0 where the cost differs, 1 where it is open, 2 where it is the same, 3 where there is none.
+/// Returns the sort order of a row: 0 if the overhead differs, 1 if inconclusive, 2 if it is the same, 3 if there is
+/// none.
 pub(crate) fn order(row: &Row<'_>) -> u8 {
     match row.verdict {
         _ if row.quotient.is_none() => 3,
@@ -104,8 +104,8 @@ pub(crate) fn order(row: &Row<'_>) -> u8 {
     }
 }
 
-/// How the costs of two runs came out, in a sentence or two.
-pub(crate) fn sum(set: &Beside<'_>, called: Called) -> String {
+/// Summarises the agreement of two runs in a sentence or two.
+pub(crate) fn sum(set: &RunComparison<'_>, called: Called) -> String {
     let count = |wanted: u8| set.rows.iter().filter(|row| order(row) == wanted).count();
     let [differ, open, same, none] = [0, 1, 2, 3].map(count);
     let compared = differ + open + same;
@@ -154,7 +154,7 @@ pub(crate) fn sum(set: &Beside<'_>, called: Called) -> String {
     text
 }
 
-/// Whether one run calls it a cost and the other a gain.
+/// Whether one run reports an overhead and the other a gain.
 fn contradict(row: &Row<'_>) -> bool {
     let [first, second] = [row.first, row.second].map(Group::of);
     matches!(
@@ -163,7 +163,7 @@ fn contradict(row: &Row<'_>) -> bool {
     )
 }
 
-/// The word of a row with what qualifies either of its cells, and its tone.
+/// Returns the verdict of a row, with any qualification of its cells, and its tone.
 pub(crate) fn verdict_word(row: &Row<'_>, called: Called) -> (String, Tone) {
     let (mut word, tone) = unqualified(row, called);
     if row.quotient.is_some() {

@@ -1,8 +1,8 @@
-//! What `tare run` prints at its end: a headline per environment, then its table, largest slowdown first.
+//! Prints the result of `tare run`: a headline per environment, then its table, largest slowdown first.
 //!
-//! One screen of 80 columns: primary metrics only, equal rows folded into a line, everything else behind `tare show`. Every
-//! row says by a sign and a word what its colour says. The axis is logarithmic, with 1 and the row's margin on it; what is
-//! beyond it is an arrow.
+//! One screen of 80 columns: primary metrics only, equal rows folded into a line, everything else in `tare show`.
+//! Every row has a sign and a word for what its colour means. The axis is logarithmic and includes 1 and the row's
+//! margin; values beyond it become arrows.
 
 use std::fmt::Write as _;
 
@@ -19,23 +19,23 @@ use super::{Style, both, concurrency, emulated, pairs, publication, tail, title}
 use tare_core::analyze::counted;
 use tare_core::foreign::{NO_BREAK, harmless};
 
-/// An axis of fewer columns shows nothing.
+/// The minimum useful width of an axis.
 const LEAST_AXIS: usize = 12;
-/// So that there is one, names are broken into lines, but into none shorter than this.
+/// Names are wrapped to make room for the axis, but not below this width.
 const LEAST_NAME: usize = 18;
-/// A wider one shows no more.
+/// A wider axis shows no more.
 const MOST_AXIS: usize = 60;
-/// From this width on the values stand in the rows as well.
+/// From this width on, rows include the values.
 const WITH_VALUES: usize = 110;
 
 /// The heading of the column of ratios.
 const RATIO: &str = "ratio [95 % CI]";
 /// The one line that explains a row.
 const LEGEND: &str = "ratio 1.10 = 10 % slower; ├●┤ 95 % CI, │ equal, ┊ margin, ▶ off scale";
-/// Rows of one environment's table, and of each of several: a run's result fits on a screen.
+/// The rows of one environment's table, and of each of several, so that a result fits on a screen.
 const MOST_ROWS: (usize, usize) = (12, 3);
 
-/// Draws the dossier.
+/// Renders the dossier.
 pub fn brief(dossier: &Dossier, style: Style) -> String {
     let style = style.drawable();
     let mut out = String::new();
@@ -83,7 +83,7 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
     out
 }
 
-/// What the columns of an arm's table are wide.
+/// The column widths of an arm's table.
 struct Widths {
     name: usize,
     values: usize,
@@ -102,19 +102,19 @@ impl Widths {
         };
         let name = longest(&|row| width(&row.name)).min(most_name);
         let ratio = longest(&|row| width(&row.ratio));
-        // Where there is no ratio, the word has its room as well.
+        // Without a ratio, the word can use its column as well.
         let word = longest(&|row| match row.cell.ratio {
             Some(_) => width(&row.word),
             None => (width(&row.word) + width(&row.ratio)).saturating_sub(ratio),
         });
-        // Where there is nothing to draw, the values are all that there is.
+        // If there is nothing to draw, show the values.
         let is_drawn = rows.iter().any(|row| words::ratio(row.cell).is_some());
         let values = if limit < WITH_VALUES && is_drawn {
             0
         } else {
             longest(&|row| width(&row.values)) + 2
         };
-        // The sign before the name, two blanks between two columns.
+        // The sign before the name, and two spaces between columns.
         let taken = 2 + name + values + 2 + ratio + 2 + word;
         let axis = limit.saturating_sub(taken + 2).min(MOST_AXIS);
         let missing = LEAST_AXIS.saturating_sub(axis);
@@ -132,7 +132,7 @@ impl Widths {
         }
     }
 
-    /// Whether a row fits at all beside its number.
+    /// Whether a row fits in one line.
     fn is_a_table(&self, limit: usize) -> bool {
         2 + self.name + self.values + 2 + self.ratio + 2 + self.word <= limit
     }
@@ -151,7 +151,7 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     fn of(cell: &'a DossierCell, names: &Names<'_>, few: Option<&TooFew>) -> Self {
         let mut word = words::short_verdict(cell);
-        // What holds for every row is said once.
+        // A note that applies to every row is printed once.
         if few.is_some_and(|few| cell.n_blocks < few.needed) {
             word = word.trim_end_matches('?').to_owned();
         }
@@ -197,16 +197,16 @@ fn of_arm(
         .flat_map(|(_, cells)| cells)
         .map(|cell| Row::of(cell, names, few.as_ref()))
         .collect();
-    // A start has its place in the headline.
+    // Start-up is already in the headline.
     rows.sort_by_key(|row| words::is_start(row.cell));
-    // To print the last one is as short as to count it.
+    // Printing the last one is as short as counting it.
     let left_out = if rows.len() > n_rows + 1 {
         rows.split_off(n_rows)
     } else {
         Vec::new()
     };
     let mut widths = Widths::of(&rows, style.width);
-    // Values stand in the rows without a heading of their own.
+    // The values have no column heading.
     let order = if widths.values > 0 && !rows.is_empty() {
         format!("; values: {baseline} → {}", harmless(&arm.id))
     } else {
@@ -240,7 +240,7 @@ fn of_arm(
     notes(out, &rows, style);
 }
 
-/// The heading of an arm's table, and in the same line, if there is room, what its columns are.
+/// Writes the heading of an arm's table, with the column headings in the same line if there is room.
 fn head(out: &mut String, heading: &str, widths: &Widths, axis: Option<RatioAxis>, style: Style) {
     let columns = axis.map(|axis| {
         format!(
@@ -268,7 +268,7 @@ fn head(out: &mut String, heading: &str, widths: &Widths, axis: Option<RatioAxis
     }
 }
 
-/// The metrics within their margin, in a line or two.
+/// Writes the metrics within their margin, in a line or two.
 fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: Style) {
     if within.is_empty() {
         return;
@@ -294,7 +294,7 @@ fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: S
     paragraph(out, "= ", &text, style.width);
 }
 
-/// What `tare show` has and this table has not.
+/// Writes what only `tare show` includes.
 fn left_over(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: Style) {
     let mut parts: Vec<String> = Vec::new();
     for group in Group::ALL {
@@ -311,7 +311,7 @@ fn left_over(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: 
     }
 }
 
-/// Explains the marks behind words, where there are any.
+/// Explains the marks after words, if there are any.
 fn notes(out: &mut String, rows: &[Row<'_>], style: Style) {
     let is_any = |what: &str| rows.iter().any(|row| row.word.contains(what));
     if is_any("?") {
@@ -369,7 +369,7 @@ fn table_row(
     }
 }
 
-/// Where nothing fits beside anything: the name, and below it the number and the word.
+/// Writes a row on a narrow terminal: the name, and below it the number and the word.
 fn narrow_row(out: &mut String, row: &Row<'_>, style: Style) {
     paragraph(
         out,
@@ -385,13 +385,13 @@ fn narrow_row(out: &mut String, row: &Row<'_>, style: Style) {
     );
 }
 
-/// A column of an axis for a place between 0 and 1.
+/// Converts a position between 0 and 1 to a column of the axis.
 fn column(place: f64, columns: usize) -> usize {
     let column = (place.clamp(0.0, 1.0) * (columns - 1) as f64).round();
     whole_place(column)
 }
 
-/// The labels of an axis above its columns, as many as do not touch.
+/// Renders the labels of an axis above its columns, as many as do not touch.
 fn labels(axis: RatioAxis, columns: usize) -> String {
     let mut line = vec![' '; columns + 8];
     let mut put = |tick: f64| {
@@ -403,7 +403,7 @@ fn labels(axis: RatioAxis, columns: usize) -> String {
             line.splice(from..from + label.len(), label);
         }
     };
-    // 1 has its place whatever else has.
+    // 1 is always shown.
     put(1.0);
     for tick in axis.ticks() {
         put(tick);
@@ -411,7 +411,7 @@ fn labels(axis: RatioAxis, columns: usize) -> String {
     line.into_iter().take(columns).collect()
 }
 
-/// An interval on its axis: `├──●──┤`, with `│` at 1 and `┊` at the margin.
+/// Renders an interval on its axis: `├──●──┤`, with `│` at 1 and `┊` at the margin.
 fn drawn(axis: RatioAxis, ratio: &Span, margin: f64, columns: usize) -> String {
     let mut line = vec![' '; columns];
     for edge in [1.0 / (1.0 + margin), 1.0 + margin] {
@@ -446,7 +446,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_lies_where_its_numbers_say_and_keeps_its_width() {
+    fn interval_bar_matches_values_and_column_width() {
         let wide = [Span::new(0.9, 1.0, 1.1), Span::new(1.2, 1.4, 1.6)];
         let axis = RatioAxis::of_spans(wide.into_iter().map(|span| (span, 0.02)));
         for columns in [12, 25, 60] {
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_an_axis_do_not_touch_and_one_is_always_there() {
+    fn axis_labels_never_touch_and_include_one() {
         let axis = RatioAxis::of_spans([(Span::new(0.5, 1.0, 3.0), 0.02)].into_iter());
         for columns in [12, 20, 60] {
             let text = labels(axis, columns);

@@ -1,8 +1,8 @@
-//! Several instances at once: for each metric a table of arms and numbers, and whether the number changes what an
-//! environment costs.
+//! Prints concurrent instances: for each metric a table of arms and instance counts, and whether the count changes
+//! the overhead of an environment.
 //!
-//! Stretch, efficiency and fairness compare an arm with itself alone, and say nothing about environments; the
-//! line below the table does. What it cannot see: the A′ arm's own series, which is in the dossier only.
+//! Stretch, efficiency and fairness compare an arm with itself and say nothing about environments; the line below the
+//! table does. The series of the A/A control is only in the dossier.
 
 use tare_model::Spread;
 use tare_model::dossier::{Concurrency, ConcurrencyArm, ConcurrencyPoint, Dossier, Doubling, Span};
@@ -19,7 +19,7 @@ use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out};
 use super::{Style, WIDE};
 use tare_core::foreign::{NO_BREAK, harmless};
 
-/// Draws the series of a run, where there are any.
+/// Draws the series of a run, if there are any.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     for series in &dossier.concurrency {
         out.push('\n');
@@ -58,7 +58,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
         .collect();
     match laid_out(&columns(is_wide), &rows, style.width, style.colour) {
         Some(drawn) => out.push_str(&drawn),
-        // Too narrow for columns: one paragraph a row.
+        // Too narrow for columns: one paragraph per row.
         None => {
             for row in &rows {
                 let texts: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
@@ -109,7 +109,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
     }
 }
 
-/// The metric, with the parameters in which this series differs from others of the same metric.
+/// Returns the metric with the parameters that distinguish this series from others of the metric.
 pub(crate) fn title(series: &Concurrency, dossier: &Dossier) -> String {
     let mut name = vec![words::spoken(&series.metric)];
     let twins = || {
@@ -199,7 +199,7 @@ fn row(series: &Concurrency, arm: &ConcurrencyArm, place: usize, is_wide: bool) 
     texts.into_iter().map(Text::plain).collect()
 }
 
-/// `16 [14, 19]`: with as many digits as the half-width deserves.
+/// Formats `16 [14, 19]` with the digits that the half-width supports.
 fn bounds(span: &Span) -> String {
     let digits = significant((span.high - span.low) / 2.0, 1).min(3);
     let level = span.level.map_or_else(String::new, |level| {
@@ -211,7 +211,7 @@ fn bounds(span: &Span) -> String {
     )
 }
 
-/// What is to be known about the trials, each remark once with the numbers of instances that it holds for.
+/// Returns remarks on the trials, each once with the instance counts it applies to.
 fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
     let mut told: Vec<(&str, Vec<&ConcurrencyPoint>)> = Vec::new();
     for point in &arm.points {
@@ -238,7 +238,7 @@ fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
         .collect()
 }
 
-/// Whether the number of instances changes the cost, as a clause.
+/// Describes whether the number of instances changes the overhead, as a clause.
 pub(crate) fn interaction(doubling: &Doubling) -> (String, Tone) {
     let (clause, tone) = by_itself(doubling);
     let is_claimed = doubling.verdict.is_cost() || doubling.verdict.is_gain();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_number_of_instances_does_is_said_in_the_words_of_the_verdict() {
+    fn instance_effect_text_follows_verdict() {
         let said = |verdict, low, high| interaction(&doubling(verdict, low, high)).0;
         let worse = said(Verdict::MaterialCost, 1.15, 1.17);
         assert!(
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_the_correction_does_not_hold_up_says_so() {
+    fn change_failing_correction_is_marked_with_q() {
         let mut worse = doubling(Verdict::MaterialCost, 1.15, 1.17);
         worse.q = Some(0.01);
         assert!(!interaction(&worse).0.contains("by itself"));

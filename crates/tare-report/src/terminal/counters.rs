@@ -1,6 +1,4 @@
-//! The counters of a command on both sides, in words.
-//!
-//! What it cannot see: why they differ.
+//! Describes the counters of a command on both sides in words.
 
 use tare_model::counter;
 use tare_model::dossier::{DossierCounter, DossierWhy};
@@ -8,10 +6,10 @@ use tare_model::names::Measure;
 
 use super::super::number::{scale_for, significant, with_unit};
 
-/// What the names of counters begin with that the host's kernel keeps.
+/// The name prefix of counters that the host kernel maintains.
 pub(crate) const CHARGED: &str = "charged_";
 
-/// What the kernel's short names of counters mean.
+/// Descriptions of the kernel's short counter names.
 const NAMES: &[(&str, &str)] = &[
     (counter::MINFLT, "page faults"),
     (counter::MAJFLT, "page faults from a disk"),
@@ -22,7 +20,7 @@ const NAMES: &[(&str, &str)] = &[
     (counter::NR_THROTTLED, "times stopped by the quota"),
 ];
 
-/// A counter on both sides, its name without `prefix`; `None` where it is 0 on both.
+/// Describes a counter on both sides, its name without `prefix`; `None` if it is 0 on both.
 fn counter_text(counter: &DossierCounter, prefix: &str) -> Option<String> {
     if [counter.base, counter.env]
         .into_iter()
@@ -43,7 +41,7 @@ fn counter_text(counter: &DossierCounter, prefix: &str) -> Option<String> {
         };
         let scale = scale_for(value, unit);
         let scaled = value / scale.factor;
-        // What is counted has no digits behind the point unless it is a median between two.
+        // Counts have no decimals, except a median between two counts.
         let is_whole = unit != "ns" && scaled.fract() == 0.0;
         let digits = if is_whole {
             0
@@ -64,7 +62,8 @@ fn counter_text(counter: &DossierCounter, prefix: &str) -> Option<String> {
     Some(format!("{name} {base} → {env}"))
 }
 
-/// The counters of the command on both sides, those that begin with `prefix` or, without one, those that are no charges.
+/// Returns the command's counters on both sides: those that start with `prefix`, or without one those that are not
+/// charges.
 pub(crate) fn counters(why: &DossierWhy, prefix: &str) -> Vec<String> {
     why.counters
         .iter()
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_told_in_their_own_units() {
+    fn counter_text_uses_counter_units() {
         let counter = DossierCounter {
             name: counter::CHARGED_WRITE.to_owned(),
             base: Some(4096.0),

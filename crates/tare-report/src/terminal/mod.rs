@@ -1,11 +1,10 @@
-//! The dossier as text for a terminal.
+//! Renders the dossier as text for a terminal.
 //!
-//! Read from the top: whether the comparison can be trusted at all (A′), the answer of each arm in a few lines, one
-//! table an arm with its sum in
-//! the heading, the marks explained, what is missing and why, what was unequal, what it cost, and how far
-//! the claim goes. One table an arm rather than one column an arm: the question is "what does this
-//! environment cost me", and a row must hold value, interval and verdict within 80 columns.
-//! What it cannot see: the terminal; the caller finds out its width and whether it has colours.
+//! In reading order: whether the comparison can be trusted (A/A control), the answer of each arm in a few lines, one
+//! table per arm with a summary in the heading, the marks explained, missing measurements with reasons, unequal
+//! conditions, time used, and the scope of the result. One table rather than one column per arm, because the question
+//! is "what overhead does this environment have", and a row must hold value, interval and verdict within 80 columns.
+//! Width and colour come from the caller.
 
 use tare_model::StoppedBy;
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
@@ -36,7 +35,7 @@ pub use why::{short_answer, time, why};
 
 use super::answer::{self, trust};
 pub use super::format::Style;
-use super::format::{Format, Made};
+use super::format::{Format, ReportOutput};
 use super::number::{
     Digits, Scale, are_far, decimals_of_value, difference, interval, scales_for, value, with_unit,
 };
@@ -44,23 +43,23 @@ use super::words::{self, Names};
 use tare_core::foreign::harmless;
 use text::{Column, Paint, Text, paragraph, table as laid_out};
 
-/// What a run says at its end.
+/// The short format, printed at the end of a run.
 pub static TABLE: Format = Format::new(
     "table",
     "one screen: headline per environment and its largest slowdowns (terminal)",
-    |material| Made::Text(draw(material.dossier, material.style, brief)),
+    |material| ReportOutput::Text(draw(material.dossier, material.style, brief)),
 )
 .for_terminals();
 
-/// Everything that a terminal is told.
+/// The full terminal format.
 pub static FULL: Format = Format::new(
     "full",
     "all values, verdicts, remarks, causes and differences (terminal)",
-    |material| Made::Text(draw(material.dossier, material.style, table)),
+    |material| ReportOutput::Text(draw(material.dossier, material.style, table)),
 )
 .for_terminals();
 
-/// An answer of `tare why`, or else what `otherwise` makes of the dossier.
+/// Renders a `tare why` result, else calls `otherwise`.
 pub fn draw(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> String) -> String {
     if dossier.why.is_some() {
         why(dossier, style)
@@ -69,12 +68,13 @@ pub fn draw(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> S
     }
 }
 
-/// From this width on, values, difference and floor have columns of their own.
+/// From this width on, values, difference and floor have separate columns.
 const WIDE: usize = 120;
-/// Absolute differences are told below this time: additive costs of short operations port between machines.
+/// Absolute differences are shown below this time: additive overheads of short operations carry over between
+/// machines.
 const SHORT_NS: f64 = 100_000.0;
 
-/// Draws the dossier.
+/// Renders the dossier.
 pub fn table(dossier: &Dossier, style: Style) -> String {
     let style = style.drawable();
     let mut out = String::new();
@@ -107,7 +107,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     out
 }
 
-/// Adds one entry of a catalogue: its name and title, and below it details, each behind its prefix.
+/// Writes one catalogue entry: its name and title, and below it details, each after its prefix.
 pub fn listed(out: &mut String, name: &str, title: &str, details: &[(&str, String)], style: Style) {
     out.push_str("  ");
     out.push_str(&Paint::Bold.on(&harmless(name), style.colour));
@@ -145,7 +145,7 @@ fn title(dossier: &Dossier) -> String {
     format!("{text} · INCOMPLETE, {how}")
 }
 
-/// What the columns mean, where there is a ratio to read.
+/// Writes the meaning of the columns, if there is a ratio.
 fn legend(out: &mut String, dossier: &Dossier, style: Style) {
     if dossier
         .cells
@@ -193,7 +193,7 @@ fn draw_arm(
     let columns = columns(&harmless(&arm.id), &harmless(baseline), is_wide);
     match laid_out(&columns, &rows, style.width, style.colour) {
         Some(drawn) => out.push_str(&drawn),
-        // Too narrow for columns: one paragraph a cell.
+        // Too narrow for columns: one paragraph per cell.
         None => {
             for row in &rows {
                 let mut texts = row.iter().map(|cell| cell.text.as_str());
@@ -206,14 +206,14 @@ fn draw_arm(
     }
 }
 
-/// What is said behind an arm's name where software imitates its processor.
+/// Returns the note after an arm's name if its processor is emulated.
 fn emulated(arm: &DossierArm) -> String {
     emulation(&arm.facts).map_or_else(String::new, |detail| {
         format!(" (EMULATED: {})", harmless(detail))
     })
 }
 
-/// How many cells cost more, are as good as equal, cost less, are undecided.
+/// Counts the cells with overhead, with gain, within the margin, and inconclusive.
 fn sum(cells: &[&DossierCell]) -> String {
     let count = |words: &[Verdict]| {
         let held = cells.iter().filter(|cell| is_held_up(cell));
@@ -248,7 +248,7 @@ fn sum(cells: &[&DossierCell]) -> String {
     format!("{}: {}", counted(cells.len(), "metric"), told.join(", "))
 }
 
-/// Cells that claim a difference which the correction for many cells does not hold up.
+/// Returns the cells whose difference does not survive the correction for many cells.
 fn doubtful<'a>(cells: &'a [&'a DossierCell]) -> impl Iterator<Item = &'a DossierCell> {
     let all = cells.iter().copied();
     all.filter(|cell| !is_held_up(cell) && claims_difference(cell))
@@ -323,7 +323,7 @@ fn shown(span: Option<&Span>, scale: Scale) -> String {
     )
 }
 
-/// `92.1 → 107 ns`, both with the digits of the one that deserves fewer; `507 µs → 191 ms` where they are far apart.
+/// Formats `92.1 → 107 ns`, both with the digits of the less precise one; `507 µs → 191 ms` if they are far apart.
 pub(crate) fn both(cell: &DossierCell) -> String {
     let spans = [cell.base, cell.env];
     let (base, env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
@@ -351,20 +351,20 @@ pub(crate) fn both(cell: &DossierCell) -> String {
     }
 }
 
-/// The difference, for metrics of which it means something elsewhere too: the times of short operations.
+/// Formats the difference for metrics where it carries over to other machines: the times of short operations.
 fn additive(cell: &DossierCell) -> Option<String> {
     let is_short = cell.unit == "ns" && cell.base.is_some_and(|base| base.point < SHORT_NS);
     is_short.then_some(())?;
     Some(difference(&cell.difference?, &cell.unit))
 }
 
-/// Different details of one mark that are told below the table.
+/// The maximum number of different details of a mark shown below the table.
 const MOST_SEEN: usize = 2;
 
-/// The marks behind verdicts, numbered in the order in which the table needs them.
+/// The marks after verdicts, numbered in order of appearance in the table.
 struct Marks {
     flags: Vec<String>,
-    /// What holds for most cells: said once below the table instead of in every row.
+    /// Marks of most cells: explained once below the table instead of in every row.
     common: Vec<(String, usize)>,
 }
 
@@ -386,7 +386,7 @@ impl Marks {
         }
     }
 
-    /// The marks of one cell, as they stand behind its verdict.
+    /// Returns the marks of one cell, as printed after its verdict.
     fn on(&self, cell: &DossierCell) -> String {
         let is_on = |id: &String| marked(cell).any(|flag| flag.id == *id);
         let numbers: Vec<String> = (1..)
@@ -401,7 +401,7 @@ impl Marks {
         }
     }
 
-    /// Explains the marks; with what was seen, where one cell alone has it or it puts readings in doubt.
+    /// Explains the marks, with details if only one cell has a mark or the mark makes readings doubtful.
     fn explain(&self, out: &mut String, dossier: &Dossier, style: Style) {
         if !self.flags.is_empty() || !self.common.is_empty() {
             out.push('\n');
@@ -426,8 +426,8 @@ impl Marks {
     }
 }
 
-/// What was seen in the cells with this mark, in brackets: all of it in the only one, and of a doubt what differs,
-/// as far as it is not too much to read; a number that all measured is no news in each.
+/// Returns details of the cells with this mark, in brackets: at most `MOST_SEEN`, if only one cell has it or for a
+/// doubt; else none.
 fn seen(dossier: &Dossier, id: &str) -> String {
     let mut details: Vec<&str> = Vec::new();
     let mut n_cells = 0;
@@ -454,8 +454,7 @@ fn seen(dossier: &Dossier, id: &str) -> String {
     }
 }
 
-/// The flags of a cell that a reader of the table must know. A block that lost much to the hypervisor says
-/// all that the milder remark would.
+/// Returns the flags of a cell that the table must show. `contended` implies the milder `steal`.
 fn marked(cell: &DossierCell) -> impl Iterator<Item = &Flag> {
     let is_contended = cell.flags.iter().any(|flag| flag.id == "contended");
     cell.flags.iter().filter(move |flag| {

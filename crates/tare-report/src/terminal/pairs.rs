@@ -1,8 +1,7 @@
-//! Each two arms with each other: for every metric a triangle of ratios, the arm of the row against that of the column.
+//! Prints pairwise comparisons of arms: for every metric a triangle of ratios, row arm against column arm.
 //!
-//! A row of three columns shows six pairs of four arms, where a table for each pair would be six tables. Where the triangle
-//! does not fit, there is a line for each pair. Every entry has the sign of its verdict before it.
-//! What it cannot see: which pairs the reader cares for; all that have a ratio are shown.
+//! A triangle with three columns shows all six pairs of four arms, instead of six tables. If it does not fit, there
+//! is one line per pair. Every entry starts with the sign of its verdict.
 
 use tare_model::dossier::{Dossier, DossierCell};
 
@@ -12,7 +11,7 @@ use super::Style;
 use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out};
 use tare_core::foreign::{NO_BREAK, harmless};
 
-/// Draws the pairs, where there are any.
+/// Draws the pairs, if there are any.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style: Style) {
     if dossier.pairs.is_empty() {
         return;
@@ -39,7 +38,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style
     paragraph(out, "", text, style.width);
 }
 
-/// The names of the arms, in the order of the study.
+/// Returns the names of the arms, in the order of the study.
 fn arms<'a>(metrics: &[Vec<&'a DossierCell>]) -> Vec<&'a str> {
     let mut arms: Vec<&str> = Vec::new();
     for cell in metrics.iter().flatten() {
@@ -52,7 +51,7 @@ fn arms<'a>(metrics: &[Vec<&'a DossierCell>]) -> Vec<&'a str> {
     arms
 }
 
-/// `▲ 1.42 [1.37, 1.48]`, in one piece.
+/// Formats `▲ 1.42 [1.37, 1.48]` without line breaks.
 fn entry(cell: &DossierCell) -> Text {
     let text = words::effect(cell).map_or_else(
         || Group::Missing.sign().to_string(),

@@ -1,13 +1,12 @@
-//! The same text for a reader who has the letters of ASCII only.
+//! Converts output to ASCII for terminals that cannot show other characters.
 //!
-//! Most letters have a substitute as wide as they are. What a longer one takes, the next gap between two columns gives
-//! back, so that columns stay where they are.
-//! What it cannot see: what a letter without a substitute meant; that becomes `?`.
+//! Most characters have a substitute of the same width. Extra width of longer ones is taken from the next gap between
+//! two columns, so that columns stay aligned. A character without a substitute becomes `?`.
 
-/// `text` in ASCII; what is ASCII stays as it is.
+/// Converts `text` to ASCII; ASCII characters stay unchanged.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // Letters that substitutes took more than what they stand for.
+    // Extra characters that substitutes have added so far.
     let mut debt = 0;
     let mut is_raised = false;
     let mut letters = text.chars().peekable();
@@ -25,7 +24,7 @@ pub fn plain(text: &str) -> String {
         }
         match letter {
             '\n' => debt = 0,
-            // The last blank of a gap is kept.
+            // The last space of a gap is kept.
             ' ' if debt > 0 && letters.peek() == Some(&' ') => {
                 debt -= 1;
                 continue;

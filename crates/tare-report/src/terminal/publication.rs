@@ -1,9 +1,7 @@
-//! A publication's tables with this machine's numbers in their places, its claims with their verdicts, and what
-//! was wrong in it.
+//! Prints a publication's tables with this machine's numbers, its claims with verdicts, and its errors.
 //!
-//! A place shows the value with its interval, and below it, behind “publ.”, what was printed there. Published
-//! figures are kept exactly as they were printed: they are somebody else's.
-//! What it cannot see: the publication; it draws what the dossier holds.
+//! An entry shows the value with its interval and below it, after “publ.”, the published value, kept exactly as
+//! printed.
 
 use tare_model::ClaimVerdict;
 use tare_model::dossier::{
@@ -16,8 +14,8 @@ use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out, width
 use super::{Style, published, tail};
 use tare_core::foreign::harmless;
 
-/// Draws of the publication what can be held against it here: the tables in which a number of this run
-/// stands, and the claims that could be judged. The rest is counted, and stands in the full table.
+/// Draws what can be compared: the tables with at least one number of this run, and the claims that could be judged.
+/// The rest is counted and left to the full table.
 pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     let mut left_out = Vec::new();
     if let Some(publication) = &dossier.publication {
@@ -72,7 +70,7 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     }
 }
 
-/// Whether a number of this run stands in it.
+/// Whether the table has a number of this run.
 fn has_a_value(table: &DossierLayout) -> bool {
     let mut values = table.rows.iter().flat_map(|row| &row.values);
     values.any(|value| value.here.is_some())
@@ -88,7 +86,7 @@ fn cited(out: &mut String, publication: &DossierPublication, style: Style) {
     paragraph(out, "  ", &harmless(&machine), style.width);
 }
 
-/// In what the study differs by intention.
+/// Writes the intentional differences of the study.
 fn otherwise(out: &mut String, publication: &DossierPublication, style: Style) {
     for deviation in &publication.deviations {
         let text = format!("here on purpose otherwise: {deviation}");
@@ -96,7 +94,7 @@ fn otherwise(out: &mut String, publication: &DossierPublication, style: Style) {
     }
 }
 
-/// Rows of these tables that were measured at another scale.
+/// Writes the rows of these tables that were measured at another scale.
 fn scales<'a>(out: &mut String, tables: impl IntoIterator<Item = &'a DossierLayout>, style: Style) {
     for line in super::super::published::scale_lines(tables) {
         paragraph(out, "  ", &harmless(&line), style.width);
@@ -172,7 +170,7 @@ fn layout(out: &mut String, table: &DossierLayout, style: Style) {
         right: false,
         least: Some(10),
     }];
-    // A heading is broken before a number is.
+    // Headings are wrapped before numbers are.
     columns.extend(table.columns.iter().enumerate().map(|(place, title)| {
         let cells = rows.iter().map(|row| width(&row[place + 1].text));
         let title = harmless(title);
@@ -185,7 +183,7 @@ fn layout(out: &mut String, table: &DossierLayout, style: Style) {
     }));
     match laid_out(&columns, &rows, style.width, style.colour) {
         Some(drawn) => out.push_str(&drawn),
-        // Too many columns for this width: one paragraph a place.
+        // Too many columns for this width: one paragraph per entry.
         None => {
             for row in &rows {
                 let name = row.first().map_or("", |cell| cell.text.as_str());
@@ -202,14 +200,14 @@ fn layout(out: &mut String, table: &DossierLayout, style: Style) {
     }
 }
 
-/// The scale of a row's values, by the largest.
+/// Returns the scale of a row's values, by the largest.
 fn scale_of(row: &DossierLayoutRow) -> Scale {
     let spans = row.values.iter().filter_map(|value| value.here);
     let most = spans.map(|span| span.point).fold(0.0, f64::max);
     scale_for(most, &row.unit)
 }
 
-/// `1.23 ± 0.05 s` with the interval's half-width, so that several fit beside each other.
+/// Formats `1.23 ± 0.05 s` with the interval's half-width, so that several fit next to each other.
 fn here(value: &DossierLayoutValue, scale: Scale) -> Text {
     let Some(span) = value.here else {
         return Text::plain("–");
@@ -221,7 +219,7 @@ fn here(value: &DossierLayoutValue, scale: Scale) -> Text {
     );
     let half = f64::max(low, high);
     if span.level.is_some() {
-        // Too few blocks for an interval of 95 %.
+        // Too few blocks for a 95 % interval.
         return Text::plain(with_unit(
             &format!("{:.decimals$}", span.point / scale.factor),
             scale,
@@ -236,7 +234,7 @@ fn here(value: &DossierLayoutValue, scale: Scale) -> Text {
     ))
 }
 
-/// What each of several instances took, in one unit.
+/// Formats the value of each of several instances, in one unit.
 fn each(value: &DossierLayoutValue, scale: Scale) -> Text {
     let texts = value
         .each

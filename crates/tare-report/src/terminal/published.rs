@@ -1,8 +1,7 @@
-//! What a publication says beyond the places of its tables: notes on those places, the numbers that have none, and what
-//! its own numbers say of its claims.
+//! Prints what a publication contains besides its table entries: notes on entries, numbers without an entry, and
+//! claims checked against its own numbers.
 //!
-//! Numbers are kept exactly as they were printed; what they should have been stands behind them in brackets.
-//! What it cannot see: the publication; it draws what the dossier holds.
+//! Numbers are kept exactly as printed; corrections follow in brackets.
 
 use tare_model::dossier::{DossierClaim, DossierPublication};
 
@@ -11,7 +10,7 @@ use super::text::{Paint, paragraph};
 use super::{Style, tail};
 use tare_core::foreign::harmless;
 
-/// Notes on the places of tables and figures; those with one text together.
+/// Writes the notes on entries of tables and figures; notes with the same text are merged.
 pub(super) fn notes(out: &mut String, publication: &DossierPublication, style: Style) {
     let notes = published::notes(publication);
     if notes.is_empty() {
@@ -25,7 +24,7 @@ pub(super) fn notes(out: &mut String, publication: &DossierPublication, style: S
     }
 }
 
-/// The numbers beside which nothing stands: by the reason, and there by their place in the publication.
+/// Writes the numbers without a counterpart, by reason and then by place in the publication.
 pub(super) fn others(out: &mut String, publication: &DossierPublication, style: Style) {
     let others = published::others(publication);
     if others.is_empty() {
@@ -43,7 +42,7 @@ pub(super) fn others(out: &mut String, publication: &DossierPublication, style: 
     }
 }
 
-/// What the authors' own numbers say of a claim.
+/// Writes how the authors' numbers relate to a claim.
 pub(super) fn own(out: &mut String, claim: &DossierClaim, style: Style) {
     let (Some(own), Some((told, is_for_it))) = (&claim.own, published::own(claim)) else {
         return;

@@ -1,9 +1,10 @@
-//! What more time would give a row that is less precise than was asked for.
+//! Estimates what more time would give a row that is less precise than requested.
 //!
-//! A row that shows a difference is told how near its size can be told. One that is open has no size: it is told what this
-//! run would have shown, and what more time would show, by the formula of the detectable effect; a smaller difference may
-//! be there all the same.
-//! What it cannot see: whether the machine stays as noisy as it was.
+//! A row with a difference gets the precision its size could reach. An inconclusive row has no size: it gets the
+//! effect that this run could have detected, and the effect that more time would detect, by the formula of the
+//! detectable effect; a smaller difference may still exist.
+//!
+//! Limits: assumes that the machine stays as noisy as it was.
 
 use tare_model::dossier::DossierCell;
 use tare_model::{whole_count, whole_place};
@@ -12,10 +13,10 @@ use tare_stats::{Interval, detectable_effect};
 use super::super::groups::Group;
 use tare_core::analyze::{LEVEL, counted};
 
-/// As long as somebody waits for a better answer, seconds.
+/// The longest acceptable wait for a better answer, in seconds.
 const A_WHILE_S: f64 = 600.0;
 
-/// What would make a cell precise enough; where that would take hours, what can be had instead.
+/// Describes what would make a cell precise enough, or what is achievable if that would take hours.
 pub(super) fn remedy(cell: &DossierCell, blocks: u32, wall_s: f64) -> String {
     let n = cell.n_blocks.max(1);
     let block_s = wall_s / f64::from(n);
@@ -34,7 +35,7 @@ pub(super) fn remedy(cell: &DossierCell, blocks: u32, wall_s: f64) -> String {
         "would need about {}",
         counted(blocks as usize, "more block")
     );
-    // What is open has no size that could be told: only what would have been seen.
+    // An inconclusive cell has no size to refine, only an effect that would have been detected.
     let seen = |half: Option<f64>, n: u32| {
         let half = half?;
         let ci95 = Interval {
@@ -64,7 +65,7 @@ pub(super) fn remedy(cell: &DossierCell, blocks: u32, wall_s: f64) -> String {
     }
 }
 
-/// A fraction in percent, with a digit behind the point where it is small.
+/// Formats a fraction in percent, with one decimal if it is small.
 fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     if percent < 10.0 {
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
     use tare_core::testing as composed;
 
-    /// A row of ten blocks whose interval has this half-width around 1.
+    /// Creates a row of ten blocks whose interval has this half-width around 1.
     fn row(verdict: Verdict, half: f64) -> DossierCell {
         let mut cell = composed::stored().cells.swap_remove(0);
         cell.ratio = Some(Span::new((-half).exp(), 1.0, half.exp()));
@@ -91,9 +92,9 @@ mod tests {
     }
 
     #[test]
-    fn an_open_row_is_told_what_more_time_would_show_and_never_that_it_is_small() {
+    fn inconclusive_row_gets_mde_never_called_small() {
         let open = row(Verdict::Inconclusive, 0.1);
-        // Ten blocks in a minute are a hundred in ten.
+        // Ten blocks in a minute make a hundred in ten.
         let told = remedy(&open, 1_000, 60.0);
         let effect = |half: f64, n: usize| {
             let ci95 = Interval {
@@ -115,7 +116,7 @@ mod tests {
         assert!(!told.contains("smaller"), "{told}");
         let soon = remedy(&open, 20, 60.0);
         assert!(soon.contains("20 more blocks, about 120 s"), "{soon}");
-        // What is decided is told how near its size can be told.
+        // A decided row gets the precision that its size could reach.
         let decided = remedy(&row(Verdict::Equivalent, 0.1), 1_000, 60.0);
         assert!(decided.contains("would tell it to within"), "{decided}");
     }

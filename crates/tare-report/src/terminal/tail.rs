@@ -1,8 +1,7 @@
-//! What stands below the tables: what is missing, what was unequal, remarks, cost and scope.
+//! Prints what follows the tables: missing measurements, unequal conditions, remarks, time used and scope.
 //!
-//! Each with its reason and, where there is one, the command that would help. Sections without content are
-//! left out, but for the last two: a report always says what it cost and how far it goes.
-//! What it cannot see: more than the dossier holds.
+//! Each with its reason and, if there is one, the command that would help. Empty sections are omitted, except the
+//! last two: a report always states time used and scope.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ use super::why::share_text;
 use tare_core::analyze::counted;
 use tare_core::foreign::harmless;
 
-/// Stands for the arms in what is said of several.
+/// Placeholder for the arm's name in texts that several arms share.
 const ARMS: &str = "\u{0}";
 
 /// Draws everything below the tables.
@@ -32,7 +31,8 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     scope(out, dossier, style);
 }
 
-/// Draws what must follow a short table as well: deviations, what is missing, causes, what was not equal, where the rest is.
+/// Draws what a short table needs as well: deviations, missing measurements, causes, unequal resources, and where the
+/// rest is.
 pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     deviations(out, dossier, style);
     missing_in_short(out, dossier, style);
@@ -72,12 +72,12 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     paragraph(out, "", &text, style.width);
 }
 
-/// Causes named in one line; `tare show` has all.
+/// The maximum number of causes in one line; `tare show` has all.
 const MOST_NAMED: usize = 3;
-/// Failures with their reasons and hints; more are counted.
+/// The maximum number of failures with reasons and hints; more are counted.
 const MOST_FAILURES: usize = 2;
 
-/// What was not measured, shortly.
+/// Writes the missing measurements in short form.
 fn missing_in_short(out: &mut String, dossier: &Dossier, style: Style) {
     let all = failures::summarized(&dossier.failures);
     let more = all.len().saturating_sub(MOST_FAILURES);
@@ -115,7 +115,7 @@ fn missing(out: &mut String, dossier: &Dossier, style: Style) {
     }
 }
 
-/// The most causes that are told; the dossier holds all.
+/// The maximum number of causes shown; the dossier has all.
 const MOST_FINDINGS: usize = 5;
 
 fn findings(out: &mut String, dossier: &Dossier, style: Style) {
@@ -123,9 +123,9 @@ fn findings(out: &mut String, dossier: &Dossier, style: Style) {
     told(out, &all, dossier, style);
 }
 
-/// These findings with their standing, advice and price.
+/// Writes these findings with status, advice and price.
 fn told(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style: Style) {
-    // One cause may be at work in several arms: it is printed once, with the numbers of the first.
+    // A cause of several arms is printed once, with the numbers of the first.
     let mut told: Vec<(&DossierFinding, Vec<String>)> = Vec::new();
     for finding in findings.iter().copied() {
         let arm = arm_of(finding, dossier);
@@ -163,7 +163,7 @@ fn told(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style
         let status = format!("{} · {}", harmless(&finding.cause), standing(finding));
         paragraph(out, "    ", &status, style.width);
         if finding.status == Status::Refuted {
-            // It is none, so there is nothing to do about it.
+            // A refuted cause needs no advice.
             continue;
         }
         paragraph(out, "    advice: ", &harmless(&finding.advice), style.width);
@@ -189,7 +189,7 @@ fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str>
     Some(dossier.cells.get(place as usize)?.arm.as_str())
 }
 
-/// How far a finding can be trusted, with what switching its cause off changed.
+/// Describes the status of a finding, with the effect of switching its cause off.
 pub(crate) fn standing(finding: &DossierFinding) -> String {
     let share = finding.share.map_or_else(String::new, |share| {
         format!(", {}", share_text(&share, "the cost"))
@@ -213,7 +213,7 @@ fn not_equal(out: &mut String, dossier: &Dossier, style: Style) {
     checked(out, dossier, CheckResult::Fail, title, style);
 }
 
-/// What came out of the checks of parity with this result.
+/// Writes the parity checks with this result.
 fn checked(out: &mut String, dossier: &Dossier, result: CheckResult, title: &str, style: Style) {
     let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
     let lines = shared(&arms, &dossier.parity, result);
@@ -231,12 +231,12 @@ fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
     checked(out, dossier, CheckResult::Differs, title, style);
 }
 
-/// The items with this result, a line each; what several arms share is said once.
+/// Returns the items with this result, one line each; items that several arms share are merged.
 pub(crate) fn shared(arms: &[&str], parity: &[CheckItem], result: CheckResult) -> Vec<String> {
-    // What is said without the arm's name, with the arms of which it is said.
+    // Each text without the arm's name, with its arms.
     let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for item in parity.iter().filter(|item| item.result == result) {
-        // The longest name: one arm's may begin with another's.
+        // The longest match, because one arm's name can be a prefix of another's.
         let arm = arms
             .iter()
             .copied()
@@ -270,7 +270,7 @@ pub(crate) fn shared(arms: &[&str], parity: &[CheckItem], result: CheckResult) -
         .collect()
 }
 
-/// Flags that change nothing, counted, and the checklist's failures.
+/// Writes the counts of harmless flags, and the failed checklist items.
 fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
     let mut quiet: BTreeMap<&str, usize> = BTreeMap::new();
     for flag in dossier.cells.iter().flat_map(|cell| &cell.flags) {
@@ -336,7 +336,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
     }
 }
 
-/// How the run ended, as a clause that follows the number of its trials.
+/// Describes how the run ended, as a clause after the number of its trials.
 pub(crate) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
         StoppedBy::Precision => "; every ratio was as precise as requested",
@@ -348,7 +348,7 @@ pub(crate) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
     }
 }
 
-/// Which rows were measured by whole trials, where others were measured slice by slice.
+/// Describes which rows were measured in whole trials if others were interleaved.
 pub(crate) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
     if !dossier.cells.iter().any(|cell| cell.in_turn) {
         return None;
@@ -370,7 +370,7 @@ pub(crate) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
     ))
 }
 
-/// How much of the run was timed work.
+/// Describes the share of timed work in the run.
 pub(crate) fn timed_share(dossier: &Dossier) -> String {
     match dossier.cost.timed_s {
         Some(timed_s) if dossier.cost.wall_s > 0.0 => {
@@ -381,7 +381,7 @@ pub(crate) fn timed_share(dossier: &Dossier) -> String {
     }
 }
 
-/// What of the run was not as planned, in red.
+/// Writes the deviations from the plan, in red.
 fn deviations(out: &mut String, dossier: &Dossier, style: Style) {
     for text in not_as_planned(dossier) {
         let mut drawn = String::new();
@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_arms_share_is_said_once_and_each_arm_is_named() {
+    fn shared_difference_prints_once_naming_all_arms() {
         let item = |id: &str, detail: &str| CheckItem {
             id: id.into(),
             result: CheckResult::Differs,

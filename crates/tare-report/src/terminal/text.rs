@@ -1,19 +1,18 @@
-//! Text for terminals: lines wrapped, columns laid out.
+//! Text layout for terminals: wrapped lines and columns.
 //!
-//! Widths count characters, since everything that Tare prints in a column is one cell wide; foreign text
-//! stands in wrapped paragraphs only, where a wide character at worst makes a line too long.
-//! What it cannot see: the terminal; width and colour are arguments.
+//! Widths count characters, because everything that Tare prints in a column is one cell wide. External text is only
+//! in wrapped paragraphs, where a wide character at worst makes a line too long.
 
 use super::super::words::Tone;
 use tare_core::foreign::NO_BREAK;
 
-/// Characters in `text`.
+/// Counts the characters of `text`.
 pub(super) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks `text` at spaces into lines of at most `limit` characters; a longer word is broken inside. What a
-/// no-break space joins stays together and is printed with a plain one.
+/// Breaks `text` at spaces into lines of at most `limit` characters; a longer word is split. Words joined by a
+/// no-break space stay together, and the space is printed as a plain one.
 pub(super) fn wrapped(text: &str, limit: usize) -> Vec<String> {
     let limit = limit.max(1);
     let mut lines = vec![String::new()];
@@ -49,10 +48,10 @@ fn push(lines: &mut [String], letters: impl IntoIterator<Item = char>) {
     }
 }
 
-/// A paragraph narrower than this cannot be read.
+/// The minimum readable width of a paragraph.
 const LEAST_TEXT: usize = 10;
 
-/// Adds a text in bold lines.
+/// Writes text in bold, wrapped.
 pub(super) fn bold(out: &mut String, text: &str, limit: usize, colour: bool) {
     for line in wrapped(text, limit) {
         out.push_str(&Paint::Bold.on(&line, colour));
@@ -60,8 +59,8 @@ pub(super) fn bold(out: &mut String, text: &str, limit: usize, colour: bool) {
     }
 }
 
-/// A paragraph: `first` before its first line, as many spaces before the others. Where that leaves no room, `first` is
-/// the beginning of its text.
+/// Writes a paragraph: `first` before its first line, as many spaces before the others. If that leaves no room,
+/// `first` becomes part of the text.
 pub(super) fn paragraph(out: &mut String, first: &str, text: &str, limit: usize) {
     let mut indent = width(first);
     let mut first = first.to_owned();
@@ -83,27 +82,27 @@ pub(super) fn paragraph(out: &mut String, first: &str, text: &str, limit: usize)
     }
 }
 
-/// Colours, for those who have them; every meaning is in the words as well.
+/// Terminal colours; the words carry every meaning as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paint {
-    /// As it is.
+    /// No colour.
     Plain,
     /// Headings.
     Bold,
-    /// Beyond the margin.
+    /// Overhead beyond the margin.
     Red,
-    /// A cost of unresolved size.
+    /// Overhead of unresolved size.
     Yellow,
-    /// Equivalent, or as good as.
+    /// Equivalent, or negligible.
     Green,
     /// A gain.
     Cyan,
-    /// Undecided.
+    /// Inconclusive.
     Dim,
 }
 
 impl Paint {
-    /// The colour of a verdict.
+    /// Returns the colour of a verdict.
     pub(super) fn of(tone: Tone) -> Self {
         match tone {
             Tone::Cost => Self::Red,
@@ -132,17 +131,17 @@ impl Paint {
     }
 }
 
-/// One column.
+/// A table column.
 pub(super) struct Column {
     pub(super) title: String,
-    /// Numbers stand right.
+    /// Whether the column is right-aligned, as for numbers.
     pub(super) right: bool,
-    /// It gives way when there is no room; never below this width. `None`: never.
+    /// The minimum width when there is too little room; `None` if it never shrinks.
     pub(super) least: Option<usize>,
 }
 
 impl Column {
-    /// Of numbers, never narrower than they are.
+    /// Creates a column of numbers, which never shrinks.
     pub(super) fn number(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -151,7 +150,7 @@ impl Column {
         }
     }
 
-    /// Of words, which give way down to so many letters.
+    /// Creates a column of words, which shrinks to at least this many letters.
     pub(super) fn words(title: impl Into<String>, least: usize) -> Self {
         Self {
             title: title.into(),
@@ -161,7 +160,7 @@ impl Column {
     }
 }
 
-/// One cell of a table.
+/// A table cell.
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) paint: Paint,
@@ -176,10 +175,10 @@ impl Text {
     }
 }
 
-/// Blanks between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Lays out a table within `limit` characters; `None` if even its least widths do not fit.
+/// Lays out a table within `limit` characters; `None` if even its minimum widths do not fit.
 pub(super) fn table(
     columns: &[Column],
     rows: &[Vec<Text>],
@@ -235,7 +234,7 @@ fn widths(columns: &[Column], rows: &[Vec<Text>], limit: usize) -> Option<Vec<us
         })
         .collect();
     let room = limit.checked_sub(GAP * (columns.len() - 1))?;
-    // The widest column that still may gives way first.
+    // The widest shrinkable column shrinks first.
     while widths.iter().sum::<usize>() > room {
         let gives_way = (0..columns.len())
             .filter(|place| {

@@ -1,9 +1,8 @@
-//! The answer of `tare why` as text: the verdict in a sentence, a waterfall of what each mechanism adds, the
-//! findings with their proofs, the counters behind them, and how the command was carried.
+//! Prints the result of `tare why`: the verdict in a sentence, a waterfall of what each mechanism adds, the findings
+//! with their evidence, the counters behind them, and how the command was carried into the environment.
 //!
-//! Bars begin where the one above ends, so that the eye adds them up; every number stands beside its bar, and
-//! nothing is said by a bar or a colour alone.
-//! What it cannot see: the terminal; width and colour are arguments.
+//! Each bar starts where the one above ends, so that they add up visually; every number is next to its bar, and no
+//! information is in a bar or colour alone.
 
 use tare_model::dossier::{
     AnswerLine, Dossier, DossierApplied, DossierFinding, DossierLadder, DossierRung, DossierWhy,
@@ -21,23 +20,23 @@ use super::text::{Paint, bold, paragraph, width, wrapped};
 use tare_core::driver::own;
 use tare_core::foreign::{NO_BREAK, harmless};
 
-/// So many findings are told in full although nothing was tried.
+/// The number of findings shown in full if nothing was tried.
 const SHOWN_UNTRIED: usize = 2;
-/// A bar is never longer than this.
+/// The maximum length of a bar.
 const BAR_MOST: usize = 40;
-/// Below this the bars say nothing and are left out.
+/// Shorter bars are useless and omitted.
 const BAR_LEAST: usize = 8;
-/// Columns for what a step is called.
+/// The maximum columns of a step's title.
 const TITLE_MOST: usize = 34;
 
-/// A time in a few digits, for sentences.
+/// Formats a time with few digits, for sentences.
 pub fn time(ns: f64) -> String {
     let scale = scale_for(ns, "ns");
     let digits = significant((ns / scale.factor).abs(), 3);
     with_unit(&format!("{:.digits$}", ns / scale.factor), scale).replace(NO_BREAK, " ")
 }
 
-/// Draws the answer.
+/// Renders the answer.
 pub fn why(dossier: &Dossier, style: Style) -> String {
     let limit = style.drawable().width.min(100);
     let mut out = String::new();
@@ -93,7 +92,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     out
 }
 
-/// Draws the answer without its breakdown.
+/// Renders the answer without its breakdown.
 pub fn short_answer(dossier: &Dossier, style: Style) -> String {
     let limit = style.drawable().width.min(100);
     let Some(why) = &dossier.why else {
@@ -107,7 +106,7 @@ pub fn short_answer(dossier: &Dossier, style: Style) -> String {
     out
 }
 
-/// The headline and what stands below it.
+/// Writes the headline and the lines below it.
 fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize, colour: bool) {
     bold(out, &capitalised(&harmless(&why.answer)), limit, colour);
     let is_told = |line: &&AnswerLine| beginning(line.label).len() == COLUMN;
@@ -134,10 +133,10 @@ fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize, c
     }
 }
 
-/// Columns before what is told of a cause.
+/// The width of the labels of a cause.
 const COLUMN: usize = 10;
 
-/// What a line of an answer begins with.
+/// Returns the label of an answer line, with indent.
 fn beginning(label: AnswerLabel) -> &'static str {
     match label {
         AnswerLabel::Cause => "  Cause   ",
@@ -164,15 +163,15 @@ fn not_measured(out: &mut String, dossier: &Dossier, limit: usize) {
     }
 }
 
-/// What a line of an answer is called where it has a name of its own, as in a list of terms.
+/// Returns the bare label of an answer line, as for a definition list.
 pub(crate) fn label(line: &AnswerLine) -> &'static str {
     beginning(line.label).trim().trim_end_matches(':')
 }
 
-/// How a line begins that says what a container of the user's own is compared with.
+/// The prefix of the line that names the comparison of a user's container.
 const COMPARED: &str = "compared with: ";
 
-/// What came of a change that was applied, in a sentence without its full stop.
+/// Describes the result of an applied change, without the final full stop.
 pub(crate) fn applied_text(applied: &DossierApplied) -> String {
     let ratio = applied.ratio.map_or_else(String::new, |ratio| {
         format!(
@@ -201,10 +200,10 @@ pub(crate) fn applied_text(applied: &DossierApplied) -> String {
     )
 }
 
-/// The first line of a ladder that begins with a process of the host's.
+/// The first line of a ladder that starts with a host process.
 const HOST: &str = "host, a bare process";
 
-/// What the environment is compared with: at the end of a sentence, and as the first line of the ladder.
+/// Returns the name of the comparison base: for the end of a sentence, and for the first line of the ladder.
 pub(crate) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     match base {
@@ -225,13 +224,13 @@ pub(crate) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
     }
 }
 
-/// What the arm that everything is held against is called.
+/// Returns the name of the baseline arm.
 pub(crate) fn base_arm(dossier: &Dossier) -> String {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     base.map_or_else(|| "host".to_owned(), |arm| harmless(&arm.id))
 }
 
-/// A metric of a command in words.
+/// Describes a metric of a command in words.
 pub(crate) fn metric_text(id: &str) -> String {
     match id {
         "command.wall.time" => "wall time".to_owned(),
@@ -253,7 +252,7 @@ fn capitalised(text: &str) -> String {
     }
 }
 
-/// What a span adds, with its sign and interval.
+/// Formats what a span adds, with sign and interval.
 pub(crate) fn added(span: &Span, unit: &str) -> String {
     let largest = span.low.abs().max(span.high.abs());
     let scale = scale_for(largest, unit);
@@ -261,7 +260,7 @@ pub(crate) fn added(span: &Span, unit: &str) -> String {
     let digits = decimals(half).min(significant(largest / scale.factor, 3));
     let signed = |number: f64| {
         let text = format!("{:+.digits$}", number / scale.factor);
-        // What rounds to nothing has no sign.
+        // A number that rounds to zero has no sign.
         if text[1..].bytes().all(|byte| matches!(byte, b'0' | b'.')) {
             text[1..].to_owned()
         } else {
@@ -276,7 +275,7 @@ pub(crate) fn added(span: &Span, unit: &str) -> String {
 struct Line {
     title: String,
     number: String,
-    /// From where to where the bar goes; `None` draws none.
+    /// The ends of the bar; `None` draws none.
     bar: Option<Bar>,
     paint: Paint,
     note: Option<String>,
@@ -407,7 +406,7 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
     }
 }
 
-/// The bar of a line: full blocks for what is sure, light ones for what may be nothing.
+/// Renders the bar of a line: full blocks if it is significant, light ones if it may be zero.
 fn bar(line: &Line, largest: f64, columns: usize) -> String {
     let Some((from, to)) = line.bar.filter(|_| columns > 0 && largest > 0.0) else {
         return String::new();
@@ -423,7 +422,7 @@ fn bar(line: &Line, largest: f64, columns: usize) -> String {
         _ => '█',
     };
     let length = (to - from).max(usize::from(to < columns || from == to));
-    // What is too short for a block is a line.
+    // A bar too short for a block is drawn as a line.
     let text: String = if to == from {
         "▏".to_owned()
     } else {
@@ -445,7 +444,7 @@ fn draw_finding(
         Status::Supported => Paint::Yellow,
         _ => Paint::Dim,
     };
-    // A share of starting is one of starting and command together.
+    // A share of start-up is one of start-up and command together.
     let cell = finding.cells.first();
     let cell = cell.and_then(|index| dossier.cells.get(*index as usize));
     let cost = match cell {
@@ -490,9 +489,9 @@ fn draw_finding(
     paragraph(out, "   price: ", &harmless(&finding.price), limit);
 }
 
-/// In what host and environment differ, as far as the facts tell, and whether they ran the same program.
+/// Writes the known differences between host and environment, and whether they ran the same program.
 fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
-    /// Where Tare's own probes keep their files; the command has its folder.
+    /// The work directory of Tare's probes; the command uses another.
     const PROBES_OWN: &str = "workdir";
     let mut is_first = true;
     for (result, word) in [
@@ -514,7 +513,8 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
     }
 }
 
-/// How much of a cost went with a cause, with its interval; a share beyond all or below nothing is said to be one.
+/// Formats the share of the slowdown that a cause explains, with its interval; shares above all or below nothing say
+/// so.
 pub(crate) fn share_text(share: &Span, cost: &str) -> String {
     let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
     let told = format!("[{low:.0}, {high:.0}]");
@@ -527,7 +527,7 @@ pub(crate) fn share_text(share: &Span, cost: &str) -> String {
     }
 }
 
-/// Counters, start-up, and how the command was carried.
+/// Writes counters, start-up, and how the command was carried into the environment.
 fn notes(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize) {
     out.push('\n');
     for (told, prefix) in [
@@ -575,7 +575,7 @@ mod tests {
             total: Some(Span::new(1.05e9, 1.1e9, 1.15e9)),
             rungs: vec![
                 rung(
-                    "Docker with all off: namespaces, root, control groups, capabilities",
+                    "Docker with all off: namespaces, root, cgroups, capabilities",
                     Some(Span::new(-4e6, 1e6, 6e6)),
                     None,
                 ),
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn the_waterfall_stays_within_its_width_and_bars_begin_where_the_last_ended() {
+    fn waterfall_fits_width_and_bars_are_contiguous() {
         for limit in [20, 30, 40, 60, 80, 100] {
             let mut out = String::new();
             waterfall(&mut out, &ladder(), "host", limit, false);
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounds_to_nothing_has_no_sign() {
+    fn value_rounded_to_zero_has_no_sign() {
         let text = added(&Span::new(-1e6, 1e3, 1e6), "ns");
         assert!(!text.contains("-0 ") && !text.contains("+0."), "{text}");
         assert_eq!(time(1.0234e9), "1.02 s");

@@ -1,27 +1,25 @@
-//! Do blocks remember their predecessors?
+//! Autocorrelation of blocks and how much it widens an interval.
 //!
-//! What: sample autocorrelations r_k = Σ c_i c_{i+k} / Σ c_i², the portmanteau Q of
-//! Ljung & Box 1978, and the integrated autocorrelation time τ by Geyer's 1992 initial
-//! monotone sequence: sums of neighbouring pairs r_{2k} + r_{2k+1}, cut at the first
-//! that is not positive, each at most its predecessor; τ = 2 Σ − 1.
+//! Sample autocorrelations r_k = Σ c_i c_{i+k} / Σ c_i², the portmanteau Q of Ljung & Box 1978, and the integrated
+//! autocorrelation time τ by Geyer's 1992 initial monotone sequence: sums of neighbouring pairs r_{2k} + r_{2k+1},
+//! cut at the first that is not positive, each at most its predecessor; τ = 2 Σ − 1.
 //!
-//! Why: n dependent blocks hold as much as n/τ independent ones. When dependence is
-//! shown the interval is stretched by √τ.
+//! n dependent blocks hold as much information as n/τ independent ones. If dependence is significant, the interval is
+//! stretched by √τ.
 //!
-//! What it cannot see: dependence in short series. With ten blocks even r₁ = 0.5 is
-//! compatible with none.
+//! Limits: short series. With ten blocks even r₁ = 0.5 is compatible with independence.
 
 use crate::interval::{all_finite, mean, ties};
 use crate::special::chi_squared_upper;
 
-/// Values less their mean, and the sum of their squares.
+/// Values minus their mean, and the sum of their squares.
 struct Centred {
     c: Vec<f64>,
     total: f64,
 }
 
 impl Centred {
-    /// `None` for fewer than two values, and for values that are all equal or not finite.
+    /// Returns `None` for fewer than two values, and for values that are all equal or not finite.
     fn of(x: &[f64]) -> Option<Self> {
         if !all_finite(x) || ties(x).count() < 2 {
             return None;
@@ -32,15 +30,15 @@ impl Centred {
         Some(Self { c, total })
     }
 
-    /// r at a lag below the number of values.
+    /// Returns r at a lag below the number of values.
     fn r(&self, lag: usize) -> f64 {
         let products = self.c.iter().zip(&self.c[lag..]).map(|(a, b)| a * b);
         products.sum::<f64>() / self.total
     }
 }
 
-/// r_0 … r_`max_lag`. `None` for fewer than two values, values that are all equal or
-/// not finite, or a lag of n or more.
+/// Returns r_0 … r_`max_lag`. `None` for fewer than two values, values that are all equal or not finite, or a lag of
+/// n or more.
 pub fn autocorrelation(x: &[f64], max_lag: usize) -> Option<Vec<f64>> {
     let centred = Centred::of(x).filter(|_| max_lag < x.len())?;
     Some((0..=max_lag).map(|lag| centred.r(lag)).collect())
@@ -53,16 +51,16 @@ pub struct LjungBox {
     pub q: f64,
     /// P(χ²_lags > q): small means dependence.
     pub p: f64,
-    /// How many lags entered.
+    /// The number of lags used.
     pub lags: usize,
 }
 
-/// The number of lags used by default: min(10, n/5).
+/// Returns the default number of lags: min(10, n/5).
 pub fn default_lags(n: usize) -> usize {
     (n / 5).min(10)
 }
 
-/// Ljung–Box over `lags` lags. `None` for no lags or as [`autocorrelation`].
+/// Computes Ljung–Box over `lags` lags. `None` if `lags` is 0, or as [`autocorrelation`].
 pub fn ljung_box(x: &[f64], lags: usize) -> Option<LjungBox> {
     if lags == 0 {
         return None;
@@ -78,9 +76,8 @@ pub fn ljung_box(x: &[f64], lags: usize) -> Option<LjungBox> {
     })
 }
 
-/// τ by the initial monotone sequence. 1 for independent values; below 1 when
-/// neighbours alternate. `None` as [`autocorrelation`]. O(n) for each lag until the sequence is cut, so O(n²) at
-/// worst.
+/// Returns τ by the initial monotone sequence: 1 for independent values, below 1 if neighbours alternate. `None` as
+/// [`autocorrelation`]. O(n) per lag until the sequence is cut, so O(n²) in the worst case.
 pub fn integrated_time(x: &[f64]) -> Option<f64> {
     let centred = Centred::of(x)?;
     let mut sum = 0.0;
@@ -96,12 +93,12 @@ pub fn integrated_time(x: &[f64]) -> Option<f64> {
     Some(if sum > 0.0 { 2.0 * sum - 1.0 } else { 1.0 })
 }
 
-/// How much to stretch an interval: √max(1, τ).
+/// Returns the factor by which to stretch an interval: √max(1, τ).
 pub fn widening(tau: f64) -> f64 {
     tau.max(1.0).sqrt()
 }
 
-/// How many independent values `n` dependent ones are worth: n / max(1, τ).
+/// Returns the number of independent values that `n` dependent ones are worth: n / max(1, τ).
 pub fn effective_size(n: usize, tau: f64) -> f64 {
     n as f64 / tau.max(1.0)
 }

@@ -1,41 +1,40 @@
-//! Do blocks of the same launch resemble each other?
+//! Tests whether blocks of the same launch resemble each other.
 //!
-//! What: one-way analysis of variance of the ranks of d by launch. Where the launches differ by more than their
-//! blocks would make them, the variance of the mean is that between launches over their number of blocks, known
-//! with one degree of freedom less than there are launches; the interval is stretched by the root of its ratio to
-//! the variance that independent blocks would have, and by that of the two t quantiles (Kish 1965; Satterthwaite
-//! 1946 for the degrees of freedom at their least). Two launches count as three, of which the third differs no more than
-//! single blocks make it: a moderated variance (Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
+//! One-way analysis of variance of the ranks of d by launch. If launches differ by more than their blocks explain,
+//! the variance of the mean is that between launches over their number of blocks, with one degree of freedom less
+//! than there are launches. The interval is stretched by the square root of the ratio to the variance of independent
+//! blocks, and by the ratio of the two t quantiles (Kish 1965; Satterthwaite 1946 for the minimum degrees of
+//! freedom). Two launches count as three, the third differing no more than single blocks do: a moderated variance
+//! (Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
 //!
-//! Why: what differs from start to start (where pages came to lie, which processor) is not in an interval over
-//! blocks of one start, and a comparison repeated tomorrow would leave that interval. Ranks, because one block far
-//! off would otherwise look like a launch of its own.
+//! Effects that differ from launch to launch (page placement, processor) are missing from an interval over blocks of
+//! one launch, so a repeat tomorrow would fall outside it. Ranks, because a single distant block would otherwise look
+//! like a launch effect.
 //!
-//! What it cannot see: anything about a single launch, and of two not much: there the interval covers 83 to 91 times in
-//! a hundred where starts differ. The variance of two alone would stretch it up to twentyfold, four times as much, and
-//! cover no more than 92 times.
+//! Limits: one launch shows nothing, and two show little: the interval then covers 83 to 91 % if launches differ. The
+//! unmoderated variance of two would stretch it up to twentyfold, four times as much, and cover no more than 92 %.
 
 use std::collections::BTreeMap;
 
 use super::order_effect::kruskal_wallis;
 use crate::special::t_quantile;
 
-/// The degrees of freedom with which the variance between launches is known at least.
+/// The minimum degrees of freedom of the variance between launches.
 const LEAST_FREEDOM: f64 = 2.0;
 
-/// What blocks of the same launch have in common.
+/// The effect of launches on blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Launches {
-    /// How many there are.
+    /// The number of launches.
     pub count: usize,
-    /// Variance between launches over that of single blocks: about 1 where launches make no difference.
+    /// Variance between launches over that of single blocks: about 1 if launches make no difference.
     pub ratio: f64,
-    /// By how much to stretch an interval that takes blocks as independent: at least 1.
+    /// The factor by which to stretch an interval that assumes independent blocks: at least 1.
     pub factor: f64,
 }
 
-/// Compares the launches that the blocks belong to. `None` where each block has a launch of its own, where all have
-/// the same, or where a value is not finite.
+/// Compares the launches of the blocks. `None` if each block has its own launch, if all share one, if a value is
+/// not finite, or if `d` and `of` differ in length.
 pub fn launches(d: &[f64], of: &[u32]) -> Option<Launches> {
     let mut groups: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for (value, launch) in d.iter().zip(of) {

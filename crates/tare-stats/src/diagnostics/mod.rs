@@ -1,10 +1,9 @@
-//! Questions to ask of the blocks of a cell before believing its interval.
+//! Checks of a cell's blocks that must pass before its interval is trusted.
 //!
-//! Why: the interval assumes independent, exchangeable blocks. Each file here looks
-//! for one way in which that fails, and gives a number and a p-value; what follows
-//! from them is decided by the caller, by fixed rules ([`FLAG_P`]).
+//! The interval assumes independent, exchangeable blocks. Each file checks one way in which that fails and returns a
+//! number and a p-value; the caller acts on them by fixed rules ([`FLAG_P`]).
 //!
-//! What they cannot see: a flaw shared by all blocks, such as a throttled machine.
+//! Limits: a flaw that all blocks share, such as a throttled machine, goes unnoticed.
 
 pub mod autocorrelation;
 pub mod launches;
@@ -24,6 +23,5 @@ pub use outlier::{OutlierCount, modified_z, outlier_count};
 pub use scatter::{Scatter, scatter};
 pub use trend::{MannKendall, mann_kendall, theil_sen, theil_sen_slope};
 
-/// p-values below this raise a flag. Stricter than 5 % because several questions are
-/// asked of every cell.
+/// p-values below this raise a flag. Stricter than 5 % because every cell gets several checks.
 pub const FLAG_P: f64 = 0.01;

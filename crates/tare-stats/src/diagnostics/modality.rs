@@ -1,14 +1,12 @@
-//! Is there more than one typical value?
+//! Tests whether a sample has more than one mode.
 //!
-//! What: for few values the largest gap between neighbours, as a share of the range;
-//! from 30 on the dip of Hartigan & Hartigan 1985, the largest distance between the
-//! empirical distribution and the nearest one with a single mode, with a p-value
-//! simulated under the uniform (the hardest single-moded case).
+//! For few values, the largest gap between neighbours as a share of the range; from 30 on, the dip of Hartigan &
+//! Hartigan 1985: the largest distance between the empirical distribution and the nearest unimodal one, with a
+//! p-value simulated under the uniform (the hardest unimodal case).
 //!
-//! Why: a machine with two speeds (frequency steps, two sockets) makes every average a
-//! number that never occurs.
+//! On a machine with two speeds (frequency steps, two sockets), every average is a number that never occurs.
 //!
-//! What it cannot see: modes closer than the noise, and small second modes.
+//! Limits: does not see modes closer than the noise, nor small second modes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,14 +30,14 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// More than half of the range is empty, with at least two values on each side.
+    /// Whether more than half of the range is empty, with at least two values on each side.
     pub fn is_split(&self) -> bool {
         self.share > 0.5 && self.below >= 2 && self.above >= 2
     }
 }
 
-/// The largest gap; the first of equally wide ones. `None` below two values, if all are
-/// equal, or if any is not finite.
+/// Returns the largest gap; the first of equally wide ones. `None` below two values, if all are equal, or if any is
+/// not finite.
 pub fn largest_gap(x: &[f64]) -> Option<Gap> {
     if x.len() < 2 || !all_finite(x) {
         return None;
@@ -63,8 +61,8 @@ pub fn largest_gap(x: &[f64]) -> Option<Gap> {
     })
 }
 
-/// The dip statistic, between 1/(2n) and 1/4. `None` for no values or any that is not
-/// finite; 1/(2n) if all are equal.
+/// Returns the dip statistic, between 1/(2n) and 1/4. `None` for no values or any that is not finite; 1/(2n) if all
+/// are equal.
 pub fn dip(x: &[f64]) -> Option<f64> {
     if x.is_empty() || !all_finite(x) {
         return None;
@@ -72,12 +70,11 @@ pub fn dip(x: &[f64]) -> Option<f64> {
     Some(dip_of_sorted(&sorted(x)))
 }
 
-/// The dip and the share of `draws` uniform samples of the same size whose dip is at
-/// least as large, counted as (hits + 1)/(draws + 1). Above a thousand values the samples have a thousand,
-/// and √n·dip is compared, which hardly changes with n any more (Hartigan & Hartigan 1985).
+/// Returns the dip and its p-value: the share of `draws` uniform samples of the same size whose dip is at least as
+/// large, counted as (hits + 1)/(draws + 1). Above a thousand values the samples have a thousand, and √n·dip is
+/// compared, which then hardly changes with n (Hartigan & Hartigan 1985).
 ///
-/// The same seed gives the same p. `None` as [`dip`]. 2 000 draws give p to about ±0.004
-/// near 0.01 or better.
+/// The same seed gives the same p. `None` as [`dip`]. 2 000 draws give p to about ±0.004 or better near 0.01.
 pub fn dip_p(x: &[f64], draws: usize, seed: u64) -> Option<(f64, f64)> {
     let observed = dip(x)?;
     let size = x.len().min(SIMULATED_UP_TO);
@@ -94,18 +91,19 @@ pub fn dip_p(x: &[f64], draws: usize, seed: u64) -> Option<(f64, f64)> {
     Some((observed, (hits + 1) as f64 / (draws + 1) as f64))
 }
 
-/// The number of values, of draws, and the seed.
+/// The number of values, the number of draws, and the seed.
 type Simulation = (usize, usize, u64);
 
-/// So many simulations are remembered.
+/// The maximum number of cached simulations.
 const MOST_SIMULATED: usize = 64;
 
 thread_local! {
-    /// The dips of uniform samples depend on nothing else, and a run has the same number of blocks in most of its cells.
+    /// Cached because the dips of uniform samples depend only on the key, and most cells of a run have the same
+    /// number of blocks.
     static SIMULATED: RefCell<BTreeMap<Simulation, Vec<f64>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// The dips of so many uniform samples.
+/// Simulates the dips of uniform samples.
 fn simulated(&(n, draws, seed): &Simulation) -> Vec<f64> {
     let mut stream = Stream::new(seed, DIP, n as u64);
     let size = n.min(SIMULATED_UP_TO);
@@ -125,10 +123,10 @@ struct Step {
     through: f64,
 }
 
-/// The algorithm of the paper: fit the convex minorant of F(x−) and the concave majorant
-/// of F(x) over an interval; where they are farthest apart, shrink the interval to the
-/// knots around that place; keep the largest misfit in the parts cut off; stop when the
-/// distance no longer exceeds it. In counts; halved and divided by n at the end.
+/// Computes the dip by the algorithm of the paper. Fit the convex minorant of F(x−) and the concave majorant of F(x)
+/// over an interval; where they are farthest apart, shrink the interval to the knots around that place; keep the
+/// largest misfit in the parts cut off; stop when the distance no longer exceeds it. In counts; halved and divided by
+/// n at the end.
 fn dip_of_sorted(x: &[f64]) -> f64 {
     let mut steps: Vec<Step> = Vec::with_capacity(x.len());
     let mut below = 0.0;
@@ -172,7 +170,7 @@ fn dip_of_sorted(x: &[f64]) -> f64 {
             .filter(|knot| *knot >= widest)
             .min()
             .unwrap_or(part.len() - 1);
-        // The new ends themselves are left out: the mode may carry mass there.
+        // The new ends are excluded: the mode may carry mass there.
         for i in 0..new_low {
             misfit = misfit.max(part[i].through - under[i]);
         }
@@ -188,7 +186,7 @@ fn dip_of_sorted(x: &[f64]) -> f64 {
     misfit / (2.0 * x.len() as f64)
 }
 
-/// Knots of the greatest convex minorant (`side` 1) or least concave majorant (−1).
+/// Returns the knots of the greatest convex minorant (`side` 1) or least concave majorant (−1).
 fn hull(part: &[Step], height: impl Fn(&Step) -> f64, side: f64) -> Vec<usize> {
     let mut knots: Vec<usize> = Vec::new();
     for (i, step) in part.iter().enumerate() {
@@ -206,7 +204,7 @@ fn hull(part: &[Step], height: impl Fn(&Step) -> f64, side: f64) -> Vec<usize> {
     knots
 }
 
-/// The hull's height at every step.
+/// Returns the hull's height at every step.
 fn interpolate(part: &[Step], knots: &[usize], height: impl Fn(&Step) -> f64) -> Vec<f64> {
     let mut heights = vec![0.0; part.len()];
     for pair in knots.windows(2) {

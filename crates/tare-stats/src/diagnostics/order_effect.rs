@@ -1,13 +1,12 @@
-//! Does it matter at which position of the block a trial ran?
+//! Tests whether a trial's position in its block affects the result.
 //!
-//! What: the effect d grouped by position; exact Mann–Whitney for two groups,
-//! Kruskal–Wallis 1952 with tie correction and χ² for more.
+//! The effect d grouped by position; exact Mann–Whitney for two groups, Kruskal–Wallis 1952 with tie correction and
+//! χ² for more.
 //!
-//! Why: what a trial leaves behind (caches, heat) shows as a difference between
-//! orders. Balanced orders keep it out of the estimate, but not out of its spread,
-//! and a reader wants to know.
+//! Carry-over from the previous trial (caches, heat) shows as a difference between orders. Balanced orders keep it
+//! out of the estimate, but not out of its spread.
 //!
-//! What it cannot see: carry-over that is the same in every order.
+//! Limits: does not see carry-over that is the same in every order.
 
 use crate::interval::{all_finite, sorted};
 use crate::mann_whitney::mann_whitney_p;
@@ -27,7 +26,7 @@ pub enum OrderTest {
 /// Evidence for an effect of the position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OrderEffect {
-    /// How many positions occur.
+    /// The number of distinct positions.
     pub positions: usize,
     /// Which test was used.
     pub test: OrderTest,
@@ -37,8 +36,8 @@ pub struct OrderEffect {
 
 /// Tests whether `d` depends on `position`, one of each per block.
 ///
-/// `None` if lengths differ, fewer than two positions occur, or a value is not finite.
-/// With a single block in a group the test is legal and nearly powerless.
+/// `None` if lengths differ, fewer than two positions occur, or a value is not finite. With a single block in a group
+/// the test is valid but has almost no power.
 pub fn order_effect(d: &[f64], position: &[usize]) -> Option<OrderEffect> {
     if d.len() != position.len() {
         return None;
@@ -61,9 +60,8 @@ pub fn order_effect(d: &[f64], position: &[usize]) -> Option<OrderEffect> {
     })
 }
 
-/// Kruskal–Wallis H, corrected for ties, and its χ² p-value with groups − 1 degrees of
-/// freedom. `None` below two groups, if one is empty or not finite; (0, 1) if all values
-/// are equal.
+/// Returns Kruskal–Wallis H, corrected for ties, and its χ² p-value with groups − 1 degrees of freedom. `None` below
+/// two groups, if one is empty or not finite; (0, 1) if all values are equal.
 pub fn kruskal_wallis(groups: &[Vec<f64>]) -> Option<(f64, f64)> {
     let unusable = |group: &Vec<f64>| group.is_empty() || !all_finite(group);
     if groups.len() < 2 || groups.iter().any(unusable) {

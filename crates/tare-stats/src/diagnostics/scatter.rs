@@ -1,29 +1,29 @@
-//! Do the differences of one comparison scatter more from block to block than those of another?
+//! Tests whether the differences of one comparison vary more from block to block than those of another.
 //!
-//! What: the distances of both from their own medians, each in the unit that their noise would have if nothing but noise
-//! moved them, compared by ranks (Mann & Whitney 1947 on distances, after Levene 1960 and Fligner & Killeen 1976), and
-//! the ratio of the median distances.
+//! The distances of both from their medians, each in units of its standard deviation under noise alone, compared by
+//! ranks (Mann & Whitney 1947 on distances, after Levene 1960 and Fligner & Killeen 1976), and the ratio of the
+//! median distances.
 //!
-//! Why: an interval that is wide because the machine is noisy becomes narrow on a quiet one; an interval that is wide
-//! because the effect is another in each block does not. Two copies of the baseline, in the same blocks, say which it is.
+//! An interval that is wide because the machine is noisy becomes narrow on a quiet one; an interval that is wide
+//! because the effect changes from block to block does not. The A/A control in the same blocks tells which it is.
 //!
-//! What it cannot see: trials of one side that are noisier by themselves; that is told as a moving effect.
+//! Limits: if the trials of one side are noisier than the others, that is reported as a moving effect.
 
 use crate::mann_whitney::mann_whitney_p;
 use crate::quantile::median;
 
-/// How two comparisons scatter.
+/// The relative scatter of two comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scatter {
     /// Median distance of the first over that of the second, in units of their noise.
     pub ratio: f64,
-    /// Of equal scatter, two-sided.
+    /// The two-sided p-value of equal scatter.
     pub p: f64,
 }
 
-/// Compares the scatter of `d` with that of `of_copies`; `noise` are the standard deviations of both where nothing but
-/// equal noise of single trials moves them. `None` below two values on a side, for values that are not finite, and
-/// where half of the second lie in one place.
+/// Compares the scatter of `d` with that of `of_copies`; `noise` holds the standard deviations of both if only equal
+/// noise of single trials moves them. `None` with fewer than two values on a side, for values that are not finite,
+/// and if half of the second are equal.
 pub fn scatter(d: &[f64], of_copies: &[f64], noise: [f64; 2]) -> Option<Scatter> {
     let distances = |values: &[f64], unit: f64| -> Option<Vec<f64>> {
         let middle = median(values).filter(|middle| middle.is_finite())?;
@@ -44,8 +44,8 @@ mod tests {
     use crate::diagnostics::FLAG_P;
     use crate::random::Stream;
 
-    /// How often a cell of `n` blocks is said to move, of 500, whose effect has this standard deviation beside noise
-    /// of 1; a tenth of the trials takes longer by `spikes`.
+    /// Counts how many of 500 cells of `n` blocks are flagged as moving. The effect has the standard deviation
+    /// `moves`, noise has 1, and a tenth of the trials takes `spikes` longer.
     fn alarms(n: usize, moves: f64, spikes: f64) -> usize {
         let found = (0..500).filter(|seed| {
             let mut random = Stream::new(*seed, n as u64, 11);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_effect_that_moves_is_told_from_noise_that_is_the_same_everywhere() {
+    fn scatter_separates_moving_effect_from_noise() {
         for n in [6, 8, 12, 20, 40] {
             for spikes in [0.0, 5.0] {
                 let noise = alarms(n, 0.0, spikes);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::float_cmp, reason = "a number by itself")]
-    fn what_has_no_scatter_to_compare_with_is_no_alarm() {
+    fn scatter_without_reference_raises_no_alarm() {
         let d = [0.0, 1.0, -1.0, 2.0];
         assert_eq!(scatter(&d, &[0.0; 4], [1.0; 2]), None);
         assert_eq!(scatter(&d, &[1.0], [1.0; 2]), None);

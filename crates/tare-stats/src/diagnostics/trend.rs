@@ -1,15 +1,13 @@
-//! Does the series drift?
+//! Tests for drift in a series.
 //!
-//! What: Mann–Kendall S = Σ_{i<j} sgn(x_j − x_i) with the normal approximation,
-//! corrected for ties and continuity (Mann 1945, Kendall 1975), and the Theil–Sen
-//! slope, the median of all pairwise slopes (Theil 1950, Sen 1968).
+//! Mann–Kendall S = Σ_{i<j} sgn(x_j − x_i) with the normal approximation, corrected for ties and continuity (Mann
+//! 1945, Kendall 1975), and the Theil–Sen slope, the median of all pairwise slopes (Theil 1950, Sen 1968).
 //!
-//! Why: both look at order only, so a few wild trials do not make or hide a trend. Falling pairs are counted by
-//! merging (Knight 1966), and in a long series the slope is found by halving an interval of slopes and counting
-//! the pairs below its middle, so that a long run costs no more memory than its values.
+//! Both are robust: a few outliers neither make nor hide a trend. Falling pairs are counted by merging (Knight 1966).
+//! In a long series the slope is found by bisecting an interval of slopes and counting the pairs below its middle, so
+//! a long run needs no more memory than its values.
 //!
-//! What it cannot see: a trend that turns. A slow warm-up followed by slow cooling has
-//! S near zero.
+//! Limits: does not see a trend that reverses. A slow warm-up followed by slow cooling has S near zero.
 
 use crate::interval::{all_finite, sorted, ties};
 use crate::quantile::median;
@@ -18,16 +16,16 @@ use crate::special::normal_cdf;
 /// The Mann–Kendall trend test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MannKendall {
-    /// Rising pairs less falling pairs.
+    /// Rising pairs minus falling pairs.
     pub s: i64,
     /// S standardised; 0 when all values are equal.
     pub z: f64,
-    /// Two-sided p.
+    /// The two-sided p-value.
     pub p: f64,
 }
 
-/// Mann–Kendall of values in time order. `None` below two values or for values that are
-/// not finite; p = 1 at n = 2 and when all are equal. O(n log n).
+/// Computes Mann–Kendall of values in time order. `None` below two values or for values that are not finite; p = 1 at
+/// n = 2 and if all are equal. O(n log n).
 pub fn mann_kendall(x: &[f64]) -> Option<MannKendall> {
     if x.len() < 2 || !all_finite(x) {
         return None;
@@ -52,13 +50,13 @@ pub fn mann_kendall(x: &[f64]) -> Option<MannKendall> {
     })
 }
 
-/// How many pairs `n` things make.
+/// Returns the number of pairs of `n` items.
 fn n_pairs(n: usize) -> u64 {
     let n = n as u64;
     n * n.saturating_sub(1) / 2
 }
 
-/// Pairs of which the later value is less than the earlier one; sorts the values. O(n log n).
+/// Counts the pairs whose later value is less than the earlier one; sorts the values. O(n log n).
 fn falling_pairs(x: &mut [f64]) -> u64 {
     let mut spare = x.to_vec();
     let mut falling = 0;
@@ -70,7 +68,7 @@ fn falling_pairs(x: &mut [f64]) -> u64 {
             for slot in to {
                 let takes_right = i == left.len() || (j < right.len() && right[j] < left[i]);
                 *slot = if takes_right {
-                    // It is less than everything that is left on its left.
+                    // Less than everything that remains on the left.
                     falling += (left.len() - i) as u64;
                     j += 1;
                     right[j - 1]
@@ -86,18 +84,18 @@ fn falling_pairs(x: &mut [f64]) -> u64 {
     falling
 }
 
-/// Sizes of the groups of equal values.
+/// Returns the sizes of the groups of equal values.
 pub(crate) fn tie_sizes(x: &[f64]) -> Vec<usize> {
     ties(&sorted(x)).map(<[f64]>::len).collect()
 }
 
-/// Up to here all pairwise slopes are held at once (half a million numbers).
+/// Up to this many values, all pairwise slopes are held in memory (half a million numbers).
 const ALL_PAIRS_UP_TO: usize = 1_000;
 
-/// The lower middle one of all pairwise slopes; `at` rises, and there are at least two values.
+/// Returns the lower median of all pairwise slopes; `at` must be increasing, with at least two values.
 ///
-/// A slope lies below m exactly when value − m·at falls from one end to the other, so the pairs below m are
-/// counted without making them. The slopes of neighbours bound all others, which are their weighted means.
+/// A slope is below m exactly if value − m·at falls between the two points, so pairs below m are counted without
+/// listing them. The slopes of neighbours bound all others, which are their weighted means.
 fn middle_slope(at: &[f64], value: &[f64]) -> f64 {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for (t, v) in at.windows(2).zip(value.windows(2)) {
@@ -122,16 +120,15 @@ fn middle_slope(at: &[f64], value: &[f64]) -> f64 {
     }
 }
 
-/// The Theil–Sen slope per step of a series. `None` as [`mann_kendall`].
+/// Returns the Theil–Sen slope per step of a series. `None` as [`mann_kendall`].
 pub fn theil_sen(x: &[f64]) -> Option<f64> {
     let at: Vec<f64> = (0..x.len()).map(|i| i as f64).collect();
     theil_sen_slope(&at, x)
 }
 
-/// The Theil–Sen slope of `value` on `at`: the median of (y_j − y_i)/(t_j − t_i) over
-/// pairs that differ in `at`. `None` if lengths differ, no pair differs, or a value is
-/// not finite. O(n² log n) up to a thousand values. Above, where `at` rises, the lower middle slope to
-/// the precision of the numbers, O(n log n) for each bit of it.
+/// Returns the Theil–Sen slope of `value` on `at`: the median of (y_j − y_i)/(t_j − t_i) over pairs that differ in
+/// `at`. `None` if lengths differ, no pair differs, or a value is not finite. O(n² log n) up to a thousand values.
+/// Above, if `at` is increasing, the lower median slope to `f64` precision, O(n log n) per bit.
 pub fn theil_sen_slope(at: &[f64], value: &[f64]) -> Option<f64> {
     if at.len() != value.len() || !all_finite(at) || !all_finite(value) {
         return None;

@@ -1,11 +1,11 @@
-//! Reading of the fixtures, shared by the tests.
+//! Reads the fixtures for the tests.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A file of `fixtures/stats`.
+/// Reads a file of `fixtures/stats`.
 pub(crate) fn fixture(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/stats")
@@ -13,12 +13,12 @@ pub(crate) fn fixture(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The golden values of the method.
+/// Returns the golden values of the method.
 pub(crate) fn golden() -> Value {
     serde_json::from_str(&fixture("golden.json")).expect("golden.json is JSON")
 }
 
-/// An array of numbers.
+/// Parses an array of numbers.
 pub(crate) fn numbers(value: &Value) -> Vec<f64> {
     let array = value
         .as_array()

@@ -1,6 +1,6 @@
-//! The machine's network as it was before an own engine came, and a bridge for it where the usual one is in use.
+//! Restores the machine's network after a private engine, and creates a bridge for it if the usual one is in use.
 //!
-//! What it cannot see: changes that others make to the firewall meanwhile.
+//! Limits: does not notice firewall changes by others meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use super::{Network, feed, run};
 
 const BRIDGE: &str = "docker0";
 
-/// The machine's network before the engine came.
+/// State of the machine's network before the engine started.
 #[derive(Debug)]
 pub(super) struct Before {
     network: Network,
     had_bridge: bool,
-    /// A bridge that was made for the engine, because the usual one is in use.
+    /// The bridge created for the engine, if the usual one is in use.
     pub(super) made: Option<String>,
     forwarding: Option<String>,
     rules: Option<String>,
@@ -33,7 +33,7 @@ impl Before {
         }
     }
 
-    /// Makes a bridge with a free address where the usual one is in use.
+    /// Creates a bridge with a free address if the usual one is in use.
     pub(super) fn make_bridge(&mut self, number: u32) -> Result<()> {
         let ports = fs::read_dir(interface(BRIDGE).join("brif"));
         let is_used = ports.is_ok_and(|mut ports| ports.next().is_some());
@@ -86,7 +86,7 @@ fn interface(name: &str) -> PathBuf {
 
 const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 
-/// The present rules without those of Docker, and with the policy of FORWARD as it was.
+/// Returns the current rules without those of Docker, and with the previous policy of FORWARD.
 fn rules_without_docker(before: &str, now: &str) -> String {
     let policy = |rules: &str| {
         let mut table = "";
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_dockers_own_rules_are_taken_out_again() {
+    fn cleanup_removes_only_docker_rules() {
         let before = "*filter\n:FORWARD ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\nCOMMIT\n";
         let now = "*filter\n:FORWARD DROP [3:9]\n:DOCKER - [0:0]\n-A INPUT -p tcp -j ACCEPT\n\
                    -A FORWARD -o docker0 -j DOCKER\nCOMMIT\n";

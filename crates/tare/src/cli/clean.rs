@@ -9,7 +9,7 @@ use super::{Exit, Failed, output};
 use crate::cx::observer::Silent;
 use crate::cx::owner;
 use crate::session::Session;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::leftovers::sweep;
 
 #[derive(Debug, Args)]
@@ -17,9 +17,9 @@ pub(crate) struct Clean {}
 
 impl Clean {
     #[allow(clippy::unused_self, reason = "every command is executed the same way")]
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         // Where there is nothing to remove, nothing is made either.
-        let state = Place::existing_state_folder()?;
+        let state = GivenPaths::existing_state_folder()?;
         let dead = state.as_deref().map(owner::dead_runs).transpose()?;
         let (Some(state), Some(dead)) = (state, dead.filter(|dead| !dead.is_empty())) else {
             output::tell(NOTHING);

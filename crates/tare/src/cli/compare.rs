@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Exit, Failed, Place};
+use super::{Exit, Failed, GivenPaths};
 use crate::compare::options::Options;
 use crate::compare::{Kind, answer};
 
@@ -13,7 +13,7 @@ pub(crate) struct Compare {
 }
 
 impl Compare {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let answer = answer(&self.options, Kind::Compare, place)?;
         Ok(if answer.is_interrupted {
             Exit::Interrupted

@@ -14,7 +14,7 @@ use super::{Exit, Failed, output};
 use crate::cx::Context;
 use crate::cx::observer::Silent;
 use crate::env::{self, Availability, Channel};
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::{self, Session};
 
 /// Trials of the noise check.
@@ -40,7 +40,7 @@ struct Noise {
 }
 
 impl Doctor {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let session = Session::begin(place, None)?;
         let result = self.examine(&session.context(&Silent));
         session.end()?;

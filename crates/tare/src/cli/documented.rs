@@ -73,7 +73,7 @@ fn commands(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_in_the_documentation_is_one_that_the_program_takes() {
+fn documented_commands_parse() {
     let mut n_taken = 0;
     for page in pages() {
         for command in commands(&text(&page)) {
@@ -107,7 +107,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_command_that_the_program_recommends_is_one_that_it_takes() {
+fn recommended_commands_parse() {
     let mut n_taken = 0;
     let folders = [
         "crates/tare/src",
@@ -181,7 +181,7 @@ fn every_study_in_the_documentation_is_understood() {
 }
 
 #[test]
-fn the_book_tells_every_setting_as_its_driver_declares_it() {
+fn book_lists_settings_as_drivers_declare_them() {
     let mut page = String::from(
         "# Settings of environments\n\nWhat `[arm.settings]`, `--set` and `--env NAME:setting=value` take. A list is a \
          list, or one text with commas; words of before are still understood, with a note.\n",
@@ -220,7 +220,7 @@ fn the_book_tells_every_setting_as_its_driver_declares_it() {
 }
 
 #[test]
-fn every_page_is_in_the_book_and_every_link_of_a_page_leads_somewhere() {
+fn book_lists_every_page_and_links_resolve() {
     let summary = text(&root().join("docs/src/SUMMARY.md"));
     for page in pages() {
         let name = page.file_name().unwrap().to_str().unwrap();

@@ -6,7 +6,7 @@ use super::{Exit, Failed, output};
 use crate::compare::options::Options;
 use crate::compare::{Comparison, Decision, Kind, answer};
 use crate::report::compared::shown;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 
 /// When the exit status is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,7 +33,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let kind = if self.aa {
             Kind::ControlOnly
         } else {

@@ -12,7 +12,7 @@ use crate::compare::{STUDY, row, study};
 use crate::config::units;
 use crate::cx::{Clock, SystemClock, files};
 use crate::report::compared;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::store::Store;
 
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ struct Reference {
 }
 
 impl History {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let store = Store::open_to_read(&place.store_file()?)?;
         let (points, others, reference) = self.points(&store)?;
         let Some(reference) = reference.filter(|_| !points.is_empty()) else {

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_study_says_how_long_it_takes_in_seconds_or_minutes() {
+    fn study_duration_prints_seconds_or_minutes() {
         assert_eq!(about(90_000_000_000), "about 90 s");
         assert_eq!(about(539_500_000_000), "about 9 min");
         assert_eq!(about(1), "about 1 s");

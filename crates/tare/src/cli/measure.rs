@@ -17,7 +17,7 @@ use crate::report;
 use crate::report::terminal::Called;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
 use crate::session::Session;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::progress::{self, Progress};
 use crate::store::{Store, TrialRecord};
 use crate::why::proving::{self, Proof};
@@ -80,13 +80,13 @@ impl Precision for Rule {
 }
 
 /// A budget that by the plan does not hold the blocks that an interval takes.
-struct Hopeless {
+struct TooShortBudget {
     budget_ns: u64,
     blocks: u64,
     needed_ns: u64,
 }
 
-impl Hopeless {
+impl TooShortBudget {
     fn of(study: &Study, budget_ns: u64) -> Option<Self> {
         let enough = u64::from(why::FEWEST.min(study.blocks_max));
         let block_ns = study.block_ns().max(1);
@@ -99,7 +99,7 @@ impl Hopeless {
     }
 }
 
-impl std::fmt::Display for Hopeless {
+impl std::fmt::Display for TooShortBudget {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             out,
@@ -148,7 +148,7 @@ impl Work<'_> {
             ));
         }
         if let (Some(budget_ns), false) = (study.budget_ns, by_blocks)
-            && let Some(hopeless) = Hopeless::of(&study, budget_ns)
+            && let Some(hopeless) = TooShortBudget::of(&study, budget_ns)
         {
             output::tell(&hopeless.to_string());
         }
@@ -194,7 +194,7 @@ impl Ends {
     /// What ended the run before its time; nothing of it is lost.
     pub(super) fn carried_out(
         &self,
-        place: &Place,
+        place: &GivenPaths,
         store: &mut Store,
         work: &Work<'_>,
     ) -> Result<Exit, Failed> {

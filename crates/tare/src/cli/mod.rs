@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::failed::{Exit, Failed};
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::{self, dry_run};
 use crate::{bundle, output, recount};
 
@@ -106,7 +106,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(exit as u8);
         }
     };
-    let place = Place {
+    let place = GivenPaths {
         agent: cli.agent,
         store: cli.store,
     };

@@ -15,9 +15,9 @@ use super::bundle::Bundle;
 use super::measure::{Ends, Work};
 use super::{Exit, Failed, recount, trusted};
 use crate::config::units;
-use crate::cx::begun;
+use crate::cx::started_runs;
 use crate::plan::Plan;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::store::Store;
 use crate::why;
 
@@ -36,7 +36,7 @@ pub(crate) struct Repeat {
 }
 
 impl Repeat {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         self.ends.check_files()?;
         let Published { study, there } = Published::read(&self.bundle, self.budget, self.trust)?;
         self.ends.check(&study)?;
@@ -82,8 +82,8 @@ impl Published {
         trusted::check_size(&study)?;
         // Of the study that would be carried out, whatever the bundle says of it.
         let plan = Plan::new(&study);
-        let state = Place::state_folder()?;
-        if !is_trusted && !begun::is_noted(&state, &run, plan.sha256())? {
+        let state = GivenPaths::state_folder()?;
+        if !is_trusted && !started_runs::is_noted(&state, &run, plan.sha256())? {
             let what = format!(
                 "the run in `{}` was not begun here, and to repeat it",
                 path.display()

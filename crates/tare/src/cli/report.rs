@@ -10,8 +10,8 @@ use super::compared::Compared;
 use super::{Exit, Failed, bundle, output, recount};
 use crate::analyze::Series;
 use crate::cx::{files, fonts};
-use crate::report::{self, FORMATS, Format, Made, Material};
-use crate::session::home::Place;
+use crate::report::{self, FORMATS, Format, Material, ReportOutput};
+use crate::session::home::GivenPaths;
 use crate::store::Store;
 
 #[derive(Args)]
@@ -53,7 +53,7 @@ fn formats() -> impl TypedValueParser<Value = &'static Format> {
 }
 
 impl Report {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let store = Store::open_to_read(&place.store_file()?)?;
         let run = recount::resolve(&store, &self.run)?;
         if let Some(file) = &self.bundle {
@@ -97,12 +97,12 @@ fn write(
         style: output::style(),
     };
     match format.make(&material) {
-        Made::Text(text) => match to {
+        ReportOutput::Text(text) => match to {
             Some(file) => files::write_output(file, text.as_bytes())?,
             None if format.is_for_terminals => output::text(&text)?,
             None => output::data(&text)?,
         },
-        Made::Bytes(bytes) => match to {
+        ReportOutput::Bytes(bytes) => match to {
             Some(file) => files::write_output(file, &bytes)?,
             None if output::is_terminal() => {
                 return Err(Failed::new(
@@ -113,7 +113,7 @@ fn write(
             }
             None => output::bytes(&bytes)?,
         },
-        Made::Files(made) => {
+        ReportOutput::Files(made) => {
             let folder = to.unwrap_or(Path::new("."));
             files::create_output_folder(folder)?;
             for file in made {
@@ -122,7 +122,7 @@ fn write(
                 output::data(&format!("{}\n", path.display()))?;
             }
         }
-        Made::Nothing(reason) => {
+        ReportOutput::Nothing(reason) => {
             return Err(Failed::new(Exit::Usage, output::printable(&reason)));
         }
     }

@@ -10,8 +10,8 @@ use clap::Args;
 use super::measure::{Ends, Work};
 use super::{Exit, Failed, output, trusted};
 use crate::config::units;
-use crate::cx::begun;
-use crate::session::home::Place;
+use crate::cx::started_runs;
+use crate::session::home::GivenPaths;
 use crate::store::Store;
 use crate::why;
 
@@ -30,7 +30,7 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         self.ends.check_files()?;
         let mut store = Store::open(&place.store_file()?)?;
         let work = self.work(&store)?;
@@ -47,8 +47,8 @@ impl Resume {
             Some(text) => store.resolve(text)?,
         };
         let stored = store.run_without_records(&run)?;
-        let state = Place::state_folder()?;
-        let is_own = begun::is_noted(&state, &run, &stored.plan_sha256)?;
+        let state = GivenPaths::state_folder()?;
+        let is_own = started_runs::is_noted(&state, &run, &stored.plan_sha256)?;
         if !is_own {
             trusted::check_size(&stored.study)?;
         }

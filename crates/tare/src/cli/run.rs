@@ -7,11 +7,11 @@ use tare_model::{Spread, Study};
 
 use super::measure::{Ends, Work};
 use super::{Exit, Failed, dry_run, output};
-use crate::config::{self, Adjustments, given, units};
+use crate::config::{self, Adjustments, environment_flags, units};
 use crate::cx::files;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::store::Store;
-use crate::why::asked::RUNNING;
+use crate::why::in_environment::RUNNING;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -58,7 +58,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         self.ends.check_files()?;
         // A study with a mistake must not make a store, and a missing store must not hide the mistake.
         let study = self.study()?;
@@ -80,14 +80,15 @@ impl Run {
         let wrong = |problem: &str| Failed::new(Exit::Usage, output::printable(problem));
         let mut environments = Vec::new();
         for text in &self.env {
-            let given = given::environments(text).map_err(|problem| {
+            let given = environment_flags::environments(text).map_err(|problem| {
                 wrong(&problem).hint(format!("`--env docker:cpus=0.5`; {RUNNING}"))
             })?;
             environments.extend(given);
         }
         let mut settings = Vec::new();
         for text in &self.settings {
-            let (arm, name, value) = given::setting_of(text).map_err(|problem| wrong(&problem))?;
+            let (arm, name, value) =
+                environment_flags::setting_of(text).map_err(|problem| wrong(&problem))?;
             let arm = arm.ok_or_else(|| {
                 wrong(&format!("`{text}` names no arm")).hint(format!(
                     "`--set ARM.{text}`, for example `--set docker.{text}`"

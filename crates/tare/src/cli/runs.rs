@@ -7,7 +7,7 @@ use tare_model::study::A_PRIME;
 
 use super::{Exit, Failed, output};
 use crate::report::command_line;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::store::{RunLine, Store};
 
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         if let Some(run) = &self.delete {
             return delete(place, run);
         }
@@ -62,7 +62,7 @@ impl Runs {
 }
 
 /// Deletes a run from the store.
-fn delete(place: &Place, run: &str) -> Result<Exit, Failed> {
+fn delete(place: &GivenPaths, run: &str) -> Result<Exit, Failed> {
     let file = place.store_file()?;
     // Asked first of a store that is only read: a wrong name makes and changes nothing.
     let run = Store::open_to_read(&file)?.resolve(run)?;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_what_it_is_about_in_one_short_line() {
+    fn run_summary_is_one_short_line() {
         let mut line = line();
         assert_eq!(about(&line), "`python3 app.py` in docker");
         line.command = Some(vec!["x".repeat(500)]);

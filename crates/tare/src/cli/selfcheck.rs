@@ -12,7 +12,7 @@ use crate::analyze::RunData;
 use crate::config::{self, Adjustments, units};
 use crate::selfcheck::{Checked, keep, planted_text};
 use crate::session::Session;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::progress::Progress;
 use crate::store::Store;
 use crate::why::rounds::{Ending, Runner};
@@ -67,7 +67,7 @@ pub(crate) struct Selfcheck {
 }
 
 impl Selfcheck {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let mut store = Store::open(&place.store_file()?)?;
         let recording = match &self.recording {
             Some(text) => {
@@ -86,7 +86,7 @@ impl Selfcheck {
         }
         let n_simulated = if self.long { SIMULATED.1 } else { SIMULATED.0 };
         let checked = Checked::of(&recording, n_simulated)?;
-        keep(&Place::state_folder()?, &checked)?;
+        keep(&GivenPaths::state_folder()?, &checked)?;
         if self.json {
             let text = serde_json::to_string_pretty(&checked);
             let text = text.map_err(|error| Failed::new(Exit::Failure, error))?;
@@ -102,7 +102,7 @@ impl Selfcheck {
     }
 
     /// A run of three equal arms; `None` where it was interrupted.
-    fn measure(&self, place: &Place, store: &mut Store) -> Result<Option<RunData>, Failed> {
+    fn measure(&self, place: &GivenPaths, store: &mut Store) -> Result<Option<RunData>, Failed> {
         let study = self.study()?;
         let mut session = Session::begin(place, None)?;
         let progress = Progress::new();

@@ -20,7 +20,7 @@ use super::{Exit, Failed, output, recount, runs};
 use crate::cx::loopback::{self, Answer, Question};
 use crate::report;
 use crate::report::html::{self, Listed, Live, Moment};
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::store::{RunLine, Store};
 use crate::why;
 
@@ -38,7 +38,7 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let file = place.store_file()?;
         // Found out now rather than at the first question.
         Store::open_to_read(&file)?;
@@ -75,13 +75,15 @@ fn answered(address: SocketAddr, question: &Question, pages: &Pages) -> Answer {
     if let Some(refused) = refused(address, question) {
         return refused;
     }
-    pages.answer(&Asked::of(question)).unwrap_or_else(|failed| {
-        let status = match failed.exit {
-            Exit::Usage => 404,
-            _ => 500,
-        };
-        plain_answer(status, &output::printable(&failed.message))
-    })
+    pages
+        .answer(&PageRequest::of(question))
+        .unwrap_or_else(|failed| {
+            let status = match failed.exit {
+                Exit::Usage => 404,
+                _ => 500,
+            };
+            plain_answer(status, &output::printable(&failed.message))
+        })
 }
 
 /// Why a question is not answered, if it is not.
@@ -105,12 +107,12 @@ fn refused(address: SocketAddr, question: &Question) -> Option<Answer> {
 }
 
 /// What a question asks for, by the fields behind its question mark.
-struct Asked<'a> {
+struct PageRequest<'a> {
     path: &'a str,
     fields: BTreeMap<String, String>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PageRequest<'a> {
     fn of(question: &'a Question) -> Self {
         let query = question.query.as_deref().unwrap_or_default();
         Self {
@@ -152,7 +154,7 @@ impl Pages {
         }
     }
 
-    fn answer(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    fn answer(&self, asked: &PageRequest<'_>) -> Result<Answer, Failed> {
         let store = Store::open_to_read(&self.file)?;
         let page = |content: String| Answer {
             status: 200,
@@ -346,13 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_forms_send_them_and_what_is_none_is_text() {
+    fn form_fields_decode_and_bad_escapes_stay_text() {
         let fields = |query: &str| {
             let question = Question {
                 query: Some(query.into()),
                 ..Question::default()
             };
-            Asked::of(&question).fields
+            PageRequest::of(&question).fields
         };
         let read = fields("find=a+b%26c&x&=y&find=%C3%A9");
         let read: Vec<(&str, &str)> = read.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn only_questions_for_this_address_from_nowhere_else_are_answered() {
+    fn only_local_same_origin_requests_are_answered() {
         assert_eq!(status(|_| ()), None);
         assert_eq!(status(|it| it.host = Some("localhost:7431".into())), None);
         assert_eq!(

@@ -11,9 +11,9 @@ use std::path::Path;
 use super::{Exit, Failed, output};
 use crate::config::units;
 use crate::cx::files;
-use crate::service::asked::Asked;
 use crate::service::http::Request;
 use crate::service::ready::Ready;
+use crate::service::request_plan::RequestPlan;
 use crate::service::user::{HOST, PORT, UserClient};
 use crate::workload::user_command;
 
@@ -171,11 +171,11 @@ impl ServiceFlags {
         } else {
             Ready::Connects
         };
-        let asked = Asked::of(request).map_err(|problem| {
+        let asked = RequestPlan::of(request).map_err(|problem| {
             wrong(problem).hint("for example `--url http://:8080/path --method POST --data @FILE`")
         })?;
         Ok(UserClient {
-            http: Some(Asked {
+            http: Some(RequestPlan {
                 host: Some(host),
                 connections: self.connections,
                 rate,
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_takes_paths_and_urls_of_which_the_address_is_the_arms() {
+    fn ready_accepts_path_url_port_or_pattern() {
         let of = |text: &str| ready(text).map_err(|failed| failed.message);
         let answers = |path: &str, host: &str| Ready::Answers {
             path: path.to_owned(),

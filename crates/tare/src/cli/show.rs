@@ -4,7 +4,7 @@ use super::compared::Compared;
 use super::{Exit, Failed, output, recount};
 use crate::report;
 use crate::report::terminal::{self, Called};
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::store::Store;
 use clap::Args;
 
@@ -24,7 +24,7 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let store = Store::open_to_read(&place.store_file()?)?;
         let run = recount::resolve(&store, &self.run)?;
         let dossier = self.compared.dossier(&store, &run)?;

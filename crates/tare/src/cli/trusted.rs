@@ -1,8 +1,7 @@
-//! What a study from elsewhere would run, told before anybody is asked to trust it.
+//! Shows what a study from elsewhere would run before asking the user to trust it.
 //!
-//! A study is a program: its workloads and settings name commands, folders, users and engines. What is told is taken
-//! from the study that would be carried out, and nothing of it is left to a file that lies beside.
-//! What it cannot see: what the commands do.
+//! A study is a program: its workloads and settings name commands, folders, users and engines. The text is made from
+//! the study that would be run, never from a file next to it. Limits: it cannot show what the commands do.
 
 use tare_model::{Params, Study, Value};
 
@@ -10,11 +9,11 @@ use super::{Exit, Failed};
 use crate::plan::Plan;
 use tare_core::foreign::harmless;
 
-/// Letters that are told of one value, and lines at most; how much more there is, is said.
+/// Most characters printed per value, and most lines; the text says how many more there are.
 const MOST_LETTERS: usize = 500;
 const MOST_LINES: usize = 40;
 
-/// Refuses a study whose plan would not end: planning it comes before any question.
+/// Refuses a study whose plan is too large. Checked before the user is asked, because planning would not end.
 pub(super) fn check_size(study: &Study) -> Result<(), Failed> {
     if Plan::fits(study) {
         return Ok(());
@@ -31,7 +30,7 @@ pub(super) fn check_size(study: &Study) -> Result<(), Failed> {
     .hint("ask the sender for one with fewer blocks"))
 }
 
-/// That a study which came from elsewhere is not carried out unasked, with what it would run. `what` is the subject.
+/// The refusal to run a study from elsewhere without consent, listing what it would run. `what` is its subject.
 pub(super) fn refusal(what: &str, study: &Study) -> Failed {
     let mut lines = would_run(study);
     let n_more = lines.len().saturating_sub(MOST_LINES);
@@ -48,7 +47,7 @@ pub(super) fn refusal(what: &str, study: &Study) -> Failed {
     )
 }
 
-/// A line for everything that a study runs, shows inside or asks of an environment.
+/// One line for everything that a study runs, mounts or asks of an environment.
 fn would_run(study: &Study) -> Vec<String> {
     let workloads = study
         .workloads
@@ -79,7 +78,7 @@ fn line(kind: &str, name: &str, params: &Params) -> String {
     harmless(&line)
 }
 
-/// A value as JSON, where the words of a list stay apart; a text that is JSON itself, as it is.
+/// Formats a value as JSON, so that list items stay separate; text that is JSON already stays unchanged.
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::Text(text) if text.starts_with('{') => text.clone(),
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_what_is_shown_inside_are_told_word_for_word_and_steer_no_terminal() {
+    fn trust_refusal_quotes_commands_and_binds_escaped() {
         let told = refusal("to repeat it", &study(&["sh", "-c", "rm -r\u{1b}[2J\n/"]));
         for said in [
             r#"workload command: argv = ["sh","-c","rm -r\u001b[2J\n/"]"#,
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_would_not_end_is_refused_before_it_is_made() {
+    fn oversized_plan_is_refused_before_building() {
         let mut study = study(&["true"]);
         assert!(check_size(&study).is_ok());
         study.blocks_max = u32::MAX;

@@ -1,8 +1,7 @@
-//! Two revisions of the repository: a worktree and a build of each, before anything is measured.
+//! Checks out and builds two revisions of the repository before anything is measured.
 //!
-//! Hooks of the repository are not run, and worktrees are removed in the end. What the revisions are called on the
-//! command line is never read as an option.
-//! Limits: submodules are not checked out; a build may do that itself.
+//! Git hooks of the repository do not run, and both worktrees are removed at the end. Revision names from the command
+//! line are never parsed as options. Limits: submodules are not checked out; the build command may do that.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,23 +11,21 @@ use crate::cx::{Context, files, vars};
 use crate::failed::{Exit, Failed};
 use crate::output;
 
-/// How long git may take for anything but a checkout.
+/// Time limit of git commands other than a checkout.
 const GIT_LIMIT: Duration = Duration::from_secs(60);
-/// How long a checkout or a build may take.
+/// Time limit of a checkout or build.
 const BUILD_LIMIT: Duration = Duration::from_secs(3_600);
-/// How much of a failed build's last words is repeated, bytes.
+/// Most bytes of a failed build's output that are shown.
 const SAID_LIMIT: usize = 2_000;
 
 /// One revision.
 #[derive(Debug)]
 pub(crate) struct Commit {
-    /// Its arm.
     pub(crate) arm: &'static str,
-    /// Its hash.
     pub(crate) sha: String,
     subject: String,
     worktree: PathBuf,
-    /// Where commands are started in it.
+    /// Working directory of commands in this revision.
     pub(crate) directory: String,
 }
 
@@ -43,7 +40,7 @@ impl Commit {
     }
 }
 
-/// Both, base first.
+/// Both revisions, base first.
 #[derive(Debug)]
 pub(crate) struct Commits([Commit; 2]);
 
@@ -52,10 +49,10 @@ impl Commits {
         &self.0
     }
 
-    /// Checks both out below `cx.scratch`.
+    /// Checks out both revisions below `cx.scratch`.
     ///
     /// # Errors
-    /// This is no repository, or there is no such revision.
+    /// This is not a repository, or a revision does not exist.
     pub(crate) fn checked_out(
         cx: &Context<'_>,
         base: Option<&str>,
@@ -75,7 +72,7 @@ impl Commits {
             output::tell("note: changes that are not committed are not compared: `--head` is HEAD");
         }
         let make = |arm: &'static str, sha: String| {
-            // Arms have folders of their names there.
+            // `cx.scratch` has folders named after the arms already.
             let worktree = cx.scratch.join(format!("tree-{arm}"));
             let path = text(&worktree)?;
             git_for(
@@ -107,15 +104,15 @@ impl Commits {
         }
     }
 
-    /// Whether both are one commit.
+    /// Whether both are the same commit.
     pub(crate) fn are_one(&self) -> bool {
         self.0[0].sha == self.0[1].sha
     }
 
-    /// Builds both, base first, with the same command and variables.
+    /// Builds both revisions, base first, with the same command and variables.
     ///
     /// # Errors
-    /// The build of a revision fails.
+    /// A build fails.
     pub(crate) fn build(&self, cx: &Context<'_>, build: &str) -> Result<(), Failed> {
         for commit in &self.0 {
             output::tell(&format!("building {} {}", commit.arm, commit.label()));
@@ -148,7 +145,7 @@ impl Commits {
     }
 }
 
-/// A shell command in a folder; neither is put into the text of the other.
+/// A shell command in a folder. Both are passed as arguments, so neither can inject text into the other.
 pub(crate) fn in_folder(folder: &str, command: &str) -> CommandLine {
     CommandLine::new(
         "sh",
@@ -156,7 +153,7 @@ pub(crate) fn in_folder(folder: &str, command: &str) -> CommandLine {
     )
 }
 
-/// The end of what a program said.
+/// The end of a program's output.
 pub(crate) fn last_words(finished: &Finished) -> String {
     let bytes = if finished.stderr.is_empty() {
         &finished.stdout
@@ -188,7 +185,7 @@ fn text(path: &Path) -> Result<String, Failed> {
         .ok_or_else(|| Failed::new(Exit::Usage, format!("`{}` is not UTF-8", path.display())))
 }
 
-/// The commit where this branch left the one that it will be merged into.
+/// The commit where this branch diverged from its merge target.
 fn default_base(cx: &Context<'_>, head: &str) -> Result<String, Failed> {
     if let Some(sha) = vars::text("CI_MERGE_REQUEST_DIFF_BASE_SHA") {
         return resolved(cx, &sha);
@@ -253,7 +250,7 @@ fn git(cx: &Context<'_>, arguments: &[&str]) -> Result<String, Failed> {
 }
 
 fn git_for(cx: &Context<'_>, limit: Duration, arguments: &[&str]) -> Result<String, Failed> {
-    // Hooks are programs of whoever wrote the repository.
+    // Hooks are programs of the repository's author.
     let first = ["-c", "core.hooksPath=/dev/null"];
     let line = CommandLine::new("git", first.iter().chain(arguments).copied()).at_home();
     let finished = cx

@@ -1,8 +1,9 @@
-//! Copies of the programs: every side and the A/A control run from files of their own, below paths of one length.
+//! Copies the programs: each side and the A/A control run from a separate file, below paths of equal length.
 //!
-//! Where a program lies decides how its pages are placed and how long its path is, which alone makes differences of
-//! percents. A copy is tried once; where one fails, or prints something else, all sides run their own files.
-//! Limits: scripts and what has no file of this machine's format run from where they are.
+//! A program's location decides the placement of its pages and the length of its path; that alone causes differences
+//! of a few percent. Each copy is tried once. If one fails or prints something else, all sides run their original
+//! files.
+//! Limits: scripts and other files that are not ELF are not copied.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,13 +14,13 @@ use crate::cx::{Context, files};
 use crate::output;
 use crate::why::observed::Observed;
 
-/// Programs larger than this are not copied.
+/// Largest program that is copied, bytes.
 const LARGEST: usize = 256 << 20;
-/// The time that the first look at all copies may take; commands that take longer run from their own files.
+/// Longest total time of the first runs for which copies are tried; slower commands run their original files.
 const TRIED_BELOW_NS: u64 = 5_000_000_000;
 
-/// Gives every side, and the control, a copy of its program; the control's command. Sides stay as they are where their
-/// programs cannot be copied. `prints_same` says that every run of a side prints the same.
+/// Gives each side and the control a copy of its program, and returns the control's command. The sides stay unchanged
+/// if their programs cannot be copied. `prints_same`: whether each run of a side prints the same.
 pub(crate) fn made(
     cx: &Context<'_>,
     sides: &mut [Side],
@@ -29,7 +30,7 @@ pub(crate) fn made(
     let own = sides[0].call.argv.clone();
     let is_short = looks.iter().map(|look| look.wall_ns).sum::<u64>() <= TRIED_BELOW_NS;
     let is_plain = |side: &Side| side.driver == "host" && side.call.stdin_file.is_none();
-    // What stays behind would hold the copy's output open.
+    // A process that is left running would keep the copy's output open.
     let leaves_some = looks.iter().any(|look| look.report.left_running > 0);
     if !is_short || leaves_some || !sides.iter().all(is_plain) {
         return own;
@@ -60,7 +61,7 @@ pub(crate) fn made(
     argv
 }
 
-/// The copy's path; `None` for what is no program file of this machine's.
+/// Returns the copy's path; `None` if the program is not an ELF file.
 fn copied(cx: &Context<'_>, place: usize, program: &str) -> Option<String> {
     let path = files::canonical(Path::new(program)).ok()?;
     if files::head(&path, 4).ok()? != b"\x7fELF" {
@@ -69,13 +70,13 @@ fn copied(cx: &Context<'_>, place: usize, program: &str) -> Option<String> {
     let bytes = files::read_plain(&path, LARGEST as u64).ok()?;
     let folder = cx.scratch.join(format!("copy-{place:02}"));
     files::create_folder(&folder).ok()?;
-    // Some programs go by the name under which they are called.
+    // Some programs act on the name they are called by.
     let copy = folder.join(Path::new(program).file_name()?);
     files::write_own_program(&copy, &bytes).ok()?;
     copy.to_str().map(str::to_owned)
 }
 
-/// Whether the copy ends as the program itself did, and prints the same where each run of that does.
+/// Whether the copy exits like the original, and prints the same if every run of the original does.
 fn does_the_same(
     cx: &Context<'_>,
     side: &Side,
@@ -100,7 +101,7 @@ fn does_the_same(
         tare_model::outcome::Exit::Code(code) => Some(code),
         tare_model::outcome::Exit::Signal(_) => None,
     };
-    // Messages name the path under which a program was started.
+    // Messages may contain the path that the program was started with.
     let is_compared = prints_same && !look.report.is_cut;
     finished.status == status && (!is_compared || finished.stdout == look.report.stdout.0)
 }

@@ -1,4 +1,4 @@
-//! The first look at every side: whether it works, how long it takes, what it prints, and how it can be cut.
+//! Runs every side once before measuring: does it work, how long does it take, what does it print, can it be sliced?
 
 use tare_model::command::InSlices;
 
@@ -6,40 +6,40 @@ use super::commits::Commits;
 use super::options::Options;
 use super::{Kind, copies, counted, hooks, once, sides};
 use crate::compare::Row;
-use crate::compare::study::{Seen, Side};
+use crate::compare::study::{ObservedSides, Side};
 use crate::cx::Context;
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report;
 use crate::why::observed::{Observed, SideLook, common as common_of_two};
-use crate::why::{Ask, calibrate, trouble};
+use crate::why::{Ask, calibrate, error};
 use crate::workload::stoppable;
 
-/// Output from which on it is not kept of every run.
+/// From this size on, output is not kept of every run.
 const CHATTY_BYTES: usize = 16 << 10;
-/// What the runs of a trial of short commands take together at least, nanoseconds: as much as what a trial takes in
-/// addition to them.
+/// Minimum total time of the runs in a trial of short commands, nanoseconds: as much as a trial takes in addition to
+/// them.
 const TRIAL_NS: u64 = 20_000_000;
-/// Runs in a trial at most.
+/// Most runs in a trial.
 const RUNS_MOST: u64 = 16;
-/// Letters of a line that is shown because it differs.
+/// Most characters shown of a line that differs.
 const SHOWN_MOST: usize = 60;
-/// Words that mean something to a shell alone.
+/// Words that only a shell understands.
 const OF_SHELLS: [&str; 10] = ["|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "2>&1"];
 
-/// What came before the first round.
+/// Results of the first runs.
 pub(crate) struct Looked {
     pub(crate) sides: Vec<Side>,
     pub(crate) control: Vec<String>,
-    pub(crate) seen: Seen,
-    /// Whether the sides are one program.
+    pub(crate) seen: ObservedSides,
+    /// Whether the sides are the same program.
     pub(crate) is_same: bool,
-    /// Counts that are exact, each taken apart from the blocks.
+    /// Exact counts, taken outside the blocks.
     pub(crate) counted: Vec<Row>,
     pub(crate) notes: Vec<String>,
 }
 
-/// Looks at every side: its first time is on the screen as soon as it is known.
+/// Runs every side once; prints each first time as soon as it is known.
 pub(crate) fn looked(
     options: &Options,
     kind: Kind,
@@ -88,7 +88,7 @@ pub(crate) fn looked(
     } else {
         counted::rows(cx, &sides, &looks, options.budget)
     };
-    // A copy is tried, which needs what comes before and after a run.
+    // Trying a copy would need the hooks, so with hooks nothing is copied.
     let control = if is_same || !hooks.are_none() {
         sides[0].call.argv.clone()
     } else {
@@ -108,7 +108,7 @@ pub(crate) fn looked(
     Ok(Looked {
         sides,
         control,
-        seen: Seen {
+        seen: ObservedSides {
             longest_ns,
             runs,
             in_slices,
@@ -120,7 +120,7 @@ pub(crate) fn looked(
     })
 }
 
-/// One side, between the commands that come before and after a run.
+/// Runs one side between its `--prepare` and `--conclude` commands.
 fn looked_at(options: &Options, side: &Side, cx: &Context<'_>) -> Result<SideLook, Failed> {
     let hooked = |option: &str, command: &Option<String>| match command {
         Some(command) => once(cx, option, command),
@@ -146,7 +146,7 @@ fn looked_at(options: &Options, side: &Side, cx: &Context<'_>) -> Result<SideLoo
     Ok(look)
 }
 
-/// How all of them can be cut.
+/// A way to slice that works for all sides.
 fn common(looks: &[SideLook]) -> Result<InSlices, String> {
     let mut all = looks.iter().map(|look| look.in_slices.clone());
     let first = all
@@ -156,7 +156,7 @@ fn common(looks: &[SideLook]) -> Result<InSlices, String> {
     all.try_fold(first, |one, other| Ok(common_of_two(one, other?)))
 }
 
-/// The first word that only a shell would understand.
+/// The first word that only a shell understands, if any.
 fn of_shell(command: &[String]) -> Option<&str> {
     let mut words = command.iter().skip(1);
     words
@@ -164,7 +164,7 @@ fn of_shell(command: &[String]) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// What the commands leave behind that still runs.
+/// Notes about sides that leave processes running.
 fn left_running<'a>(sides: &'a [Side], looks: &'a [Observed]) -> impl Iterator<Item = String> + 'a {
     let pairs = sides.iter().zip(looks);
     pairs.filter(|(_, look)| look.report.left_running > 0).map(|(side, look)| {
@@ -177,14 +177,14 @@ fn left_running<'a>(sides: &'a [Side], looks: &'a [Observed]) -> impl Iterator<I
     })
 }
 
-/// What one of two sides writes to standard error, or both, where work may not be done.
+/// The complaint that one or both sides print to stderr if they may not be doing their work.
 fn complaint(base: (&Side, &Observed), other: (&Side, &Observed)) -> Option<String> {
     let both = [base, other];
     let places = both.map(|(side, _)| format!("by {}", side.arm));
-    trouble::complaint([&places[0], &places[1]], both.map(|(_, look)| &look.report))
+    error::complaint([&places[0], &places[1]], both.map(|(_, look)| &look.report))
 }
 
-/// A faster wrong answer is no gain.
+/// Refuses sides that print different output: a faster wrong answer is not an improvement.
 fn same_output(options: &Options, sides: &[Side], looks: &[Observed]) -> Result<(), Failed> {
     if options.allow_different_output {
         return Ok(());
@@ -209,7 +209,7 @@ fn same_output(options: &Options, sides: &[Side], looks: &[Observed]) -> Result<
     .hint("`--allow-different-output` compares them nevertheless; or send the output elsewhere: `--shell 'CMD >/dev/null'`"))
 }
 
-/// Where two outputs differ first.
+/// The first line in which two outputs differ.
 fn difference(one: &[u8], other: &[u8]) -> String {
     let lines =
         |bytes| -> Vec<&[u8]> { <[u8]>::split_inclusive(bytes, |it| *it == b'\n').collect() };
@@ -231,7 +231,7 @@ fn difference(one: &[u8], other: &[u8]) -> String {
     )
 }
 
-/// A side as the first look takes it.
+/// The request for a first run of a side.
 fn ask(options: &Options, side: &Side) -> Ask {
     Ask {
         command: side.command.clone(),

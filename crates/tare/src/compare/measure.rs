@@ -1,8 +1,8 @@
-//! The rounds of a comparison: each is a stored run with freshly started arms, and all of them are one answer.
+//! Measures a comparison in rounds. Each round is a stored run with freshly started arms; all rounds give one answer.
 //!
-//! A gate has two halves, planned before the first trial; after them more rounds follow while a row that counts is
-//! inconclusive and there is time. A comparison begins with a short round, so that what is plain is said soon, and has
-//! no more rounds than the looks that share its rate of false alarms.
+//! A gate has two halves, planned before the first trial; more rounds follow while a gated row is inconclusive and
+//! time is left. A comparison starts with a short round, so that clear results appear early. It has at most as many
+//! rounds as there are looks that share its false-positive rate.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use tare_stats::Needed;
 use super::commits::{in_folder, last_words};
 use crate::analyze::{self, PrecisionRule, RunData};
 use crate::compare::limits::Limits;
-use crate::compare::study::{Round, Seen, Side, of_round};
+use crate::compare::study::{ObservedSides, Round, Side, of_round};
 use crate::compare::{Decision, Row, Word, gate};
 use crate::cx::exec::{Exec, SystemExec};
 use crate::cx::{Cancel, Event, Observer};
@@ -24,39 +24,39 @@ use crate::output;
 use crate::recount;
 use crate::run::Precision;
 use crate::session::Session;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::progress::{Progress, WithoutDifferences};
 use crate::store::{Store, TrialRecord};
 use crate::why;
 use crate::workload::{self, Workload, compared_command};
 
-/// Rounds at most.
+/// Most rounds.
 const ROUNDS_MOST: usize = gate::LOOKS;
-/// Of the time that is left, the part of each round of a comparison.
+/// Each round of a comparison takes this fraction (1/N) of the time that is left.
 const PARTS: [u64; ROUNDS_MOST] = [16, 4, 2, 1, 1];
-/// The least time of such a round.
+/// Minimum time of such a round.
 const ROUND_LEAST_NS: u64 = 8_000_000_000;
-/// Its least blocks; arms that start slowly take the time of some of them.
+/// Minimum blocks of such a round. Arms that start slowly use up the time of some of them.
 const ROUND_LEAST_BLOCKS: u64 = 12;
-/// Of the time, what a further round needs at least to be worth its start.
+/// A further round starts only if this fraction (1/N) of the budget is left.
 const WORTHWHILE_PART: u64 = 8;
-/// What is kept of the time for removing everything.
+/// Time reserved for cleanup.
 const ENDING_NS: u64 = 500_000_000;
-/// How long a command before or after each run may take.
+/// Time limit of a command before or after each run.
 const HOOK_LIMIT: Duration = Duration::from_secs(600);
 
-/// What is measured, and how.
+/// What to measure, and how.
 pub(crate) struct Question<'a> {
     pub(crate) sides: &'a [Side],
     pub(crate) control: &'a [String],
-    pub(crate) seen: &'a Seen,
+    pub(crate) seen: &'a ObservedSides,
     pub(crate) limits: &'a Limits,
     pub(crate) gate: bool,
     pub(crate) seed: u64,
     pub(crate) budget_ns: u64,
     pub(crate) begun_ns: u64,
     pub(crate) hooks: Hooks<'a>,
-    /// Whether the session had a run before.
+    /// Whether the session measured something before.
     pub(crate) is_later: bool,
 }
 
@@ -71,7 +71,7 @@ impl Question<'_> {
     }
 }
 
-/// What came of it.
+/// Result of all rounds.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) runs: Vec<RunId>,
@@ -86,8 +86,8 @@ fn judged_workload(id: &str) -> Option<&'static dyn Workload> {
     (id == compared_command::Judged.id()).then_some(&compared_command::Judged)
 }
 
-/// When a round has enough blocks: as soon as every metric that a verdict is made of is narrow enough. Asked ever less
-/// often, because asking takes longer with every block.
+/// Ends a round as soon as every metric with a verdict is precise enough. Checks less and less often, because each
+/// check takes longer with more blocks.
 struct Rule {
     inner: PrecisionRule<'static>,
     latest: Vec<Needed>,
@@ -159,13 +159,13 @@ impl Observer for Hooked<'_> {
     }
 }
 
-/// Measures round after round until every row that counts is decided, or the time is used.
+/// Measures rounds until every gated row is decided or the time is used up.
 ///
 /// # Errors
-/// What ended the first round before its time. What goes wrong later is told, and what was measured stands.
+/// Whatever ended the first round early. Later failures are only reported, and the rounds before them count.
 pub(crate) fn all(
     question: &Question<'_>,
-    place: &Place,
+    place: &GivenPaths,
     session: &mut Session,
     store: &mut Store,
     progress: &Progress,
@@ -222,14 +222,14 @@ pub(crate) fn all(
     Ok(measured)
 }
 
-/// Whether the rows so far need no further round.
+/// Whether no further round is needed.
 fn is_over(rows: &[Row], question: &Question<'_>, done: usize, planned: usize) -> bool {
     if done < planned {
         return gate::is_green(rows);
     }
     let is_open = |row: &&Row| row.gated && row.word == Word::Inconclusive;
     let open = rows.iter().filter(is_open).count();
-    // More time makes no base agree with itself.
+    // The base differs from itself; more time does not change that.
     let is_hopeless = rows
         .iter()
         .filter(is_open)
@@ -254,7 +254,7 @@ fn so_far(measured: &Measured) {
     output::tell(&format!("so far: {}", texts.join("; ")));
 }
 
-/// The rows of all rounds together.
+/// Judges all rounds together.
 fn judged(data: &[RunData], question: &Question<'_>, is_last: bool) -> (Vec<Row>, Decision) {
     let all = joined(data);
     if !question.gate {
@@ -267,7 +267,7 @@ fn judged(data: &[RunData], question: &Question<'_>, is_last: bool) -> (Vec<Row>
     gate::judged(&all, &halves, question.limits)
 }
 
-/// The dossier of several rounds as one.
+/// Merges several rounds into one dossier.
 fn joined(data: &[RunData]) -> Dossier {
     let (last, earlier) = data.split_last().expect("a round was measured");
     analyze::analyze(&why::joined(last.clone(), earlier), &workload::find)

@@ -1,4 +1,4 @@
-//! From the command line to the sides: two commands, two environments, or two revisions.
+//! Builds the sides of a comparison from the command line: commands, environments or revisions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,18 +8,18 @@ use tare_model::{ArmId, Params};
 use super::commits::Commits;
 use super::options::Options;
 use crate::compare::study::Side;
-use crate::config::given;
+use crate::config::environment_flags;
 use crate::cx::files;
 use crate::env;
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report::command_line;
 use crate::session::home;
-use crate::why::{Trouble, carry};
+use crate::why::{WhyError, carry};
 
 const HOST: &str = "host";
 
-/// An environment as it was given.
+/// An environment as typed.
 struct Environment {
     text: String,
     driver: &'static dyn env::Driver,
@@ -31,7 +31,7 @@ fn wrong(problem: impl std::fmt::Display) -> Failed {
 }
 
 fn environment(text: &str) -> Result<Environment, Failed> {
-    let mut found = given::environments(text).map_err(wrong)?;
+    let mut found = environment_flags::environments(text).map_err(wrong)?;
     let (Some(given), true) = (found.pop(), found.is_empty()) else {
         return Err(wrong(format!("`{text}` is not one environment"))
             .hint("name one with its settings: `docker:image=app:1`"));
@@ -49,7 +49,7 @@ fn environment(text: &str) -> Result<Environment, Failed> {
 }
 
 /// A side before its command is looked up.
-struct Wanted {
+struct SideRequest {
     arm: String,
     label: String,
     argv: Vec<String>,
@@ -57,10 +57,10 @@ struct Wanted {
     directory: Option<String>,
 }
 
-/// What is compared: commands, environments or revisions, in this order of what the command line names.
+/// Returns the sides: revisions, environments or commands, in the order of the command line.
 ///
 /// # Errors
-/// The command line names too little, or a command that is not there.
+/// The command line names too few sides, or a command that does not exist.
 pub(crate) fn of(
     options: &Options,
     commits: Option<&Commits>,
@@ -73,7 +73,7 @@ pub(crate) fn of(
     let mut wanted = Vec::new();
     if let Some(commits) = commits {
         for commit in commits.all() {
-            wanted.push(Wanted {
+            wanted.push(SideRequest {
                 arm: commit.arm.to_owned(),
                 label: commit.label(),
                 argv: options.command.clone(),
@@ -83,7 +83,7 @@ pub(crate) fn of(
         }
     } else if options.a.is_some() {
         for (place, arm) in ["a", "b"].into_iter().enumerate() {
-            wanted.push(Wanted {
+            wanted.push(SideRequest {
                 arm: arm.to_owned(),
                 label: environments[place].text.clone(),
                 argv: options.command.clone(),
@@ -94,7 +94,7 @@ pub(crate) fn of(
     } else {
         let letters = 'a'..='z';
         for ((text, argv), letter) in options.commands()?.into_iter().zip(letters) {
-            wanted.push(Wanted {
+            wanted.push(SideRequest {
                 arm: letter.to_string(),
                 label: text,
                 argv,
@@ -106,7 +106,7 @@ pub(crate) fn of(
     if is_aa {
         wanted.truncate(1);
         let base = &wanted[0];
-        let again = Wanted {
+        let again = SideRequest {
             arm: "again".to_owned(),
             label: format!("{} (again)", base.label),
             argv: base.argv.clone(),
@@ -124,10 +124,10 @@ pub(crate) fn of(
     Ok(sides)
 }
 
-/// Finds out how a side's command is run in its environment.
+/// Determines how to run a side's command in its environment.
 fn carried(
     options: &Options,
-    side: Wanted,
+    side: SideRequest,
     environment: Option<&Environment>,
 ) -> Result<Side, Failed> {
     let host = env::find(HOST).expect("the host is always an environment");
@@ -144,18 +144,18 @@ fn carried(
     };
     let is_host = driver.id() == HOST;
     let (variables, argv) = assigned(&side.argv);
-    let wish = carry::Wish {
+    let wish = carry::CarryRequest {
         argv: argv.to_vec(),
         variables: options.variables.clone(),
         stdin_file,
         has_own_image: settings.value("image").is_some(),
-        // On the host nothing is shown anywhere.
+        // On the host nothing is mounted.
         shows_private: options.show_private || is_host,
         empty: home::empty_folder()?,
         directory: side.directory,
     };
     let carried = carry::carried(&wish).map_err(|trouble| match trouble {
-        Trouble::NotHere { program } => Failed::new(
+        WhyError::NotHere { program } => Failed::new(
             Exit::Usage,
             format!("`{program}` is no program of this machine"),
         )
@@ -190,7 +190,7 @@ fn carried(
     })
 }
 
-/// The variables that stand before a command, as in a shell, and the command.
+/// Splits leading variable assignments from a command, as a shell does.
 fn assigned(words: &[String]) -> (BTreeMap<String, String>, &[String]) {
     let is_name = |name: &str| {
         name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
@@ -207,7 +207,8 @@ fn assigned(words: &[String]) -> (BTreeMap<String, String>, &[String]) {
     (variables.into_iter().collect(), argv)
 }
 
-/// Shows in every side of one environment what any of them needs, so that they differ in their command alone.
+/// Gives all sides of one environment the bind mounts that any of them needs, so that they differ only in their
+/// command.
 fn show_all(sides: &mut [Side]) {
     let others = |side: &Side| {
         let mut settings = side.settings.clone();
@@ -236,8 +237,8 @@ fn show_all(sides: &mut [Side]) {
     }
 }
 
-/// The files that make two sides the same program: equal hashes of all that was loaded and read, and equal words, where
-/// each stands below its own folder.
+/// Whether two sides are the same program: equal hashes of all files loaded and read, and equal words, with paths
+/// relative to each side's folder.
 pub(crate) fn are_same_program(sides: &[Side], looks: &[crate::why::observed::Observed]) -> bool {
     let is_one = |side: &Side| {
         let first = &sides[0];
@@ -254,7 +255,7 @@ pub(crate) fn are_same_program(sides: &[Side], looks: &[crate::why::observed::Ob
         let name = |path: &str| path.strip_prefix(below).unwrap_or(path).to_owned();
         let executed = seen.executed.as_ref()?;
         seen.sha256.get(executed)?;
-        // What was read and has no hash could differ.
+        // A file that was read but not hashed could differ.
         let is_known = |path: &&String| seen.sha256.contains_key(*path);
         if !seen.mapped.iter().all(|path| is_known(&path)) {
             return None;
@@ -286,7 +287,7 @@ pub(crate) fn are_same_program(sides: &[Side], looks: &[crate::why::observed::Ob
     first.is_some() && (1..sides.len()).all(|place| loaded(place) == first)
 }
 
-/// A side in a sentence.
+/// A side's command as quoted in a sentence.
 pub(crate) fn named(side: &Side) -> String {
     output::printable(&command_line(&side.command))
 }
@@ -296,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_before_a_command_are_taken_from_it() {
+    fn leading_assignments_become_variables() {
         let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
         let line = words("A=1 B_2= x C=3");
         let (variables, argv) = assigned(&line);

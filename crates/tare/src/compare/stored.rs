@@ -1,4 +1,4 @@
-//! Two stored runs: unpaired, and reported with what that loses.
+//! Compares two stored runs. They are unpaired, and the answer says what that loses.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::compare::limits::Limits;
 use crate::compare::{self, Comparison, Decision, SideNote, gate};
 use crate::failed::{Exit, Failed};
 use crate::recount;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::store::Store;
 
-/// The comparison, where the command line names two stored runs and nothing else.
+/// Returns the comparison if the command line names just two stored runs.
 ///
 /// # Errors
-/// The store cannot be read, or the runs have nothing in common.
+/// The store cannot be read, or the runs have no metric in common.
 pub(crate) fn asked(
     options: &Options,
     limits: &Limits,
-    place: &Place,
+    place: &GivenPaths,
 ) -> Result<Option<Comparison>, Failed> {
     let [first, second] = options.sides.as_slice() else {
         return Ok(None);
@@ -80,17 +80,17 @@ pub(crate) fn asked(
     }))
 }
 
-/// Whether there is such a stored run.
+/// Checks that a stored run exists.
 ///
 /// # Errors
-/// There is none.
-pub(crate) fn check(run: &str, place: &Place) -> Result<(), Failed> {
+/// It does not.
+pub(crate) fn check(run: &str, place: &GivenPaths) -> Result<(), Failed> {
     let store = Store::open_to_read(&place.store_file()?)?;
     store.resolve(run)?;
     Ok(())
 }
 
-/// `20261125-152301-9f3c`, or its beginning up to the time.
+/// Whether a text looks like `20261125-152301-9f3c`, or its beginning up to the time.
 pub(crate) fn looks_like_a_run(text: &str) -> bool {
     let mut parts = text.split('-');
     let is_number = |part: Option<&str>, length: usize| {
@@ -99,7 +99,7 @@ pub(crate) fn looks_like_a_run(text: &str) -> bool {
     is_number(parts.next(), 8) && is_number(parts.next(), 6) && text.len() <= 20
 }
 
-/// For each metric that both measured: the levels of their last arms against each other.
+/// Compares the levels of the last arms for each metric that both runs measured.
 fn unpaired(base: &Dossier, head: &Dossier) -> Vec<DossierCell> {
     let levels = |dossier: &Dossier| -> BTreeMap<(String, String), DossierCell> {
         let cells = dossier.cells.iter();
@@ -128,7 +128,7 @@ fn unpaired(base: &Dossier, head: &Dossier) -> Vec<DossierCell> {
     pairs.collect()
 }
 
-/// The ratio of two independent levels; half-widths add up as squares.
+/// The ratio of two independent levels; half-widths add as squares.
 fn ratio(base: &Span, head: &Span) -> Option<Span> {
     if base.low <= 0.0 || head.low <= 0.0 {
         return None;
@@ -139,7 +139,7 @@ fn ratio(base: &Span, head: &Span) -> Option<Span> {
     Some(Span::new(point * (-both).exp(), point, point * both.exp()))
 }
 
-/// What pairing would have kept.
+/// Notes on what pairing would have controlled for.
 fn notes(base: &Dossier, head: &Dossier) -> Vec<String> {
     let mut notes = vec![
         "unpaired: what the machine did between the two runs is taken for a difference, so nothing is proven; both sides in one run: tare compare 'CMD A' 'CMD B'".to_owned(),
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_not_taken_for_runs() {
+    fn commands_are_not_mistaken_for_runs() {
         assert!(looks_like_a_run("20261125-152301-9f3c"));
         assert!(looks_like_a_run("20261125-152301"));
         for command in ["gzip", "20261125", "date 20261125-152301", "latest"] {

@@ -1,6 +1,6 @@
-//! `--suite FILE`: several commands as one comparison, which share the time and the rate of false alarms.
+//! Runs `--suite FILE`: several commands as one comparison that share the budget and the false-positive rate.
 //!
-//! Entries are compared one after the other, each with a part of what is left of the budget.
+//! Entries run one after the other, each with a part of the remaining budget.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::cx::files;
 use crate::failed::{Exit, Failed};
 use crate::output;
 
-/// Entries at most.
+/// Most entries.
 const ENTRIES_MOST: usize = 100;
 
 #[derive(Debug, Deserialize)]
@@ -22,7 +22,7 @@ struct Suite {
     compare: Vec<Entry>,
 }
 
-/// One command of a suite, or several that are compared with each other.
+/// A command of a suite, or several commands that are compared with each other.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Entry {
@@ -44,10 +44,10 @@ fn wrong(file: &Path, problem: impl std::fmt::Display) -> Failed {
     Failed::new(Exit::Usage, output::printable(&text))
 }
 
-/// The entries of a suite's file.
+/// Reads the entries of a suite file.
 ///
 /// # Errors
-/// What is wrong in it, and where.
+/// What is wrong in the file, and where.
 pub(crate) fn entries(file: &Path) -> Result<Vec<Entry>, Failed> {
     let text = files::read_text(file)?;
     parsed(file, &text)
@@ -92,10 +92,10 @@ fn parsed(file: &Path, text: &str) -> Result<Vec<Entry>, Failed> {
 }
 
 impl Entry {
-    /// The options of this entry alone: what it says goes before what the command line says.
+    /// The options of this entry, which override those of the command line.
     ///
     /// # Errors
-    /// Its command is none.
+    /// Its command is empty or malformed.
     pub(crate) fn options(&self, all: &Options, budget_ns: u64) -> Result<Options, Failed> {
         let mut options = all.clone();
         options.suite = None;
@@ -117,7 +117,7 @@ impl Entry {
         Ok(options)
     }
 
-    /// Puts what came of this entry to what came of those before it.
+    /// Adds this entry's comparison to those of the entries before it.
     pub(crate) fn joined(&self, before: Option<Comparison>, mut own: Comparison) -> Comparison {
         if self.command.is_none() {
             for arm in own.sides.iter_mut().map(|side| &mut side.arm) {
@@ -153,7 +153,7 @@ impl Entry {
     }
 }
 
-/// Whether a text is a suite that is understood.
+/// Checks that a text is a valid suite.
 #[cfg(test)]
 pub(crate) fn check(file: &Path, text: &str) -> Result<(), Failed> {
     parsed(file, text).map(|_| ())
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_entries_are_told_with_their_place() {
+    fn invalid_suite_entry_error_has_location() {
         for (text, problem) in [
             (
                 "[[compare]]\nname = \"a\"\ncomand = \"x\"\n",

@@ -1,8 +1,8 @@
-//! Study files with mistakes: each must be shown where it stands.
+//! Tests that study files with mistakes are refused, with the place of the mistake.
 
 use tare_model::{Params, Spread, Value};
 
-use super::{Adjustments, built_in, given, parse};
+use super::{Adjustments, built_in, environment_flags, parse};
 
 mod builtin;
 mod publication;
@@ -10,8 +10,7 @@ mod sweep;
 
 const HEAD: &str = "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n";
 
-/// Parses `text` and checks that the message holds every one of `expected`.
-/// What is said of a study that is refused.
+/// Returns the message with which a study is refused.
 pub(super) fn error_in(file: &str, text: &str) -> String {
     parse(file, text, &Adjustments::default())
         .expect_err("the study was accepted")
@@ -26,7 +25,7 @@ fn refused(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_typo_is_shown_with_line_and_caret_and_what_was_meant() {
+fn typo_error_shows_line_caret_and_suggestion() {
     refused(
         &format!("{HEAD}[desing]\nbudget = \"9s\"\n"),
         &[
@@ -88,7 +87,7 @@ fn zero_blocks_and_contradictory_blocks_are_refused() {
 }
 
 #[test]
-fn an_unknown_setting_or_parameter_names_the_known_ones() {
+fn unknown_setting_or_parameter_lists_known_ones() {
     refused(
         "id = \"m\"\n[[arm]]\nid = \"container\"\n[arm.settings]\nmemroy = \"1g\"\n[[workload]]\nid = \"getppid\"\n",
         &["mine.toml:5", "did you mean `memory`?"],
@@ -104,7 +103,7 @@ fn an_unknown_setting_or_parameter_names_the_known_ones() {
 }
 
 #[test]
-fn an_impossible_limit_is_refused_where_it_stands() {
+fn invalid_limit_error_points_at_its_line() {
     refused(
         "id = \"m\"\n[[arm]]\nid = \"container\"\n[arm.settings]\nmemory = \"12 apples\"\n[[workload]]\nid = \"getppid\"\n",
         &["mine.toml:5", "apples"],
@@ -112,7 +111,7 @@ fn an_impossible_limit_is_refused_where_it_stands() {
 }
 
 #[test]
-fn two_arms_of_one_name_a_taken_name_and_no_arm_are_refused() {
+fn duplicate_reserved_or_missing_arm_is_refused() {
     refused(
         "id = \"m\"\n[[arm]]\nid = \"host\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n",
         &["two arms named `host`"],
@@ -125,7 +124,7 @@ fn two_arms_of_one_name_a_taken_name_and_no_arm_are_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_and_one_with_control_characters_are_shown_safely() {
+fn non_toml_and_control_chars_are_shown_safely() {
     refused("id = \n", &["mine.toml:1"]);
     let error = error_in(
         "\u{1b}[31mx.toml",
@@ -138,7 +137,7 @@ fn a_file_that_is_no_toml_and_one_with_control_characters_are_shown_safely() {
 }
 
 #[test]
-fn the_baseline_comes_first_and_its_copy_second() {
+fn baseline_arm_is_first_and_aa_copy_second() {
     let study = built_in("quick", &Adjustments::default()).unwrap().unwrap();
     let ids: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
     assert_eq!(ids, ["host", "a-prime", "container", "docker"]);
@@ -146,9 +145,9 @@ fn the_baseline_comes_first_and_its_copy_second() {
 }
 
 #[test]
-fn a_named_environment_is_required_and_an_unknown_one_refused() {
+fn named_environment_is_required_unknown_is_refused() {
     let chosen = |name: &str| Adjustments {
-        environments: given::environments(name).unwrap(),
+        environments: environment_flags::environments(name).unwrap(),
         ..Adjustments::default()
     };
     let study = built_in("quick", &chosen("container")).unwrap().unwrap();
@@ -179,7 +178,7 @@ fn a_workload_chosen_by_name_gets_its_defaults() {
 }
 
 #[test]
-fn a_budget_is_what_ends_a_study_unless_blocks_are_counted() {
+fn budget_ends_study_unless_blocks_are_given() {
     let longer = |budget_ns: Option<u64>, blocks: Option<u32>| {
         let adjustments = Adjustments {
             budget_ns,
@@ -195,11 +194,11 @@ fn a_budget_is_what_ends_a_study_unless_blocks_are_counted() {
     let (with_ten_minutes, _) = longer(Some(600_000_000_000), None);
     assert!(u64::from(with_ten_minutes) * block_ns >= 600_000_000_000);
     assert_eq!(longer(Some(600_000_000_000), Some(7)).0, 7);
-    // What holds less than the study's own blocks does not take any away.
+    // A budget smaller than the study's blocks removes none of them.
     assert!(longer(Some(1_000_000_000), None).0 >= 16);
 }
 
-/// A study of two arms with a publication that makes one claim.
+/// A study of two arms whose publication makes one claim.
 pub(super) const WITH_PUBLICATION: &str = r#"
 id = "s"
 arm = [{ id = "host" }, { id = "container" }]
@@ -217,7 +216,7 @@ rule = { kind = "cost", quantity = "compute", arm = "container", at_most = 1.1 }
 "#;
 
 #[test]
-fn a_publication_must_speak_of_what_the_study_measures() {
+fn publication_must_reference_measured_items() {
     let study = parse("s.toml", WITH_PUBLICATION, &Adjustments::default())
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(study.publication.unwrap().claims.len(), 1);
@@ -234,9 +233,9 @@ fn a_publication_must_speak_of_what_the_study_measures() {
         assert!(text[span].contains(offender), "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }
-    // What is not measured because of the command line is no mistake of the file.
+    // Leaving out what the publication uses by command line is not a mistake in the file.
     let fewer = Adjustments {
-        environments: given::environments("host").unwrap(),
+        environments: environment_flags::environments("host").unwrap(),
         ..Adjustments::default()
     };
     assert!(parse("s.toml", WITH_PUBLICATION, &fewer).is_ok());
@@ -268,7 +267,7 @@ fn numbers_of_instances_become_one_workload_each() {
 }
 
 #[test]
-fn a_wrong_number_of_instances_is_shown_where_it_stands_with_the_limit_and_its_reason() {
+fn bad_instance_count_error_has_place_and_limit() {
     let with = |line: &str| HEAD.replace("\"getppid\"\n", &format!("\"getppid\"\n{line}\n"));
     for (line, expected) in tare_model::rows! {
         ("instances = 0", &["mine.toml:6", "cannot be 0 instances", "^"][..]),
@@ -287,7 +286,7 @@ fn a_wrong_number_of_instances_is_shown_where_it_stands_with_the_limit_and_its_r
 }
 
 #[test]
-fn workloads_of_which_several_at_once_mean_nothing_are_refused() {
+fn multi_instance_is_refused_for_unfit_workloads() {
     let with =
         |id: &str, lines: &str| HEAD.replace("\"getppid\"\n", &format!("\"{id}\"\n{lines}\n"));
     refused(
@@ -307,7 +306,7 @@ fn workloads_of_which_several_at_once_mean_nothing_are_refused() {
 }
 
 #[test]
-fn numbers_of_the_command_line_take_the_place_of_the_studys_own() {
+fn instances_option_overrides_study_counts() {
     let text = HEAD.replace(
         "\"getppid\"\n",
         "\"getppid\"\ninstances = [1, 5]\nspread = \"environments\"\n[[workload]]\nid = \"integer\"\n",
@@ -347,7 +346,7 @@ fn numbers_of_the_command_line_take_the_place_of_the_studys_own() {
 }
 
 #[test]
-fn an_option_of_instances_that_cannot_be_met_names_itself() {
+fn unmet_instances_option_error_names_option() {
     let error = |text: &str, adjustments: Adjustments| {
         parse("mine.toml", text, &adjustments)
             .unwrap_err()
@@ -375,7 +374,7 @@ fn an_option_of_instances_that_cannot_be_met_names_itself() {
 }
 
 #[test]
-fn slips_of_a_first_study_file_are_told_what_would_be_right() {
+fn common_study_mistakes_get_correct_hint() {
     let hint = |text: &str| {
         let text = format!("id = \"m\"\n{text}");
         let error = parse("m.toml", &text, &Adjustments::default()).unwrap_err();
@@ -391,13 +390,13 @@ fn slips_of_a_first_study_file_are_told_what_would_be_right() {
 }
 
 #[test]
-fn an_environment_takes_settings_on_the_command_line_as_in_a_file() {
+fn cli_sets_environment_settings_like_file() {
     let text = "id = \"m\"\n[[arm]]\nid = \"host\"\n[[arm]]\nid = \"half\"\ndriver = \"container\"\n\
                 settings = { memory = \"64m\" }\n[[workload]]\nid = \"getppid\"\n";
     let adjusted = |environments: &str, settings: &[(&str, &str, Value)]| {
         let settings = settings.iter();
         let adjustments = Adjustments {
-            environments: given::environments(environments).unwrap(),
+            environments: environment_flags::environments(environments).unwrap(),
             settings: settings
                 .map(|(arm, name, value)| ((*arm).into(), (*name).into(), value.clone()))
                 .collect(),
@@ -413,7 +412,7 @@ fn an_environment_takes_settings_on_the_command_line_as_in_a_file() {
         .with("cpus", 0.5)
         .with("pids", 9);
     assert_eq!(half.settings, expected);
-    // A setting that the environment has not, an arm that is not there, and two arms of one name.
+    // An unknown setting, an unknown arm, and two arms of one name.
     let refused = |environments: &str, settings: &[(&str, &str, Value)]| {
         adjusted(environments, settings).unwrap_err().to_string()
     };
@@ -443,7 +442,7 @@ fn a_seed_is_the_users_or_the_files_or_drawn() {
 }
 
 #[test]
-fn each_two_arms_are_compared_where_the_study_or_the_command_line_says_so() {
+fn pairs_enabled_by_study_or_command_line() {
     let pairs = |design: &str, adjustments: &Adjustments| {
         let text = format!("{HEAD}[design]\n{design}\n");
         parse("mine.toml", &text, adjustments).unwrap().pairs

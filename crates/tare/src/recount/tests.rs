@@ -1,9 +1,9 @@
-//! What a resumed run says about itself.
+//! Tests of the deviations that a resumed run reports.
 
 use super::*;
 
 #[test]
-fn a_run_that_was_gone_on_with_says_so_by_how_it_had_ended() {
+fn resumed_or_extended_run_reports_deviation() {
     let session = |first_block, stopped_by| SessionRecord {
         first_block,
         stopped_by,
@@ -16,7 +16,7 @@ fn a_run_that_was_gone_on_with_says_so_by_how_it_had_ended() {
     let more = session(Some(12), None);
     let told = deviations(&[begun, more]);
     assert!(told[0].detail.contains("from block 12 on"), "{told:?}");
-    // One that came to no trial added nothing.
+    // A session without a trial adds nothing.
     assert_eq!(kinds(&[begun, session(None, None)]), []);
     let cut = session(Some(0), Some(StoppedBy::Interrupted));
     let killed = session(Some(3), None);

@@ -1,13 +1,13 @@
-//! One workload of a block in all arms at once, slice by slice in turn (METHOD 10).
+//! Alternation: runs one workload of a block in all arms at once, interleaved in slices (METHOD 10).
 //!
-//! A prepared worker in every arm is held; then they take turns, each for a slice of milliseconds, in the orders of
-//! a Williams square, so that the slices of a cycle meet the same machine. Where all arms share this machine's
-//! memory the workers pass the turn to each other; otherwise the host gives it over the channels, and slices are
-//! longer. Nothing is read, written or drawn meanwhile.
-//! An arm that cannot run the work at all is left out before the first slice. One that dies within the block spoils
-//! the block for every arm, because the others' slices have lost their partners: they are told to end, and what is
-//! stored says so. The next block is not touched by that.
-//! What it cannot see: what the slices measured.
+//! Every arm has a prepared worker that waits. The workers then run alternately, each for a slice of milliseconds, in
+//! the orders of a Williams square, so that the slices of a cycle see the same machine state. If all arms share this
+//! machine's memory, the workers pass the turn to each other; otherwise the host passes it over the channels, and
+//! slices are longer. The host reads, writes and draws nothing meanwhile.
+//!
+//! An arm that cannot run the workload is left out before the first slice. One that dies within the block spoils the
+//! block for every arm, because the other slices have lost their partners: the others are ended, and the stored
+//! result says so. The next block is not affected.
 
 use tare_model::together::ended_with_another;
 use tare_model::turns::{DONE, next_turn};
@@ -28,23 +28,23 @@ use crate::env::Instance;
 
 /// One arm's part in the block.
 pub(super) struct Part<'a> {
-    /// The number of its trial.
+    /// The number of the arm's trial.
     pub(super) number: u64,
     pub(super) arm: &'a mut Arm,
 }
 
-/// Why the page by which the workers were to pass the turn is of no use in an arm.
+/// The index of an arm whose worker does not share the host's turn page.
 pub(super) struct NotShared(pub(super) usize);
 
-/// The places of the two ends of a part, in the list of instances.
+/// Indices of a part's two ends in the list of instances.
 struct Ends {
     server: usize,
     client: usize,
 }
 
 impl Dispatcher<'_> {
-    /// Runs a workload in all of these arms, in turn; what came of each, in their order. The second value names
-    /// the places whose page was not the host's.
+    /// Runs a workload interleaved in all of these arms. Returns the results in their order, and the indices of the
+    /// arms that do not share the host's turn page.
     pub(super) fn alternate(
         &self,
         recipe: &Recipe,
@@ -165,14 +165,14 @@ impl Dispatcher<'_> {
     }
 }
 
-/// A block under way.
+/// A running block.
 struct Block<'d, 'c, 'e, 'b> {
     group: Group<'d, 'c, 'e>,
     cycle: &'b Cycle,
     limit_ns: u64,
-    /// The servers of pairs that listen: their ends and numbers.
+    /// Listening servers of pairs: end and number.
     servers: Vec<(usize, u64)>,
-    /// When each worker was told what to do.
+    /// When each worker got its request.
     sent_ns: Vec<u64>,
 }
 
@@ -187,7 +187,7 @@ impl Block<'_, '_, '_, '_> {
         let scratch = self.group.dispatcher.cx.scratch;
         let pages = pages.filter(|_| turn_page::clear(scratch, self.cycle.key).is_ok());
         let mut asked = Vec::new();
-        // Workers only prepare themselves; a server's start is measured.
+        // Workers only prepare here, so their order is free; but the start of a server is measured.
         let are_servers = recipes.iter().any(is_service);
         for place in self.cycle.starting_order(ends.len(), are_servers) {
             let both = &ends[place];
@@ -258,7 +258,7 @@ impl Block<'_, '_, '_, '_> {
         Ok(Vec::new())
     }
 
-    /// The call of an arm's worker; of a pair that of its client, once its server was started.
+    /// Returns the call of an arm's worker; for a pair that of its client, after starting the server.
     fn call(
         &mut self,
         place: usize,
@@ -273,7 +273,7 @@ impl Block<'_, '_, '_, '_> {
         }
     }
 
-    /// Where each end finds the page, if all of them do.
+    /// The path of the turn page at each end, if all of them have it.
     fn pages(&self) -> Option<Vec<String>> {
         self.group
             .ends
@@ -282,7 +282,7 @@ impl Block<'_, '_, '_, '_> {
             .collect()
     }
 
-    /// Starts the server of a pair; the call for its client, unless the pair cannot be had.
+    /// Starts the server of a pair. Returns the call of its client, unless the pair is unavailable.
     fn serve(
         &mut self,
         place: usize,
@@ -292,7 +292,7 @@ impl Block<'_, '_, '_, '_> {
         client: &ProbeCall,
     ) -> Result<Option<ProbeCall>, Cancelled> {
         let dispatcher = self.group.dispatcher;
-        // The address is that of the arm, whichever end listens.
+        // The address is the arm's, whichever end listens.
         let own = if path.inside() == path.server() {
             ends.server
         } else {
@@ -352,15 +352,14 @@ impl Block<'_, '_, '_, '_> {
         Ok(Some(call))
     }
 
-    /// Notes that a part has ended before it began.
+    /// Records that a part ended before it began.
     fn ended(&mut self, place: usize, outcome: Outcome) -> Option<ProbeCall> {
         let at_ns = self.group.now_ns();
         self.group.members[place].state = State::Ended { outcome, at_ns };
         None
     }
 
-    /// Workers that have left no trace on the host's page although they began: theirs is another one, or they may not
-    /// write to it.
+    /// Workers that began but left no trace on the host's page: they have another page, or may not write to it.
     fn strangers(&self) -> Vec<NotShared> {
         let scratch = self.group.dispatcher.cx.scratch;
         let members = &self.group.members;
@@ -396,7 +395,7 @@ impl Block<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Waits until all have ended; where one ended without leaving in good order, ends the others.
+    /// Waits until all workers have ended; if one dies without passing on its turn, ends the others.
     fn listen(&mut self) -> Result<(), Cancelled> {
         let begun_ns = self.group.now_ns();
         let mut slice = self.group.first_slice();
@@ -429,7 +428,7 @@ impl Block<'_, '_, '_, '_> {
         })
     }
 
-    /// Gives the turns over the channels until all are done.
+    /// Passes the turn over the channels until all workers are done.
     fn give_turns(&mut self) -> Result<(), Cancelled> {
         let is_still = |member: &Member| !matches!(member.state, State::Running);
         self.group.wait_until(is_still, false)?;
@@ -460,7 +459,7 @@ impl Block<'_, '_, '_, '_> {
         }
     }
 
-    /// Ends the servers that still serve; goes on after a failure.
+    /// Ends the servers that still run; continues after a failure.
     fn end_servers(&mut self) -> Result<(), Cancelled> {
         let mut result = Ok(());
         for (end, number) in std::mem::take(&mut self.servers) {
@@ -483,7 +482,7 @@ impl Block<'_, '_, '_, '_> {
         result
     }
 
-    /// From telling a worker what to do to its last word.
+    /// The time from a worker's request to its last reply.
     fn elapsed_ns(&self, place: usize) -> u64 {
         match self.group.members[place].state {
             State::Ended { at_ns, .. } => at_ns.saturating_sub(self.sent_ns[place]),

@@ -1,16 +1,15 @@
-//! The time budget: what still fits into it, and what is left out where not everything does.
+//! Spends the time budget: decides which blocks still fit, and which workloads are left out if not all do.
 //!
-//! An interval needs a number of blocks. Where one workload takes so long that the others would not get theirs,
-//! it alone is left out of the further blocks: what it gave stays, and the others get their intervals. That is
-//! decided by how long things took and never by what they measured, for all arms alike, so it biases no ratio.
-//! Where all workloads are slow alike, none is left out: then there are fewer blocks of everything.
+//! An interval needs a minimum number of blocks. If one workload is so slow that the others would not get theirs,
+//! only that one is left out of further blocks; its results stay. The decision depends on durations, never on
+//! measured values, and holds for all arms alike, so it biases no ratio. If all workloads are equally slow, none is
+//! left out, and there are fewer blocks.
 //!
-//! Once there are enough blocks to tell from the widths of intervals how many each workload still needs, the rest of
-//! the budget goes to those that it can decide, the nearest first; the others rest meanwhile. When nothing more can be
-//! decided, what is left goes to all that is open and to what can still become narrower. What few are left of a block
-//! run longer in it, so that its time does not go to restarting the arms.
-//! What it cannot see: how much a workload matters to the reader. Who wants it above all names it alone with
-//! `--workload`, or gives a longer budget.
+//! After enough blocks, interval widths show how many more each workload needs. The rest of the budget then goes to
+//! those that it can decide, nearest first, while the others pause. When nothing more can be decided, it goes to all
+//! inconclusive workloads and those whose interval can still become narrower. If few workloads of a block remain,
+//! each runs longer, so that the time is not spent on restarting the arms.
+//! Limits: it does not know how much a workload matters to the user; `--workload` or a longer budget says that.
 
 use tare_model::{Trial, whole_count};
 use tare_stats::Needed;
@@ -19,13 +18,13 @@ use super::TELLING_BLOCKS;
 use super::session::{Break, Session};
 use crate::store::{StoreError, WorkloadEnd};
 
-/// Fewer blocks give no interval.
+/// Minimum number of blocks for an interval.
 const ENOUGH_BLOCKS: u32 = 6;
-/// A workload is left out for its length only if it takes so many times as long as the others on average.
+/// A workload is left out for its duration only if it takes this many times the average of the others.
 const DISPROPORTION: u64 = 3;
 
 impl Session<'_> {
-    /// Whether the block is expected to end, and everything to be removed, within the budget.
+    /// Whether the block and the cleanup are expected to fit into the budget.
     pub(super) fn fits(&self, trials: &[Trial], block: u32) -> bool {
         let Some(left_ns) = self.budget_left_ns() else {
             return true;
@@ -37,21 +36,21 @@ impl Session<'_> {
         block == 0 || self.pace.expected_block_ns(workloads, has_restart) <= left_ns
     }
 
-    /// What is left of the budget when removing everything is paid for.
+    /// The rest of the budget, minus the expected cleanup.
     pub(super) fn budget_left_ns(&self) -> Option<u64> {
         let spent_ns = self.earlier_ns + self.elapsed_ns() + self.pace.expected_removal_ns();
         Some(self.budget_ns()?.saturating_sub(spent_ns))
     }
 
-    /// Whether the workload that begins with this trial of a block is expected to end in every arm within the
-    /// budget. Arms follow each other closely, so a workload that has begun is brought to its end.
+    /// Whether the workload that begins with this trial is expected to finish in every arm within the budget. Once
+    /// begun, a workload always finishes, because its arms must run close together.
     pub(super) fn fits_still(&self, trials: &[Trial], index: usize) -> bool {
         let workload = trials[index].workload_index;
         let begins = index == 0 || trials[index - 1].workload_index != workload;
         let Some(left_ns) = self.budget_left_ns().filter(|_| begins) else {
             return true;
         };
-        // Who gives less than one block takes even by the plan wants one block.
+        // With a budget of less than one block, even as planned, the user wants one block.
         let planned_ns = u64::from(self.plan.trials_per_block()) * self.study().trial_ns;
         if trials[index].block == 0 && (index == 0 || planned_ns > self.budget_ns().unwrap_or(0)) {
             return true;
@@ -63,7 +62,7 @@ impl Session<'_> {
         n_arms * self.pace.expected_trial_ns(workload as usize) <= left_ns
     }
 
-    /// Stores and tells which blocks, and which workloads of a block that was begun, were not measured.
+    /// Stores and prints which blocks, and which workloads of the last block, were not measured.
     pub(super) fn say_what_the_budget_left_out(
         &mut self,
         block: u32,
@@ -86,9 +85,9 @@ impl Session<'_> {
         ))
     }
 
-    /// Before a block: has the workloads rest that the budget cannot decide, while there are others that it can.
-    /// `needed` is how many blocks each still needs, where that was asked: a block that was begun is brought to its end as
-    /// it was begun.
+    /// Before a block: pauses workloads that the budget cannot decide while there are others that it can. `needed` is
+    /// the number of blocks that each still needs; `None` pauses nothing, as in a block begun by an earlier session,
+    /// which is finished as it was begun.
     pub(super) fn spend_where_it_decides(&mut self, block: u32, needed: Option<&[Needed]>) {
         self.resting.fill(false);
         self.pace.as_planned();
@@ -121,8 +120,7 @@ impl Session<'_> {
         }
     }
 
-    /// Before a block: leaves out the longest workloads if the blocks that make an interval do not fit
-    /// otherwise.
+    /// Before a block: leaves out the slowest workloads if the blocks needed for an interval would not fit.
     pub(super) fn ration(&mut self, block: u32) -> Result<(), Break> {
         let enough = ENOUGH_BLOCKS.min(self.study().blocks_max);
         if block == 0 || block >= enough {
@@ -170,9 +168,9 @@ impl Session<'_> {
     }
 }
 
-/// Which workloads to measure, so that as many as possible become precise enough in the time that is left: those
-/// that need least, one after the other. `needs` holds what a block of each takes, and how many it needs. Where none
-/// would become so, all for which more blocks are worth the time, or all.
+/// Chooses workloads such that as many as possible become precise enough in the remaining time: those that need
+/// least, one after the other. `needs` holds the block time of each and how many blocks it needs. If none can become
+/// precise enough, chooses all for which more blocks are worth the time; if there are none either, all.
 fn worthwhile(needs: &[(f64, Needed)], left_ns: f64) -> Vec<bool> {
     let need_ns = |place: usize| needs[place].0 * needs[place].1.enough;
     let mut order: Vec<usize> = (0..needs.len()).collect();
@@ -196,7 +194,6 @@ fn worthwhile(needs: &[(f64, Needed)], left_ns: f64) -> Vec<bool> {
     chosen
 }
 
-/// A length for a reader.
 fn seconds(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
 }
@@ -206,7 +203,7 @@ mod tests {
     use super::{Needed, worthwhile};
 
     #[test]
-    fn time_goes_to_what_it_can_decide_and_to_all_where_it_decides_nothing() {
+    fn time_goes_to_decidable_workloads_else_to_all() {
         let chosen = |needs: &[(f64, f64)]| {
             let of = |(enough, most): &(f64, f64)| {
                 let (enough, most) = (*enough, *most);
@@ -215,25 +212,25 @@ mod tests {
             worthwhile(&needs.iter().map(of).collect::<Vec<_>>(), 20.0)
         };
         let inf = f64::INFINITY;
-        // The nearest first, as far as the time goes.
+        // The nearest first, while time remains.
         assert_eq!(
             chosen(&[(30.0, 90.0), (5.0, 50.0), (inf, inf), (10.0, 70.0)]),
             [false, true, false, true]
         );
-        // What is precise enough already waits for the others.
+        // A workload that is precise enough waits for the others.
         assert_eq!(chosen(&[(0.0, 3.0), (5.0, 50.0)]), [false, true]);
-        // Nothing can be decided: then all that is open, or can become narrower, goes on.
+        // Nothing can be decided: everything inconclusive, or with an interval that can become narrower, continues.
         assert_eq!(
             chosen(&[(0.0, 0.0), (0.0, 9.0), (50.0, 99.0), (inf, inf)]),
             [false, true, true, true]
         );
-        // Nothing is open: then the time makes everything narrower.
+        // Nothing is inconclusive: the time makes every interval narrower.
         assert_eq!(chosen(&[(0.0, 9.0), (0.0, 0.0)]), [true, false]);
         assert_eq!(chosen(&[(0.0, 0.0), (0.0, 0.0)]), [true, true]);
     }
 
     #[test]
-    fn enough_blocks_are_those_that_the_analysis_needs_for_an_interval() {
+    fn enough_blocks_equals_analysis_minimum() {
         assert_eq!(super::ENOUGH_BLOCKS as usize, crate::analyze::FEWEST_BLOCKS);
     }
 }

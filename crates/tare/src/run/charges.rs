@@ -1,10 +1,10 @@
-//! What an arm used during a trial, as the host's kernel counts it from outside.
+//! Reads what an arm used during a trial, as counted by the host's kernel from outside.
 //!
-//! Read before the request and after the last reply, so the readings themselves are in no measured time. It
-//! holds what the worker did around the timed work as well, in every arm alike.
+//! Counters are read before the request and after the last reply, so reading them is in no measured time. They
+//! include the worker's activity around the timed work, in every arm alike.
 //! Sources: cgroup v2 `cpu.stat`, `memory.events`, `io.stat`; v1 `cpuacct.usage`, `cpu.stat`, `memory.failcnt`,
 //! `blkio.throttle.io_service_bytes`; proc_pid_stat(5), proc_pid_io(5), proc_pid_net(5).
-//! What it cannot see: bytes through a stacked device are counted once a layer; a process's time comes in ticks.
+//! Limits: bytes through a stacked device are counted once per layer; the time of a process is in ticks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::env::Charged;
 /// Counters by name; one that cannot be read is absent.
 pub(crate) type Charges = BTreeMap<String, f64>;
 
-/// All counters since their beginning.
+/// Reads all counters.
 pub(crate) fn read(charged: &Charged) -> Charges {
     match charged {
         Charged::Nowhere => Charges::new(),
@@ -36,7 +36,7 @@ pub(crate) fn read(charged: &Charged) -> Charges {
     }
 }
 
-/// What was added since `before`. A counter that went backwards belongs to another instance, and is left out.
+/// The increase since `before`. A counter that decreased belongs to another instance and is left out.
 pub(crate) fn since(before: &Charges, after: &Charges) -> Charges {
     after
         .iter()
@@ -45,7 +45,7 @@ pub(crate) fn since(before: &Charges, after: &Charges) -> Charges {
         .collect()
 }
 
-/// The same of a server, with what is counted in its network.
+/// The counters of a server, including those of its network.
 pub(crate) fn of_server(charged: &Charged) -> Charges {
     let pid = match charged {
         Charged::Nowhere => None,
@@ -81,7 +81,7 @@ fn of_network(folder: &Path) -> Charges {
 
 fn of_groups(folders: &[PathBuf]) -> Charges {
     let mut charges = Charges::new();
-    // In a hybrid tree two hierarchies may count the same: the first that does is taken.
+    // In a hybrid tree two hierarchies may have the same counter; the first one wins.
     let mut set = |name: &str, value: Option<f64>| {
         if let Some(value) = value {
             charges.entry(name.to_owned()).or_insert(value);
@@ -102,7 +102,7 @@ fn of_groups(folders: &[PathBuf]) -> Charges {
             counter::CHARGED_NR_THROTTLED,
             keyed(&cpu, counter::NR_THROTTLED),
         );
-        // v1 counts nanoseconds under one name, v2 microseconds under another.
+        // v1 uses nanoseconds, v2 microseconds, under different names.
         set(counter::CHARGED_THROTTLED, keyed(&cpu, "throttled_time"));
         set(
             counter::CHARGED_THROTTLED,
@@ -124,7 +124,7 @@ fn of_groups(folders: &[PathBuf]) -> Charges {
     charges
 }
 
-/// Bytes that the group read from devices and wrote to them; `None` where that is not counted.
+/// Bytes that the group read from and wrote to devices; `None` if they are not counted.
 fn device_bytes(folder: &Path) -> Option<(f64, f64)> {
     if let Ok(text) = files::read_text(&folder.join("blkio.throttle.io_service_bytes")) {
         // `8:0 Read 4096`, and a last line `Total 4096`.
@@ -151,7 +151,7 @@ fn device_bytes(folder: &Path) -> Option<(f64, f64)> {
 fn of_process(folder: &Path) -> Charges {
     let mut charges = Charges::new();
     let stat = files::read_text(&folder.join("stat")).unwrap_or_default();
-    // The name of the program stands in parentheses and may contain any of them.
+    // The program's name is in parentheses and may contain spaces and parentheses.
     if let Some((_, fields)) = stat.rsplit_once(") ") {
         // utime, stime, cutime and cstime are fields 14 to 17 of the line; the first here is field 3.
         let ticks: Vec<f64> = fields
@@ -177,7 +177,7 @@ fn of_process(folder: &Path) -> Charges {
     charges
 }
 
-/// The number behind `key` at the beginning of a line.
+/// The number after `key` at the beginning of a line.
 fn keyed(text: &str, key: &str) -> Option<f64> {
     text.lines()
         .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_servers_network_counts_is_read_from_its_processes() {
+    fn server_network_counters_read_from_processes() {
         let net = folder(&[
             (
                 "snmp",
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_of_groups_are_read_into_the_same_counters() {
+    fn cgroup_versions_read_into_same_counters() {
         const EXPECTED: [(&str, f64); 6] = [
             ("charged_cpu_ns", 5_000_000.0),
             ("charged_memory_limit_hits", 3.0),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_counted_is_absent_and_another_instances_count_is_no_difference() {
+    fn missing_or_reset_counters_yield_no_difference() {
         assert!(read(&Charged::Nowhere).is_empty());
         assert!(of_groups(&[folder(&[]).path().to_owned()]).is_empty());
         let charges = |value: f64| Charges::from([("charged_cpu_ns".to_owned(), value)]);

@@ -1,12 +1,13 @@
-//! A trial on several nodes: a service on each, and a client on the first that measures.
+//! Runs a trial on several nodes: a service on each, and a measuring client on the first.
 //!
-//! The services are started one after another, node 1 first, because it may make what the others need (keys in
-//! the shared folder) and finds the port that all of them use. Then the client runs, and its raw output is
-//! the trial's. In the end every service is ended, whatever came of the client.
-//! A node that is gone makes the trial void, even where the client came to an end: what it measured was not
-//! the cluster. The arm is then started again with all of its nodes.
-//! What it cannot see: what services leave running on a node in sessions of their own. Those of a program that
-//! was ended by its limit end when they notice.
+//! The services start one after another, node 1 first: it may create what the others need (keys in the shared folder)
+//! and picks the port that all of them use. Then the client runs, and its raw output is the trial's. Every service is
+//! ended afterwards, whatever the client's outcome.
+//!
+//! A lost node voids the trial even if the client finished, because the client did not measure the whole cluster. The
+//! arm is then restarted with all of its nodes.
+//! Limits: processes that a service starts in other sessions are not ended. Those of a program that was ended by its
+//! limit end when they notice.
 
 use std::net::IpAddr;
 
@@ -17,7 +18,7 @@ use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerRep
 use super::pair::SERVER;
 use crate::env::Instance;
 
-/// What is called on the nodes.
+/// The calls to make on the nodes.
 pub(super) struct Calls<'a> {
     pub(super) nodes: u32,
     pub(super) slots: u32,
@@ -34,7 +35,7 @@ impl Calls<'_> {
     }
 }
 
-/// The nodes of a trial with what each is told.
+/// The nodes of a trial, their addresses and the shared folder.
 struct Nodes<'a> {
     instances: Vec<&'a mut dyn Instance>,
     addresses: Vec<IpAddr>,
@@ -42,7 +43,7 @@ struct Nodes<'a> {
 }
 
 impl<'a> Nodes<'a> {
-    /// As many as are called for, or why there are not.
+    /// Returns as many nodes as are requested, or why that is impossible.
     fn gather(
         calls: &Calls<'_>,
         first: &'a mut dyn Instance,
@@ -76,7 +77,7 @@ impl<'a> Nodes<'a> {
         })
     }
 
-    /// A call as it is made on the node of this index.
+    /// The call as made on the node with this index.
     fn call(&self, call: &ProbeCall, index: usize, slots: u32, port: Option<u16>) -> ProbeCall {
         let view = ClusterView {
             node: whole_count(index + 1),
@@ -97,7 +98,7 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// A failure with the node that it happened on.
+/// Adds the node's name to a failure.
 fn of_node(index: usize, failure: Failure) -> Failure {
     let name = node_name(whole_count(index + 1));
     match failure {
@@ -109,7 +110,7 @@ fn of_node(index: usize, failure: Failure) -> Failure {
 }
 
 impl Dispatcher<'_> {
-    /// Services on all nodes and a client on the first. The client's raw output is the trial's.
+    /// Runs services on all nodes and a client on the first, whose raw output is the trial's.
     pub(super) fn cluster(
         &self,
         number: u64,
@@ -145,7 +146,7 @@ impl Dispatcher<'_> {
             measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
             ended
         });
-        // Of node 1 it is known already that it is lost, and its service's last word has come if there is one.
+        // Node 1 is known to be lost already, or its service has sent its last reply.
         let is_first_over = has_services && matches!(ended, Err(NoReply::Lost(_)))
             || strays
                 .into_iter()
@@ -164,7 +165,7 @@ impl Dispatcher<'_> {
         Ok(measured)
     }
 
-    /// Starts the service of one node and waits until it listens; its port, or the trial's end.
+    /// Starts the service of a node and waits until it listens. Returns its port, or the trial's end.
     fn serve_on(
         &self,
         number: u64,
@@ -176,7 +177,7 @@ impl Dispatcher<'_> {
         let name = |failure| of_node(index, failure);
         let call = nodes.call(calls.service, index, calls.slots, port);
         let node = &mut nodes.instances[index];
-        // It outlives the start of the other services and the client by design.
+        // The service must outlive the start of the other services, and the client.
         let limit_ns = self
             .limit_ns
             .saturating_mul(u64::from(calls.nodes) + 2)

@@ -1,7 +1,7 @@
-//! One trial: from a recipe to an outcome.
+//! Runs one trial: from a recipe to an outcome.
 //!
-//! What a recipe asks for decides which of the arm's instances take part: one probe, a pair, a cluster, several at once,
-//! or an instance that is made for the trial alone. How the host waits for workers is in `exchange`.
+//! The recipe decides which of the arm's instances take part: one probe, a pair, a cluster, several at once, or an
+//! instance made for this trial alone. `exchange` contains how the host waits for workers.
 
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::{
@@ -12,7 +12,7 @@ use tare_model::{
 use super::cluster::Calls;
 use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::pair::Others;
-use super::testbed::{Arm, NoStart, Trouble, greet, stop};
+use super::testbed::{Arm, ArmFailure, NoStart, greet, stop};
 use crate::env::{Channel, EnvError, Instance, StartMode};
 use crate::service::user;
 
@@ -69,7 +69,7 @@ impl Dispatcher<'_> {
         match greet(&self.cx, instance.channel(), arm.pad_bytes) {
             Ok(_) => {}
             Err(NoStart::Cancelled) => return Err(Cancelled),
-            Err(NoStart::Trouble(trouble)) => {
+            Err(NoStart::ArmFailure(trouble)) => {
                 let _ = stop(&self.cx, &mut arm.passing);
                 return Ok(self.not_started(trouble));
             }
@@ -107,7 +107,7 @@ impl Dispatcher<'_> {
         Ok(measured)
     }
 
-    fn not_started(&self, trouble: Trouble) -> Measured {
+    fn not_started(&self, trouble: ArmFailure) -> Measured {
         self.nothing(Outcome::Failed(Failure::Lost(trouble.why)), true)
     }
 
@@ -169,7 +169,7 @@ impl Dispatcher<'_> {
         })
     }
 
-    /// Creates an environment, waits for its agent's first word, and removes it; timed from outside.
+    /// Creates an environment, waits for its agent's first reply, and removes it; timed from outside.
     fn lifecycle(&self, arm: &mut Arm) -> Result<Measured, Cancelled> {
         let cx = &self.cx;
         let started_unix_ns = cx.clock.unix_ns();
@@ -180,12 +180,12 @@ impl Dispatcher<'_> {
                 let reason = Reason::NoEnvironment(why);
                 return Ok(self.nothing(Outcome::Unavailable(reason), false));
             }
-            other => other.map_err(Trouble::from),
+            other => other.map_err(ArmFailure::from),
         };
         let life = (|| {
             let instance = arm.passing.insert(started?);
             let started_ns = since();
-            // Its own pad would start its worker twice.
+            // No pad: it would start the worker twice.
             greet(cx, instance.channel(), 0)?;
             let ready_ns = since();
             let memory_bytes = instance.charged().memory_bytes();
@@ -212,8 +212,8 @@ impl Dispatcher<'_> {
                 exit: Exit::Code(0),
             }),
             Err(NoStart::Cancelled) => return Err(Cancelled),
-            Err(NoStart::Trouble(_)) if cx.cancel.is_requested() => return Err(Cancelled),
-            Err(NoStart::Trouble(trouble)) => Outcome::Failed(Failure::Lost(trouble.why)),
+            Err(NoStart::ArmFailure(_)) if cx.cancel.is_requested() => return Err(Cancelled),
+            Err(NoStart::ArmFailure(trouble)) => Outcome::Failed(Failure::Lost(trouble.why)),
         };
         let aside = stop(cx, &mut arm.passing)
             .err()

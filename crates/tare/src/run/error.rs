@@ -1,4 +1,4 @@
-//! Why a run could not be begun or could not go on, cut by what the reader can do about it.
+//! Errors that prevent or end a run, grouped by what the user can do about them.
 
 use crate::cx::files::FileError;
 use tare_model::{ArmId, RunId};
@@ -7,7 +7,7 @@ use crate::env::SettingsError;
 use crate::store::StoreError;
 use crate::workload::ParamError;
 
-/// Why a run failed. Whatever was measured before is in the store, and what was started is removed.
+/// Why a run failed. Earlier results are in the store, and everything that was started has been removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The study names a driver that does not exist.
@@ -18,7 +18,7 @@ pub enum RunError {
         /// The driver's name, escaped.
         driver: String,
     },
-    /// An arm's settings are not acceptable.
+    /// An arm's settings are invalid.
     #[error("the arm `{arm}`: {source}")]
     Settings {
         /// The arm.
@@ -29,7 +29,7 @@ pub enum RunError {
     /// The study names a workload that does not exist.
     #[error("there is no workload `{0}`")]
     UnknownWorkload(String),
-    /// A workload's parameters are not acceptable.
+    /// A workload's parameters are invalid.
     #[error("the workload `{workload}`: {source}")]
     Param {
         /// The workload.
@@ -37,17 +37,17 @@ pub enum RunError {
         /// Which parameter, and what is wrong.
         source: ParamError,
     },
-    /// An arm that was asked for by name, or the baseline, could not be started.
+    /// The baseline, or an arm requested by name, could not be started.
     #[error("the environment of the arm `{arm}` could not be started: {why}")]
     RequiredArm {
         /// The arm.
         arm: ArmId,
-        /// Why.
+        /// The reason.
         why: String,
-        /// The command or change that would help.
+        /// The command or change that would help, if known.
         fix: Option<String>,
     },
-    /// An arm has another tool than the baseline, so that a ratio would be one of programs.
+    /// A tool differs between an arm and the baseline, so a ratio would compare programs.
     #[error(
         "the arms do not run the same programs: {}",
         differences.join("; ")
@@ -56,7 +56,7 @@ pub enum RunError {
         /// Which tool differs in which arm, and how.
         differences: Vec<String>,
     },
-    /// The baseline went away during the run, so that there is nothing left to compare with.
+    /// The baseline was lost during the run, so nothing is left to compare with.
     #[error(
         "the baseline `{arm}` was lost in block {block}: {why}; what was measured before is stored"
     )]
@@ -68,15 +68,15 @@ pub enum RunError {
         /// How it was lost.
         why: String,
     },
-    /// The run ended as its study said it should.
+    /// The run had already ended as planned.
     #[error("the run `{run}` is complete, there is nothing to resume")]
     Complete {
         /// The run.
         run: RunId,
-        /// Whether it ended before everything was as precise as it was to be.
+        /// Whether it ended before everything was precise enough.
         has_more: bool,
     },
-    /// The plan that this version of Tare makes of the stored study is another one.
+    /// This version of Tare would plan the stored study differently.
     #[error(
         "the run `{run}` was planned by Tare {tare}, and this version ({}) would plan it otherwise",
         env!("CARGO_PKG_VERSION")
@@ -84,10 +84,10 @@ pub enum RunError {
     OtherPlan {
         /// The run.
         run: RunId,
-        /// The version that began it.
+        /// The version that started the run.
         tare: String,
     },
-    /// The agent is not the one that the run was begun with.
+    /// The agent differs from the one that the run was started with.
     #[error(
         "the run `{run}` was begun with another agent (SHA-256 {stored}, now {present}), and the same bytes must run in every block"
     )]
@@ -96,27 +96,27 @@ pub enum RunError {
         run: RunId,
         /// The hash in the store.
         stored: String,
-        /// The hash of the present agent.
+        /// The hash of the current agent.
         present: String,
     },
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file of Tare's own cannot be used.
+    /// One of Tare's files cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It failed, and so did removing what had been started.
+    /// The run failed, and so did the cleanup.
     #[error("{first}; and removing what had been started failed too: {}", then.join("; "))]
     AndCleanup {
         /// The first failure.
         first: Box<RunError>,
-        /// What could not be removed.
+        /// Leftovers that could not be removed.
         then: Vec<String>,
     },
 }
 
 impl RunError {
-    /// What the reader can do.
+    /// What the user can do.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::UnknownDriver { .. } => "see `tare list environments`".to_owned(),
@@ -141,12 +141,12 @@ impl RunError {
         })
     }
 
-    /// Whether something that was started may still be there.
+    /// Whether something that was started may still exist.
     pub fn may_have_left(&self) -> bool {
         matches!(self, Self::AndCleanup { .. })
     }
 
-    /// The error with its hint, as a run's end is stored.
+    /// The error with its hint, as stored with the run.
     pub fn with_hint(&self) -> String {
         match self.hint() {
             Some(hint) => format!("{self}; hint: {hint}"),
@@ -154,7 +154,7 @@ impl RunError {
         }
     }
 
-    /// The first failure, without what happened while cleaning up.
+    /// The first failure, without those of the cleanup.
     pub fn first(&self) -> &Self {
         match self {
             Self::AndCleanup { first, .. } => first.first(),

@@ -1,11 +1,10 @@
-//! The words between host and agent about one trial, over the channel.
+//! The messages between host and agent about one trial.
 //!
-//! Between the dispatch and the last reply the host does nothing but wait: no event, no write, no poll of
-//! the environment. The wait is cut into slices only so that Ctrl-C is seen; the first slice is longer than
-//! an ordinary trial, so that nobody wakes up during one, and the later ones wake for microseconds every
-//! quarter of a second. The worker's limit is kept by the agent; the host waits a little longer, then asks
-//! for the worker's end, and if even that is not answered, the arm is lost.
-//! What it cannot see: what the worker does. Raw output is passed on unread.
+//! Between the request and the last reply the host only waits: no events, no writes, no polling of the environment.
+//! The wait is cut into slices only to notice Ctrl-C. The first slice is longer than an ordinary trial, so that the
+//! host does not wake up during one; later ones wake it for microseconds every quarter of a second. The agent
+//! enforces the worker's time limit. The host waits a little longer, then cancels the worker; if that is not answered
+//! either, the arm is lost. Raw output is passed on unread.
 
 use std::time::Duration;
 
@@ -16,58 +15,58 @@ use crate::cx::Context;
 pub(super) use crate::env::question::SLICE;
 use crate::env::{Channel, ChannelError};
 
-/// How long after a worker's limit its agent may still say so.
+/// How long after a worker's limit its agent may still report that.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// How long an agent may take to answer `Cancel` before it is taken for lost: one whose arm hardly gets a processor
+/// How long an agent may take to answer `Cancel` before it counts as lost. An agent that gets almost no CPU time
 /// answers late.
 const CANCEL_LIMIT: Duration = Duration::from_secs(15);
-/// The same once the user has asked to stop.
+/// The same after the user has asked to stop.
 const CANCEL_LIMIT_AT_END: Duration = Duration::from_secs(2);
-/// The longest first slice of a wait. Longer trials hardly feel a host that wakes up beside them, and a
-/// user who presses Ctrl-C does not wait for their end.
+/// The longest first slice of a wait. A host that wakes up hardly affects longer trials, and after Ctrl-C the user
+/// need not wait for their end.
 pub(super) const FIRST_SLICE_LIMIT: Duration = Duration::from_secs(2);
-/// How long the host waits for news of Ctrl-C before it takes a failure for one.
+/// How long the host waits for Ctrl-C to arrive before it treats a failure as one.
 const HEARSAY: Duration = Duration::from_millis(50);
 
-/// What came of one trial.
+/// Result of one trial.
 pub(super) struct Measured {
     pub(super) outcome: Outcome,
     pub(super) started_unix_ns: i64,
     pub(super) elapsed_ns: u64,
-    /// The instance does not answer any more.
+    /// Whether the instance has stopped answering.
     pub(super) is_arm_lost: bool,
-    /// The peer on the host does not answer any more.
+    /// Whether the peer on the host has stopped answering.
     pub(super) is_peer_lost: bool,
-    /// Something that went wrong beside the measurement, for a remark.
+    /// A problem outside the measurement, for a remark.
     pub(super) aside: Option<String>,
 }
 
-/// Somebody pressed Ctrl-C; the trial was ended and does not count.
+/// The user pressed Ctrl-C; the trial was ended and does not count.
 #[derive(Debug)]
 pub(super) struct Cancelled;
 
 /// Why there is no reply.
 pub(super) enum NoReply {
     Cancelled,
-    /// The worker was ended because it was over its limit; the agent is well.
+    /// The worker exceeded its limit and was ended; the agent is fine.
     TimedOut,
-    /// The agent is gone, or what it says is no frame.
+    /// The agent is gone, or sent something that is not a frame.
     Lost(Failure),
 }
 
-/// The last word on a worker, or the port it listens on.
+/// The last reply about a worker, or the port it listens on.
 pub(super) enum WorkerReply {
     Listening(u16),
     Last(Outcome),
 }
 
-/// What all trials have in common.
+/// What all trials share.
 pub(super) struct Dispatcher<'a> {
     pub(super) cx: Context<'a>,
     pub(super) target_ns: u64,
     pub(super) limit_ns: u64,
     pub(super) is_cold: bool,
-    /// For each workload of the study, where its instances run.
+    /// Where the instances of each workload run.
     pub(super) spreads: Vec<Option<Spread>>,
 }
 
@@ -113,7 +112,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Sends a request to run and waits for the last word on it. Words on other workers go to `strays`.
+    /// Sends a request to run and waits for its last reply. Replies about other workers go to `strays`.
     pub(super) fn round(
         &self,
         channel: &mut dyn Channel,
@@ -141,14 +140,14 @@ impl<'a> Dispatcher<'a> {
         })
     }
 
-    /// Whether Ctrl-C explains that a worker or an agent went away: the terminal sends it to every process,
-    /// so that one of those may be gone before the host has heard of it.
+    /// Whether Ctrl-C explains that a worker or agent is gone: the terminal sends it to every process, and one of
+    /// those may end before the host gets the signal.
     pub(super) fn is_cancelled_after_all(&self) -> bool {
         self.cx.clock.sleep(HEARSAY);
         self.cx.cancel.is_requested()
     }
 
-    /// Waits for the next word on a worker, at most its limit and the grace.
+    /// Waits for the next reply about a worker, at most its limit plus the grace period.
     pub(super) fn worker_reply(
         &self,
         channel: &mut dyn Channel,
@@ -173,7 +172,7 @@ impl<'a> Dispatcher<'a> {
                     Err(stray) => keep_stray(strays, stray)?,
                 },
                 Err(ChannelError::Timeout(_)) if self.cx.cancel.is_requested() => {
-                    // Whether or not it answers: everything is removed next.
+                    // Its answer is irrelevant: everything is removed next.
                     let _ = self.end_worker(channel, number, strays);
                     return Err(NoReply::Cancelled);
                 }
@@ -183,7 +182,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Asks for the end of a worker and waits until it has been reaped.
+    /// Cancels a worker and waits until it has been reaped.
     pub(super) fn end_worker(
         &self,
         channel: &mut dyn Channel,
@@ -219,7 +218,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// The outcome, and whether the agent that should have told it is lost.
+    /// Returns the outcome, and whether the agent is lost.
     pub(super) fn settle(
         &self,
         ended: Result<Outcome, NoReply>,
@@ -244,11 +243,11 @@ impl<'a> Dispatcher<'a> {
     }
 }
 
-/// More words on other workers than this are not kept while one is waited for: there are a few of them, and
-/// an agent that goes on and on must not fill this machine's memory.
+/// Most replies about other workers that are kept during a wait. Normally there are few; an agent that sends
+/// endlessly must not fill the host's memory.
 const STRAYS_LIMIT: usize = 64;
 
-/// Keeps a word on another worker for whoever asks next.
+/// Keeps a reply about another worker for later.
 fn keep_stray(strays: &mut Vec<Reply>, stray: Reply) -> Result<(), NoReply> {
     if strays.len() >= STRAYS_LIMIT {
         let words = "its agent talks and talks, and not about what it was asked";
@@ -275,8 +274,7 @@ pub(super) fn about(reply: Reply, number: u64) -> Result<WorkerReply, Reply> {
     }
 }
 
-/// The request, of a worker that runs for so long on this processor while others of its block wait, and may take turns
-/// with them.
+/// The request with the CPU and duration of a worker that alternates with others, or waits while they run.
 pub(super) fn taking_part(
     mut request: Request,
     on: Option<u32>,

@@ -1,21 +1,21 @@
-//! The instances that an arm has beside its first, for workloads that run in several at once.
+//! The additional instances of an arm, for workloads that run in several at once.
 
 use tare_model::{Reason, Spread};
 
 use crate::env::Instance;
 
-/// The instances of an arm beside its first.
+/// The additional instances of an arm.
 #[derive(Default)]
 pub(super) struct Extra {
     /// How many there should be.
     pub(super) wanted: u32,
     pub(super) instances: Vec<Box<dyn Instance>>,
-    /// Why there are fewer.
+    /// Why there are fewer, if there are.
     pub(super) shortage: Option<Reason>,
 }
 
 impl Extra {
-    /// None yet; so many are to be started with the arm.
+    /// No instances yet; `wanted` are started with the arm.
     pub(super) fn new(wanted: u32) -> Self {
         Self {
             wanted,
@@ -23,7 +23,7 @@ impl Extra {
         }
     }
 
-    /// The instances for `count` workers: `first` alone for processes, as many as workers otherwise.
+    /// The instances for `count` workers: only `first` for processes, otherwise one per worker.
     pub(super) fn ends<'a>(
         &'a mut self,
         first: &'a mut dyn Instance,

@@ -1,8 +1,7 @@
 //! Workers that are prepared, held, and heard over several channels at once.
 //!
-//! What they do with each other is the caller's affair: start together ([`super::instances`]) or take turns
-//! ([`super::alternate`]). Here is what both need: who is how far, who fell silent, and how the others are ended.
-//! What it cannot see: what a worker does between two words.
+//! The caller decides whether they start together ([`super::instances`]) or alternate ([`super::alternate`]). Both
+//! need to know the state of each worker, notice those that stop answering, and end the others.
 
 use std::time::Duration;
 
@@ -15,18 +14,18 @@ use super::exchange::{
 };
 use crate::env::{ChannelError, Instance};
 
-/// How long an end is listened to whose time is over already.
+/// How long a channel is still read when its time is over already.
 const LAST_LOOK: Duration = Duration::from_millis(1);
 
-/// How long each of several ends is listened to in turn, once the work should have been done.
+/// How long each of several channels is read before the next, once the work should be done.
 const ROUND: Duration = Duration::from_millis(25);
 
-/// How far one worker is.
+/// The state of a worker.
 pub(super) enum State {
     Preparing,
     Ready,
     Running,
-    /// Waits for its next slice, of this phase.
+    /// Waits for its next slice, in this phase.
     Waiting(u32),
     Ended {
         outcome: Outcome,
@@ -34,17 +33,17 @@ pub(super) enum State {
     },
 }
 
-/// One worker of the trial.
+/// A worker of the trial.
 pub(super) struct Member {
     pub(super) number: u64,
-    /// The place of its instance in the list of ends.
+    /// Index of its instance in the list of ends.
     pub(super) end: usize,
     pub(super) state: State,
     pub(super) went_on_ns: Option<u64>,
 }
 
 impl Member {
-    /// One that prepares itself.
+    /// A worker in preparation.
     pub(super) fn new(number: u64, end: usize) -> Self {
         Self {
             number,
@@ -62,19 +61,19 @@ impl Member {
 /// Workers that are held together and heard over several channels.
 pub(super) struct Group<'d, 'c, 'e> {
     pub(super) dispatcher: &'d Dispatcher<'c>,
-    /// How long all of it may take, nanoseconds.
+    /// Time limit of the whole group, nanoseconds.
     limit_ns: u64,
     pub(super) ends: Vec<&'e mut dyn Instance>,
     pub(super) members: Vec<Member>,
-    /// Which ends do not answer any more.
+    /// Whether each end has stopped answering.
     pub(super) lost: Vec<bool>,
-    /// Workers that are no members and have said their last word, by end and number: servers, which end when nobody
-    /// is connected any more. Nothing more will be heard of them.
+    /// Ended workers that are not members, by end and number: servers, which end when no client is connected any
+    /// more. They send no further reply.
     others_ended: Vec<(usize, u64)>,
 }
 
 impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
-    /// So many workers, none of which has been told anything.
+    /// A group whose workers have not got a request yet.
     pub(super) fn new(
         dispatcher: &'d Dispatcher<'c>,
         limit_ns: u64,
@@ -104,15 +103,15 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         Ok(())
     }
 
-    /// How long the first wait for a word lasts: longer than the work, so that nobody wakes up during it.
+    /// Length of the first wait for a reply: longer than the work, so that the host does not wake up during it.
     pub(super) fn first_slice(&self) -> Duration {
         let ordinary = self.dispatcher.target_ns.saturating_mul(2);
         let all = ordinary.saturating_mul(self.members.len() as u64);
         (Duration::from_nanos(all) + SLICE).min(FIRST_SLICE_LIMIT)
     }
 
-    /// Waits for a word from any end, or for one of them to fall silent for good. `slice` is how long one end is
-    /// listened to, and becomes short once nothing was heard for so long.
+    /// Waits for a reply from any end, or until one is lost. `slice` is how long one end is read; it becomes short
+    /// after the first wait without a reply.
     pub(super) fn wait_for_news(
         &mut self,
         begun_ns: u64,
@@ -149,7 +148,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         }
     }
 
-    /// Waits until every member is as wanted; with `or_ended`, at most until one of them has ended.
+    /// Waits until every member satisfies `is_wanted`; with `or_ended`, at most until one of them has ended.
     pub(super) fn wait_until(
         &mut self,
         is_wanted: impl Fn(&Member) -> bool,
@@ -174,7 +173,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         Ok(())
     }
 
-    /// Takes one word from an end.
+    /// Receives one reply from an end.
     pub(super) fn hear(
         &mut self,
         end: usize,
@@ -188,7 +187,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
             if waited_ns >= patience_ns && has_looked {
                 return Err(NoReply::TimedOut);
             }
-            // What arrived while the host waited for another end counts, however long that took.
+            // A reply that arrived while the host waited for another end counts, however long that took.
             has_looked = true;
             let rest = Duration::from_nanos(patience_ns.saturating_sub(waited_ns)).max(LAST_LOOK);
             match self.ends[end].channel().receive((*slice).min(rest)) {
@@ -205,7 +204,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         }
     }
 
-    /// Notes what a worker of this end said; what is about nobody here comes from an earlier trial.
+    /// Handles a reply from this end. A reply about an unknown worker belongs to an earlier trial.
     pub(super) fn take(&mut self, end: usize, reply: Reply) {
         let at_ns = self.now_ns();
         if let Reply::Ready { trial } = reply {
@@ -255,12 +254,12 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         }
     }
 
-    /// Whether a worker that is no member has said its last word.
+    /// Whether a worker that is not a member has ended.
     pub(super) fn has_other_ended(&self, end: usize, number: u64) -> bool {
         self.others_ended.contains(&(end, number))
     }
 
-    /// Every worker of this end that has not ended ends so.
+    /// Marks every running worker of this end as failed.
     pub(super) fn end_all(&mut self, end: usize, failure: &Failure) {
         let at_ns = self.now_ns();
         for member in &mut self.members {
@@ -273,11 +272,11 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         }
     }
 
-    /// What follows when an end is silent.
+    /// Handles an end that does not answer.
     pub(super) fn deal_with(&mut self, end: usize, no_reply: NoReply) -> Result<(), Cancelled> {
         match no_reply {
             NoReply::Cancelled => {
-                // Whether or not they answer: everything is removed next.
+                // Their answers are irrelevant: everything is removed next.
                 for end in 0..self.ends.len() {
                     let _ = self.stop_workers(end);
                 }
@@ -299,7 +298,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         }
     }
 
-    /// Asks for the end of every worker of this end that has not ended, and waits until they are reaped.
+    /// Cancels every running worker of this end and waits until they are reaped.
     pub(super) fn stop_workers(&mut self, end: usize) -> Result<(), NoReply> {
         for index in 0..self.members.len() {
             let member = &self.members[index];
@@ -318,7 +317,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         Ok(())
     }
 
-    /// One did not get ready: the others are not started.
+    /// Ends all other workers after one has failed.
     pub(super) fn end_the_others(&mut self) -> Result<(), Cancelled> {
         for end in 0..self.ends.len() {
             match self.stop_workers(end) {
@@ -330,7 +329,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
     }
 }
 
-/// A worker that completes without having waited measured alone.
+/// Rejects a worker that completed without waiting: it measured alone.
 fn judged(outcome: Outcome, went_on: bool) -> Outcome {
     match outcome {
         Outcome::Completed(_) if !went_on => Outcome::Failed(Failure::Garbled(

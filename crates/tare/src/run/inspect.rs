@@ -1,8 +1,8 @@
-//! A look at the commands of a session before its first block: which may be stopped on their way and take turns.
+//! Inspects the commands of a session before its first block: which can be stopped midway and interleaved?
 //!
-//! Every arm runs the command once while its processes are looked at, and the baseline once more, stopped again
-//! and again. What was found is a remark; the runs themselves are no trials and are not stored.
-//! What it cannot see: a command that does something else in a later run.
+//! Every arm runs the command once while its processes are observed; the baseline runs it once more with repeated
+//! stops. The result is a remark; these runs are not trials and are not stored.
+//! Limits: a command that behaves differently in a later run goes unnoticed.
 
 use tare_model::command::InSlices;
 use tare_model::{CommandCall, Outcome, RawOutput, Recipe, Trial};
@@ -14,7 +14,7 @@ use crate::store::Remark;
 use crate::workload::{command_output, stoppable};
 
 impl Session<'_> {
-    /// Looks at every command of which its workload says that it may be stopped if nothing speaks against it.
+    /// Inspects every command that its workload allows to be stopped.
     pub(super) fn inspect_commands(&mut self, block: u32) -> Result<(), Break> {
         for workload in 0..self.recipes.len() {
             if self.turns.may_be_stopped[workload] && self.turns.are_taken {
@@ -53,12 +53,12 @@ impl Session<'_> {
                 let why = format!("in `{arm}` it {why}");
                 Ok(self.say(Remark::of_whole_trials(Some(&id), &why))?)
             }
-            // Its trials will tell what is wrong with it.
+            // Its trials will show what is wrong with it.
             None => Ok(()),
         }
     }
 
-    /// How the command can be cut, or where and why not; `None` where it does not run.
+    /// Returns how the command can be sliced, or the arm and reason why not; `None` if it does not run.
     #[allow(clippy::type_complexity, reason = "an answer for one caller")]
     fn in_slices(
         &mut self,
@@ -74,7 +74,7 @@ impl Session<'_> {
         let mut trials = self.plan.block(block);
         trials.retain(|trial| trial.workload_index as usize == workload);
         let mut usable: Vec<Trial> = self.usable(&trials).cloned().collect();
-        // In the study's order, so that of several reasons the baseline's is told.
+        // In the study's order, so that of several reasons the baseline's is reported.
         let arms = &self.testbed.arms;
         usable.sort_by_key(|trial| arms.iter().position(|arm| arm.spec.id == trial.cell.arm));
         let observed = CommandCall {
@@ -130,7 +130,7 @@ impl Session<'_> {
         })
     }
 
-    /// One run in a trial's arm that is none; `None` where it left nothing or did not do its work.
+    /// Runs the command once in a trial's arm; `None` if it left no output or failed.
     fn looked(&mut self, trial: &Trial, call: &CommandCall) -> Result<Option<RawOutput>, Break> {
         if self.cx.cancel.is_requested() {
             return Err(Break::Cancelled);

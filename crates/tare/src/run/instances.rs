@@ -1,13 +1,14 @@
-//! A trial with several instances at once: all are prepared, then all are started together.
+//! Runs a trial with several instances at once: all are prepared, then all are started together.
 //!
-//! Every worker is held after its preparations; only when the last one is ready are all told to go on, one
-//! message after the other without anything in between. What is left between the first and the last start is
-//! recorded by the workers themselves and reported, not assumed away. The trial is one record with every
-//! instance's own raw output; one instance that fails fails the trial, and the others' output is kept.
-//! Two ways to spread them: as processes of one instance of the arm, or each in an instance of its own. The
-//! latter are started with the arm and stay beside the first, idle, while other workloads are measured.
-//! What it cannot see: whether the instances really ran at the same time. One that is done early leaves the
-//! others alone; the analysis computes the overlap from what the workers report.
+//! Every worker is held after its preparation. When the last one is ready, all get the message to continue, one right
+//! after the other. The workers record the remaining delay between the first and the last start, and it is reported.
+//! The trial is one record with the raw output of every instance. If one instance fails, the trial fails, and the
+//! output of the others is kept.
+//!
+//! Instances are spread as processes of one instance of the arm, or each in a separate instance. The latter start
+//! with the arm and stay idle while other workloads are measured.
+//! Limits: instances that finish early leave the others alone; the analysis computes the overlap from the workers'
+//! reports.
 
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::together::ended_with_another;
@@ -22,18 +23,18 @@ use super::testbed::{Arm, NoStart, stop_all};
 use crate::cx::Context;
 use crate::env::{EnvError, Instance};
 
-/// Where the number of an instance stands in the number of its worker: above that of the trial and above the
-/// mark of a pair's server.
+/// Position of the instance's number in the number of its worker: above the trial's number and the mark of a pair's
+/// server.
 const INSTANCE_SHIFT: u32 = 33;
 
 impl Arm {
-    /// Starts the instances beside the first. An arm that cannot have as many is an arm all the same: then the
-    /// reason is kept for the workloads that need them.
+    /// Starts the additional instances. If there are too few, the arm is still usable; the reason is kept for the
+    /// workloads that need them.
     pub(super) fn start_extra(&mut self, cx: &Context<'_>) -> Result<(), Cancelled> {
         self.start_extra_up_to(cx, self.extra.wanted)
     }
 
-    /// The same with a number of its own, for a trial that has instances of its own.
+    /// The same with a given number, for a trial that has its own instances.
     pub(super) fn start_extra_up_to(
         &mut self,
         cx: &Context<'_>,
@@ -44,7 +45,7 @@ impl Arm {
             match self.start_one(cx) {
                 Ok(instance) => self.extra.instances.push(instance),
                 Err(NoStart::Cancelled) => return Err(Cancelled),
-                Err(NoStart::Trouble(trouble)) => {
+                Err(NoStart::ArmFailure(trouble)) => {
                     self.extra.shortage = Some(Reason::NoEnvironment(format!(
                         "instance {} of this environment: {}",
                         self.extra.instances.len() + 2,
@@ -57,14 +58,14 @@ impl Arm {
         Ok(())
     }
 
-    /// Stops the instances beside the first; the first failure is told, and keeps no other from being stopped.
+    /// Stops all additional instances; returns the first failure.
     pub(super) fn stop_extra(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         stop_all(cx, std::mem::take(&mut self.extra.instances))
     }
 }
 
 impl Dispatcher<'_> {
-    /// So many workers of one call at once, spread over `ends` in turn.
+    /// Runs `count` workers of one call at once, spread evenly over `ends`.
     pub(super) fn together(
         &self,
         trial: u64,
@@ -109,8 +110,8 @@ impl Dispatcher<'_> {
     }
 }
 
-/// The trial's outcome: everything that was left, or, where no instance left anything because the call cannot
-/// be run here, the reason.
+/// The trial's outcome: the output of all instances; or the reason, if the call cannot run here and there is no
+/// output.
 fn outcome(together: &Together) -> Outcome {
     let outcomes = || together.instances.iter().map(|record| &record.outcome);
     let is_completed = |outcome: &Outcome| matches!(outcome, Outcome::Completed(_));

@@ -1,11 +1,12 @@
-//! The interpreter behind a shim, found once, before the first trial.
+//! Finds the interpreter behind a shim, once, before the first trial.
 //!
-//! pyenv, asdf and their like put a script named `python3` first on the search path, which chooses an interpreter
-//! by the folder that it is called in. Such a script is no program to measure: its hash is not the interpreter's,
-//! it chooses anew in the folder of each trial, and packed into an image it finds nothing there. So where a study
-//! names an interpreter that is a script here, the script is asked, in the user's own folder, which interpreter it
-//! starts, and the study is carried out, and stored, with that one's path.
-//! What it cannot see: a shim that is a compiled program, and what the same name means on another machine.
+//! pyenv, asdf and similar tools put a script named `python3` first on the search path, which picks an interpreter
+//! depending on the working directory. Such a script cannot be measured: its hash is not the interpreter's, it picks
+//! again in the directory of each trial, and in an image it finds no interpreter. If a study names a script, it is
+//! therefore asked, in the user's working directory, which interpreter it starts; the study then runs, and is stored,
+//! with the path of that interpreter.
+//! Limits: shims that are compiled programs are not detected, and the name may mean something else on another
+//! machine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use tare_model::{Params, Study, Value};
 use crate::cx::{CommandLine, Context, files, vars};
 use crate::workload::python_tool::{OWN_FILE, PYTHON};
 
-/// Choosing an interpreter may start several programs.
+/// Time limit; picking an interpreter may start several programs.
 const ASK_LIMIT: Duration = Duration::from_secs(30);
 
-/// The study with every shim replaced by the interpreter that it starts here, and each of these pairs.
+/// Returns the study with every shim replaced by the interpreter that it starts, and these pairs.
 pub fn without_shims(cx: &Context<'_>, study: &Study) -> (Study, Vec<(String, String)>) {
     let folders = vars::text("PATH").unwrap_or_default();
     let mut study = study.clone();
@@ -43,7 +44,7 @@ pub fn without_shims(cx: &Context<'_>, study: &Study) -> (Study, Vec<(String, St
     (study, resolved)
 }
 
-/// The interpreter that the script `named` starts; `None` where it is none, or does not say.
+/// The interpreter that the script `named` starts; `None` if it is not a script, or gives no usable answer.
 fn behind(cx: &Context<'_>, named: &str, folders: &str) -> Option<String> {
     let file = files::program(named, folders, Path::new(""))?;
     if !is_script(&file) {

@@ -1,8 +1,8 @@
-//! Starting, restarting and giving up arms in the course of a session.
+//! Starts, restarts and gives up arms during a session.
 //!
-//! Arms are restarted between launches so that what differs from start to start is inside the intervals.
-//! An arm that is lost within a launch is started again once; lost again, it is given up for the rest of
-//! the run. Each of these is stored, and nothing is tried again silently.
+//! Arms are restarted between launches so that the intervals include the variation between starts. An arm that is
+//! lost within a launch is restarted once; if it is lost again, it is given up for the rest of the run. Each of these
+//! events is stored; nothing is retried silently.
 
 use std::thread::ScopedJoinHandle;
 
@@ -11,7 +11,7 @@ use tare_model::{Facts, Outcome, Trial};
 use super::RunError;
 use super::exchange::Measured;
 use super::session::{Break, Session};
-use super::testbed::{Arm, NoStart, Trouble, stop_all, tell_starting};
+use super::testbed::{Arm, ArmFailure, NoStart, stop_all, tell_starting};
 use crate::cx::Event;
 use crate::env::EnvError;
 use crate::store::{ArmRecord, LaunchRecord, PEER, StoreError};
@@ -20,7 +20,7 @@ use crate::store::{ArmRecord, LaunchRecord, PEER, StoreError};
 const LOSSES_ALLOWED: u32 = 1;
 
 impl Session<'_> {
-    /// Fails if the baseline or an arm that was asked for by name is out before anything was measured.
+    /// Fails if the baseline, or an arm requested by name, is unusable before anything was measured.
     pub(super) fn require_essential_arms(&mut self) -> Result<(), Break> {
         if self.cx.cancel.is_requested() {
             return Err(Break::Cancelled);
@@ -34,8 +34,8 @@ impl Session<'_> {
         }
     }
 
-    /// (Re)starts every arm for a launch. At the first time, an arm that does not start is absent. Instances that may
-    /// leave late do so while others start; all are gone before anything is timed.
+    /// (Re)starts every arm for a launch. An arm that does not start at the first launch is absent. Instances that
+    /// may leave late stop while others start; all are gone before anything is timed.
     pub(super) fn launch(&mut self, launch: u32, block: u32) -> Result<(), Break> {
         let cx = self.cx;
         let begun_ns = cx.clock.now_ns();
@@ -79,7 +79,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Stops what is there of each arm and starts it again; adds to `stopping_ns` what stopping took.
+    /// Stops each arm's instances and starts it again; adds the time of stopping to `stopping_ns`.
     fn restart(
         &mut self,
         order: impl Iterator<Item = Option<usize>>,
@@ -99,8 +99,8 @@ impl Session<'_> {
             let stopped = arm.stop(&cx);
             self.tell_stopped(index, stopped)?;
             *stopping_ns += cx.clock.now_ns().saturating_sub(stop_begun_ns);
-            // In cold studies the first launch shows that the arm works and what it sees; then every
-            // trial has an instance of its own.
+            // In cold studies the first launch checks that the arm works and collects its facts; after that every
+            // trial gets a new instance.
             if is_first || !self.dispatcher.is_cold {
                 self.start(index, launch, block, is_first)?;
             }
@@ -112,7 +112,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Stores and tells what could not be stopped.
+    /// Stores and prints a failure to stop.
     fn tell_stopped(
         &mut self,
         index: Option<usize>,
@@ -127,8 +127,8 @@ impl Session<'_> {
         }
     }
 
-    /// The peer as `None`, and every arm by its index: what was started before may leave its mark on an arm, so that is
-    /// another arm in each launch.
+    /// The peer as `None`, then every arm by its index. Instances started earlier may affect an arm, so the order
+    /// differs between launches.
     fn in_start_order(&self, launch: u32) -> Vec<Option<usize>> {
         let peer = self.testbed.peer.iter().map(|_| None);
         let arms = self.plan.start_order(launch, self.testbed.arms.len());
@@ -146,7 +146,7 @@ impl Session<'_> {
         }
     }
 
-    /// Starts one arm, unless it is out, and stores what it says or why it is out from now on.
+    /// Starts an arm, unless it is out, and stores its facts, or the reason why it is out.
     fn start(
         &mut self,
         index: Option<usize>,
@@ -178,20 +178,20 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Err(NoStart::Cancelled) => return Err(Break::Cancelled),
-                // What fails after Ctrl-C says nothing about the arm.
-                Err(NoStart::Trouble(_)) if cx.cancel.is_requested() => {
+                // A failure after Ctrl-C says nothing about the arm.
+                Err(NoStart::ArmFailure(_)) if cx.cancel.is_requested() => {
                     return Err(Break::Cancelled);
                 }
-                Err(NoStart::Trouble(trouble)) => arm.out = Some(trouble),
+                Err(NoStart::ArmFailure(trouble)) => arm.out = Some(trouble),
             }
         } else if !is_first {
-            // It was out before, and that is stored.
+            // It was out before; that is stored already.
             return Ok(());
         }
         self.out(index, block, is_first)
     }
 
-    /// Deals with an arm that is out from now on.
+    /// Handles an arm that is out from now on.
     pub(super) fn out(
         &mut self,
         index: Option<usize>,
@@ -200,7 +200,7 @@ impl Session<'_> {
     ) -> Result<(), Break> {
         let arm = self.arm(index);
         let (id, is_required) = (arm.spec.id.clone(), arm.spec.required);
-        let Trouble { why, fix } = arm.out.clone().expect("only an arm that is out comes here");
+        let ArmFailure { why, fix } = arm.out.clone().expect("only an arm that is out comes here");
         self.cx.observer.event(&Event::Absent {
             arm: id.to_string(),
             reason: why.clone(),
@@ -246,7 +246,7 @@ impl Session<'_> {
         })
     }
 
-    /// Starts again what was lost in a trial, once a launch; after that it is given up.
+    /// Restarts what was lost in a trial, once per launch; after that it is given up.
     pub(super) fn after(
         &mut self,
         trial: &Trial,
@@ -274,7 +274,7 @@ impl Session<'_> {
             let id = arm.spec.id.clone();
             let is_over = arm.losses > LOSSES_ALLOWED;
             if is_over {
-                arm.out = Some(Trouble {
+                arm.out = Some(ArmFailure {
                     why: format!("lost again after a restart in block {}: {why}", trial.block),
                     fix: None,
                 });

@@ -1,11 +1,12 @@
-//! The engine: the only place where things happen in time.
+//! Runs a plan: the only module where things happen in time.
 //!
-//! It takes a plan, starts the arms, runs the trials block by block, stores each before the next begins,
-//! and removes everything in the end, however the end comes about. It does not interpret what a trial
-//! left, not even to decide when to stop: that is asked of a [`Precision`], between blocks only.
-//! Why one thread and no polling: whatever the host does while a trial runs is measured with it. Events,
-//! writes and questions happen between trials.
-//! What it cannot see: other processes of the machine; `tare doctor` and the A′ arm speak about those.
+//! It starts the arms, runs the trials block by block, stores each before the next begins, and finally removes
+//! everything, however the run ends. It does not interpret raw output, not even to decide when to stop: for that it
+//! asks a [`Precision`], between blocks only.
+//!
+//! One thread and no polling, because any host activity during a trial is measured with it. Events, writes and
+//! questions happen between trials.
+//! Limits: other processes of the machine are not detected here; `tare doctor` and the A/A control (A′) report those.
 
 use std::collections::BTreeMap;
 
@@ -55,23 +56,23 @@ pub use services::own_cost;
 
 use session::Session;
 
-/// Blocks between two looks at the precision (METHOD 1.4: looks at 10, 15, 20, …).
+/// Blocks between two checks of the precision (METHOD 1.4: checks at 10, 15, 20, …).
 pub const BLOCKS_BETWEEN_LOOKS: u32 = 5;
 
-/// From so many blocks on widths say how many more are needed.
+/// From this number of blocks on, interval widths predict how many more are needed.
 const TELLING_BLOCKS: u32 = 8;
 
-/// Where drivers and workloads are looked up.
+/// Lookup of drivers and workloads by name.
 #[derive(Clone, Copy)]
 pub struct Registry<'a> {
-    /// Drivers by name.
+    /// Finds a driver by name.
     pub driver: &'a dyn Fn(&str) -> Option<&'static dyn Driver>,
-    /// Workloads by name.
+    /// Finds a workload by name.
     pub workload: &'a dyn Fn(&str) -> Option<&'static dyn Workload>,
 }
 
 impl Registry<'static> {
-    /// Those that Tare is built with.
+    /// The built-in drivers and workloads.
     pub fn built_in() -> Self {
         Self {
             driver: &crate::env::find,
@@ -80,27 +81,27 @@ impl Registry<'static> {
     }
 }
 
-/// Says how far each workload is from being measured well enough. Must look at the width of intervals, never at
-/// significance: then looking does not bias (METHOD 1.4).
+/// Decides how many more blocks each workload needs. It must use the width of intervals, never significance; then
+/// checking adds no bias (METHOD 1.4).
 pub trait Precision {
-    /// Takes in a trial, after it was stored; on resume first every stored one, in the plan's order.
+    /// Adds a trial after it was stored; on resume first every stored trial, in the plan's order.
     fn add(&mut self, record: &TrialRecord);
-    /// For each workload of the study, in its order, how many blocks it still needs after `n_blocks` of them: 0 where
-    /// every cell of it is precise enough, or as precise as is worth any time. `inside` is what was found in
-    /// the arms when they were last started, by which a trial may be void.
+    /// For each workload of the study, in its order, how many blocks it still needs after `n_blocks`: 0 if each of
+    /// its cells is precise enough, or not worth more time. `inside` holds the facts from the last start of the arms,
+    /// which may void a trial.
     fn needed(
         &mut self,
         study: &Study,
         inside: &BTreeMap<ArmId, Facts>,
         n_blocks: u32,
     ) -> Vec<Needed>;
-    /// The answer so far in a line, for whoever waits; nothing hangs on it.
+    /// A one-line preliminary answer for the waiting user; informational only.
     fn so_far(&self) -> Option<String> {
         None
     }
 }
 
-/// Runs every block of the plan, whatever the precision.
+/// Runs every block of the plan, regardless of the precision.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct AllBlocks;
 
@@ -112,28 +113,28 @@ impl Precision for AllBlocks {
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
     /// The run.
     pub run: RunId,
     /// Why it stopped; [`StoppedBy::Interrupted`] after Ctrl-C.
     pub stopped_by: StoppedBy,
-    /// Trials in the store, those of earlier sessions included.
+    /// Trials in the store, including earlier sessions.
     pub n_trials: u32,
-    /// How many of this session's trials gave no value.
+    /// Trials of this session without a value.
     pub n_without_value: u32,
-    /// Blocks that were done to their end.
+    /// Completed blocks.
     pub n_blocks: u32,
     /// Time of this session, nanoseconds.
     pub wall_ns: u64,
-    /// Arms that could not be measured, or not to the end, with the reason.
+    /// Arms that could not be measured, or not until the end, with the reason.
     pub absent: Vec<(ArmId, String)>,
-    /// What could not be removed, one line each; `tare clean` tries again.
+    /// Leftovers that could not be removed, one line each; `tare clean` tries again.
     pub left_behind: Vec<String>,
 }
 
-/// Runs a study from its plan as the run `cx.run`. `host` is what was found out about the machine.
+/// Runs a plan as the run `cx.run`. `host` holds the facts about the machine.
 pub fn execute(
     cx: &Context<'_>,
     plan: &Plan,
@@ -156,16 +157,16 @@ pub fn execute(
     session.carry_out()
 }
 
-/// Goes on with the stored run `run`: the same plan, after the last trial that is stored. What is created carries the
-/// label `cx.run`, which is another one where the run was begun elsewhere. With `more_ns` it has so much time from now
-/// on, in place of what is left of the study's budget: also where the run had ended, by its budget or after its last
-/// block. The blocks that are added are those that the same seed gives.
+/// Resumes the stored run `run`: same plan, after the last stored trial. Everything created is labelled `cx.run`,
+/// which differs from `run` if the run was started elsewhere. `more_ns` replaces the rest of the study's budget, and
+/// also extends a run that had ended by its budget or after its last block. The added blocks are those that the same
+/// seed gives.
 ///
-/// Trials are never filled in behind the last one, not even those of an arm that has become available
-/// since: they would not stand beside the others of their block. Such an arm joins from here on.
+/// Trials before the last one are never filled in, not even those of an arm that has become available since: they
+/// would not run close to the others of their block. Such an arm joins from here on.
 ///
-/// Who adds blocks to a run that had ended may have seen what it found, and stopped if it was to his liking; that
-/// cannot be undone, so it is stored with the run.
+/// A user who extends an ended run may have seen its results and may stop when they please; that cannot be prevented,
+/// so it is stored with the run.
 pub fn resume(
     cx: &Context<'_>,
     run: &RunId,
@@ -210,10 +211,10 @@ pub fn resume(
             *ended = Some(end.after_blocks);
         }
     }
-    // What starts anew is another launch, also within the blocks of one: its number is not used twice.
+    // A restart is a new launch, even within the blocks of an old one: its number is not reused.
     let launches = stored.launches.iter().map(|launch| launch.launch + 1);
     let unused = launches.max().unwrap_or(0);
-    // What was measured before was measured with these tools.
+    // The stored trials were measured with these tools.
     for launch in stored.launches {
         if let Some(arm) = plan
             .study()

@@ -1,31 +1,32 @@
-//! How long things take, and what still fits into the budget.
+//! Predicts durations, to decide what still fits into the budget.
 //!
-//! A block is begun only if it is expected to end, and everything to be removed, within the budget. What is
-//! expected is the mean of what the same workload took so far, everything around the trial included; of a
-//! workload that has not run yet, the time that the study aims at. Within a block the same is asked before each
-//! workload, because a machine may become slower than it was: then the block stays a part. A budget
-//! below what one block takes by the plan is taken for the wish for one block, which is then done, so that a small
-//! budget gives some answer rather than none; with fewer than 6 blocks the analysis says that they are too few.
-//! Where few workloads are left of a block, restarting the arms would take most of its time: then those that take turns
-//! do so for longer, until the restart is at most a third of the block. Longer blocks narrow what differs from slice to
-//! slice, shorter ones what differs from start to start; here mostly the slices differed. It depends on times alone.
-//! What it cannot see: a workload that suddenly takes longer. Then the budget is missed by its trials.
+//! A block starts only if it and the cleanup are expected to fit into the budget. The prediction is the workload's
+//! mean so far, including everything around the trial; for a workload that has not run yet, the study's target time.
+//! The same check precedes each workload within a block, because a machine may become slower; then the block stays
+//! incomplete. A budget below the planned duration of one block counts as a request for one block, which is then run,
+//! so that a small budget gives some answer; with fewer than 6 blocks the analysis says that they are too few.
+//!
+//! If few workloads of a block are left, restarting the arms would take most of its time. The interleaved ones then
+//! run longer, until the restart is at most a third of the block. Longer blocks average out differences between
+//! slices, shorter ones differences between starts; here mostly the slices differed. The decision depends on times
+//! alone.
+//! Limits: a workload that suddenly takes longer overruns the budget by its trials.
 
-/// No workload runs so many times as long as planned, or longer than that.
+/// Most times as long as planned that a workload runs.
 const MOST_TIMES: u64 = 4;
 
 /// Times measured so far, nanoseconds.
 #[derive(Debug, Clone)]
 pub(super) struct Pace {
-    /// For each workload: total time, and number of its trials of the planned length.
+    /// For each workload: total time, and number of trials of the planned length.
     trials: Vec<(u64, u64)>,
-    /// For each workload, how many times as long as planned it runs in this block.
+    /// For each workload, its length in this block as a multiple of the plan.
     lengths: Vec<u64>,
-    /// What a trial is taken for before there is one.
+    /// Expected duration of a trial before any has run.
     guess_ns: u64,
-    /// The last restart of all arms.
+    /// Duration of the last restart of all arms.
     restart_ns: u64,
-    /// What removing everything is taken for.
+    /// Expected duration of the cleanup.
     removal_ns: u64,
 }
 
@@ -40,20 +41,20 @@ impl Pace {
         }
     }
 
-    /// A trial of this workload took so long, from one to the next.
+    /// Records the time from one trial of this workload to the next.
     pub(super) fn trial(&mut self, workload: usize, ns: u64) {
         let (total, count) = &mut self.trials[workload];
         *total = total.saturating_add(ns);
         *count += self.lengths[workload];
     }
 
-    /// Every workload runs as long as planned.
+    /// Resets every workload to its planned length.
     pub(super) fn as_planned(&mut self) {
         self.lengths.fill(1);
     }
 
-    /// Has these workloads run longer, by the same whole factor, where otherwise a restart of the arms would take more
-    /// than a third of the block. `n_arms` take turns; `others_ns` is what the rest of the block takes.
+    /// Lengthens these workloads by the same whole factor if a restart of the arms would otherwise take more than a
+    /// third of the block. `n_arms` alternate; `others_ns` is the time of the rest of the block.
     pub(super) fn lengthen(&mut self, workloads: &[usize], n_arms: u64, others_ns: u64) {
         let expected_ns = workloads.iter().map(|it| self.expected_trial_ns(*it));
         let once_ns = n_arms.saturating_mul(expected_ns.sum());
@@ -64,19 +65,19 @@ impl Pace {
         }
     }
 
-    /// How many times as long as planned this workload runs in this block.
+    /// Length of this workload in this block, as a multiple of the plan.
     pub(super) fn length(&self, workload: usize) -> u64 {
         self.lengths[workload]
     }
 
-    /// Restarting all arms took so long; stopping them alone, as far as it was seen, so long. Before it was seen,
-    /// removing is taken to last as long as starting did.
+    /// Records the duration of a restart of all arms, and of stopping them, if measured. Before that, the cleanup is
+    /// expected to take as long as starting.
     pub(super) fn restart(&mut self, restart_ns: u64, stopping_ns: Option<u64>) {
         self.restart_ns = restart_ns;
         self.removal_ns = stopping_ns.unwrap_or(restart_ns);
     }
 
-    /// What a trial of this workload is expected to take.
+    /// Expected duration of a trial of this workload.
     pub(super) fn expected_trial_ns(&self, workload: usize) -> u64 {
         match self.trials[workload] {
             (_, 0) => self.guess_ns,
@@ -84,7 +85,7 @@ impl Pace {
         }
     }
 
-    /// What a block is expected to take: its trials, and a restart of the arms if it begins with one.
+    /// Expected duration of a block: its trials, and a restart of the arms if it begins with one.
     pub(super) fn expected_block_ns(
         &self,
         workloads: impl Iterator<Item = usize>,
@@ -96,12 +97,12 @@ impl Pace {
             .fold(restart_ns, u64::saturating_add)
     }
 
-    /// What a restart of all arms is expected to take.
+    /// Expected duration of a restart of all arms.
     pub(super) fn expected_restart_ns(&self) -> u64 {
         self.restart_ns
     }
 
-    /// What removing everything is expected to take.
+    /// Expected duration of the cleanup.
     pub(super) fn expected_removal_ns(&self) -> u64 {
         self.removal_ns
     }
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_expected_to_take_the_mean_of_its_workloads_so_far() {
+    fn expected_block_time_sums_workload_means() {
         let mut pace = Pace::new(2, 100);
         assert_eq!(pace.expected_block_ns([0, 1, 1].into_iter(), false), 300);
         pace.trial(1, 10);
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_block_runs_longer_until_a_restart_is_a_third_of_it() {
+    fn trials_lengthen_until_restart_is_third_of_block() {
         let mut pace = Pace::new(2, 100);
         pace.restart(500, None);
         let mut times = |workloads: &[usize], others_ns| {
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(times(&[0], 0), (3, 1));
         assert_eq!(times(&[0, 1], 0), (2, 2));
         assert_eq!(times(&[1], 900), (1, 1));
-        // What it took is what is expected of a trial as it was planned.
+        // A longer trial predicts trials of the planned length in proportion.
         pace.as_planned();
         pace.lengthen(&[0], 4, 0);
         pace.trial(0, 330);

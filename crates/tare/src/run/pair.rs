@@ -1,10 +1,8 @@
-//! A trial with two ends: a server and a client, one of them perhaps on the host or in a second instance of
-//! the arm.
+//! Runs a trial with a server and a client; one of them may be on the host or in a second instance of the arm.
 //!
-//! The client measures; its raw output is the trial's, and its time is the trial's time. The server is
-//! started first, reports its port, and is ended after the client, whatever came of it.
-//! What it cannot see: whether the address that the environment names is reachable. Where it is not, the
-//! client fails and says so.
+//! The client measures; its raw output is the trial's, and so is its time. The server starts first, reports its port,
+//! and is ended after the client, whatever the client's outcome.
+//! Limits: whether the address given by the environment is reachable shows only when the client fails.
 
 use std::net::IpAddr;
 
@@ -13,13 +11,13 @@ use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value, whole_ns
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, about};
 use super::testbed::Arm;
 use crate::env::{Channel, Charged, Instance, Published, PublishedAt};
-use crate::service::asked::CLIENT;
+use crate::service::request_plan::CLIENT;
 
 /// Set in the number of a pair's server, so that it differs from its client's in the same agent.
 pub(super) const SERVER: u64 = 1 << 32;
 
 impl Dispatcher<'_> {
-    /// A server and a client. The client's raw output is the trial's.
+    /// Runs a server and a client. The client's raw output is the trial's.
     pub(super) fn pair(
         &self,
         number: u64,
@@ -30,7 +28,7 @@ impl Dispatcher<'_> {
         others: Others<'_>,
     ) -> Result<Measured, Cancelled> {
         let unavailable = |reason| Ok(self.nothing(Outcome::Unavailable(reason), false));
-        // Asked first: why there is no way says more than why there is no other end.
+        // Checked first: the reason for a missing route says more than that for a missing end.
         let known = (path.inside() == End::Arm).then(|| Route::of(path, instance));
         let known = match known.transpose() {
             Ok(known) => known,
@@ -71,13 +69,13 @@ impl Dispatcher<'_> {
     ) -> Result<Measured, Cancelled> {
         let server_number = number | SERVER;
         let mut measured = self.nothing(Outcome::Failed(Failure::Lost(String::new())), false);
-        // The server outlives the client by design, so its own limit leaves room for both.
+        // The server outlives the client by design, so its limit has room for both.
         let server_limit_ns = self
             .limit_ns
             .saturating_mul(2)
             .saturating_add(whole_ns(GRACE));
         let (channel, workdir) = ends.server();
-        // It listens only where the client will come, not on every address of its end.
+        // The server listens only on the address that the client uses.
         let mut server = server.clone();
         let bind = Value::Text(route.bind.to_string());
         server.args.0.insert("bind".into(), bind);
@@ -131,14 +129,14 @@ impl Dispatcher<'_> {
         };
         measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
         let is_cancelled = matches!(ended, Err(NoReply::Cancelled));
-        // A server may end before its client does. In the client's own channel its last word has then
-        // arrived already; in a channel of its own it is the next to be received.
+        // The server may end before its client. Its last reply has then arrived already if both share a channel;
+        // otherwise it is the next reply on the server's channel.
         let mut server_word = strays
             .into_iter()
             .find_map(|stray| about(stray, server_number).ok());
         let (channel, _) = ends.server();
         let server_end = match (&ended, path) {
-            // The same agent: it is lost already.
+            // Same agent: it is lost already.
             (Err(NoReply::Lost(_)), Path::Loopback) => Ok(()),
             _ if matches!(server_word, Some(WorkerReply::Last(_))) => Ok(()),
             _ => self.end_worker(channel, server_number, &mut Vec::new()),
@@ -153,7 +151,7 @@ impl Dispatcher<'_> {
         let (outcome, is_lost) = self.settle(ended)?;
         measured.note_lost(path.client(), is_lost);
         measured.outcome = match (outcome, server_word.take()) {
-            // A client whose server failed can only fail; the server's failure is the cause.
+            // If the server failed, its client can only fail; the server's failure is the cause.
             (Outcome::Failed(_), Some(WorkerReply::Last(Outcome::Failed(cause)))) => {
                 Outcome::Failed(cause)
             }
@@ -166,18 +164,18 @@ impl Dispatcher<'_> {
 impl Measured {
     fn note_lost(&mut self, end: End, is_lost: bool) {
         match end {
-            // An arm is started again with all of its instances.
+            // An arm is restarted with all of its instances.
             End::Arm | End::Second | End::Third => self.is_arm_lost |= is_lost,
             End::Host => self.is_peer_lost |= is_lost,
         }
     }
 }
 
-/// Who may be at the other end.
+/// Candidates for the other end.
 pub(super) struct Others<'a> {
     /// The agent on the host.
     pub(super) peer: Option<&'a mut Arm>,
-    /// The instances of the arm beside the first, or why there are none.
+    /// The additional instances of the arm, or why there are none.
     pub(super) siblings: Result<&'a mut [Box<dyn Instance>], Reason>,
 }
 
@@ -211,11 +209,11 @@ fn both<'a>(
 pub(super) struct Route {
     /// The server's address.
     pub(super) bind: IpAddr,
-    /// The server's port; `None` lets its system choose.
+    /// The server's port; `None` lets its system pick one.
     pub(super) inside: Option<u16>,
     /// The address that the client connects to.
     pub(super) address: IpAddr,
-    /// The port there; `None` where it is the server's own.
+    /// The port that the client connects to; `None` if it is the server's.
     pub(super) port: Option<u16>,
 }
 
@@ -229,7 +227,7 @@ impl Route {
         }
     }
 
-    /// The way, as the instance at its end [inside](Path::inside) knows it.
+    /// The route, as known by the instance at the path's end [inside](Path::inside).
     pub(super) fn of(path: Path, instance: &dyn Instance) -> Result<Self, Reason> {
         let at = match path {
             Path::Loopback => return Ok(Self::direct(IpAddr::from([127, 0, 0, 1]))),
@@ -248,7 +246,7 @@ impl Route {
                 port,
                 inside,
             } => Self {
-                // The engine forwards to whichever address the instance has in its own network.
+                // The engine forwards to whichever address the instance has in its network.
                 bind: IpAddr::from([0, 0, 0, 0]),
                 inside: Some(inside),
                 address,
@@ -258,13 +256,13 @@ impl Route {
     }
 }
 
-/// The channels to the two ends, with the directories for their files.
+/// The channels and working directories of the two ends.
 enum Ends<'a> {
     Same(&'a mut dyn Channel, String),
     Two {
         server: (&'a mut dyn Channel, String),
         client: (&'a mut dyn Channel, String),
-        /// Where what the server uses is counted.
+        /// Where the server's resource use is counted.
         charged: Charged,
     },
 }

@@ -1,24 +1,24 @@
-//! What the arms were given, compared before the first trial.
+//! Compares what the arms were given, before the first trial.
 //!
-//! A difference that nobody asked for is better told before an hour of measuring than after it. So once every
-//! arm has started and said what it sees, the facts are laid beside the baseline's: each difference is one line
-//! with what it means for the comparison, told and stored. Two programs are no comparison of environments: a
-//! tool that is another one in some arm ends the run here, unless the study allows it. A tool that is missing
-//! takes only its workload away, only there.
-//! At every further start the tools are asked about again: an arm whose program was exchanged during the run is
-//! given up.
-//! What it cannot see: what no fact tells.
+//! An unintended difference is better reported before an hour of measuring than after it. Once every arm has started
+//! and reported its facts, they are compared with the baseline's. Each difference, with its meaning for the
+//! comparison, is one line that is printed and stored. Comparing two programs does not compare environments: if a
+//! tool differs in some arm, the run ends here, unless the study allows it. A missing tool removes only its workload,
+//! and only in that arm.
+//!
+//! The tools are checked again at every restart: an arm whose program was replaced during the run is given up.
+//! Limits: only differences in facts are found.
 
 use tare_model::fact;
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use super::RunError;
 use super::session::{Break, Session};
-use super::testbed::Trouble;
+use super::testbed::ArmFailure;
 use crate::parity::{self, Mismatch, Side};
 
 impl Session<'_> {
-    /// Compares every arm that can be used with the baseline.
+    /// Compares every usable arm with the baseline.
     pub(super) fn compare_arms(&mut self) -> Result<(), Break> {
         let study = self.study();
         let baseline = study.baseline.clone();
@@ -30,7 +30,7 @@ impl Session<'_> {
             .filter(|arm| arm.is_usable())
             .filter_map(|arm| {
                 let inside = self.inside.get(&arm.spec.id)?;
-                // From inside what is known there, from outside the rest; as the dossier has it.
+                // Facts from inside take precedence over those from outside, as in the dossier.
                 let mut facts = arm.environment.describe(&self.cx);
                 facts.extend(inside.clone());
                 Some(View {
@@ -67,7 +67,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Which workloads an arm cannot run, one line for each tool that it lacks.
+    /// Returns the workloads that an arm cannot run, one line per missing tool.
     fn missing_in(&self, view: &View) -> Vec<String> {
         let mut lines = Vec::new();
         for program in self.all_programs() {
@@ -89,14 +89,14 @@ impl Session<'_> {
         lines
     }
 
-    /// Why a workload cannot run in an arm: a program of its own that is not there.
+    /// Why a workload cannot run in an arm, if one of its programs is missing.
     pub(super) fn missing_tool(&self, arm: &ArmId, workload: usize) -> Option<Reason> {
         let facts = self.inside.get(arm)?;
         let mut programs = self.programs.get(workload)?.iter();
         programs.find_map(|program| parity::missing(facts, program))
     }
 
-    /// Every program of every workload, each once.
+    /// The programs of all workloads, each once.
     fn all_programs(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for program in self.programs.iter().flatten() {
@@ -107,8 +107,8 @@ impl Session<'_> {
         all
     }
 
-    /// Keeps what an arm said when it was started, and gives the arm up if a tool is another one than before:
-    /// its trials would be those of two programs.
+    /// Stores an arm's facts from its start. Gives the arm up if a tool has changed, because its trials would be of
+    /// two programs.
     pub(super) fn note_facts(
         &mut self,
         index: usize,
@@ -141,7 +141,7 @@ impl Session<'_> {
             .iter()
             .map(|name| format!("`{}`", name.escape_debug()))
             .collect();
-        self.testbed.arms[index].out = Some(Trouble {
+        self.testbed.arms[index].out = Some(ArmFailure {
             why: format!(
                 "a tool changed during the run ({}), and blocks before and after cannot be compared",
                 names.join(", ")
@@ -152,7 +152,7 @@ impl Session<'_> {
     }
 }
 
-/// One arm as it is compared.
+/// The view of an arm for the comparison.
 struct View {
     id: ArmId,
     driver: String,

@@ -1,9 +1,9 @@
-//! A server of the user's in an instance, and one trial of the client that asks it.
+//! Runs the user's server in an instance, and trials of a client against it.
 //!
-//! The server is the command of the call ([`CommandCall`]); its agent starts it once in an instance and it stays until
-//! the instance goes. What a client leaves, or how long it takes, is the trial's raw output. It is the same client for
-//! every arm, and outside of all of them.
-//! Limit: what the server prints while it runs is kept by its agent, and read only until it is ready.
+//! The server is the command of the call ([`CommandCall`]); its agent starts it once in an instance, where it stays
+//! until the instance is removed. The client's output, or its duration, is the trial's raw output. All arms have the
+//! same client, which runs outside of all of them.
+//! Limits: the agent keeps the server's output, and the host reads it only until the server is ready.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use tare_model::{CommandCall, CommandReport, Outcome, ProbeReport, Reason};
 
 use crate::cx::Context;
 use crate::env::{Channel, ChannelError, Instance};
-use crate::service::asked::Asked;
 use crate::service::program::{self, NoEnd};
+use crate::service::request_plan::RequestPlan;
 #[cfg(target_os = "linux")]
 use crate::service::user::{Order, ask};
 use crate::service::user::{UserClient, outcome};
 use crate::workload::user_command;
 
-/// A server has no time of its own: it lives as long as its instance.
+/// A server has no time limit; it lives as long as its instance.
 const LIFE_NS: u64 = 7 * 24 * 3_600_000_000_000;
 /// Set in the number of a resident server, so that it differs from every trial's.
 const SERVER: u64 = 1 << 33;
-/// How long the host waits for news of the server before it looks again whether it answers.
+/// How long the host waits for news of the server before it checks again whether it answers.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How long the news that a server has ended may take.
+/// How long the news of a server's end may take.
 const NEWS_LIMIT: Duration = Duration::from_secs(2);
 /// How long an agent may take to end the server.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// How much of what a server said is repeated, bytes.
+/// Most bytes of a server's output that are repeated.
 const SAID_LIMIT: usize = 600;
 
 /// Why a server does not serve, or its client got no answer.
@@ -39,11 +39,11 @@ const SAID_LIMIT: usize = 600;
 pub enum NoAnswer {
     /// Ctrl-C.
     Cancelled,
-    /// The agent cannot be talked to.
+    /// The channel to the agent failed.
     Channel(ChannelError),
-    /// It cannot be here.
+    /// The server is unavailable here.
     Unavailable(Reason),
-    /// What the server did, as what follows "the server".
+    /// What the server did, as the rest of a sentence that begins with "the server".
     Server(String),
     /// The client did not end within this time.
     TooLong(Duration),
@@ -64,9 +64,9 @@ impl From<NoEnd> for NoAnswer {
 /// A server that runs in an instance.
 #[derive(Debug)]
 pub struct ResidentServer {
-    /// The trial under which its agent knows it.
+    /// The server's trial number in its agent.
     number: u64,
-    /// Where the client reaches it.
+    /// The address where the client reaches it.
     pub way: SocketAddr,
 }
 
@@ -74,7 +74,7 @@ impl ResidentServer {
     /// Starts the server of a call and waits until it is ready.
     ///
     /// # Errors
-    /// It never gets ready; it is ended then.
+    /// The server does not become ready; it is ended then.
     pub fn start(
         cx: &Context<'_>,
         instance: &mut dyn Instance,
@@ -84,7 +84,7 @@ impl ResidentServer {
         let way = instance
             .way_to(client.port)
             .map_err(NoAnswer::Unavailable)?;
-        // A proxy in front of it takes connections before it does.
+        // A proxy in front of the server accepts connections before the server does.
         let own = instance.address_from_host();
         let own = own.map_or(way, |address| SocketAddr::new(address, client.port));
         let server = Self {
@@ -140,7 +140,7 @@ impl ResidentServer {
         )))
     }
 
-    /// Looks whether it still runs, for news at most so long.
+    /// Checks that the server still runs; waits up to `limit` for news.
     ///
     /// # Errors
     /// It has ended.
@@ -149,7 +149,7 @@ impl ResidentServer {
         Ok(())
     }
 
-    /// What it has printed since, if its output is streamed; waits for news at most so long.
+    /// Returns new output of the server, if its output is streamed; waits up to `limit` for news.
     ///
     /// # Errors
     /// It has ended.
@@ -177,8 +177,8 @@ impl ResidentServer {
         }
     }
 
-    /// Looks whether it still runs once it was asked. Why a client failed is the server's end, where that came first; its
-    /// agent may be a moment behind.
+    /// Checks that the server still runs after a request. If the client failed because the server ended, its agent
+    /// may report that a moment later, so this waits longer.
     ///
     /// # Errors
     /// It has ended.
@@ -193,7 +193,7 @@ impl ResidentServer {
         )
     }
 
-    /// Ends it, and waits until it is gone.
+    /// Ends the server and waits until it is gone.
     fn end(&self, cx: &Context<'_>, channel: &mut dyn Channel) -> Result<(), NoAnswer> {
         let cancel = Request::Cancel { trial: self.number };
         channel.send(&cancel).map_err(NoAnswer::Channel)?;
@@ -211,10 +211,10 @@ impl ResidentServer {
         }
     }
 
-    /// One run of the client against it.
+    /// Runs the client once against the server.
     ///
     /// # Errors
-    /// It did not end in time, could not be run, or the server ended meanwhile.
+    /// The client did not end in time, could not be run, or the server ended meanwhile.
     pub fn ask(
         &self,
         cx: &Context<'_>,
@@ -243,7 +243,7 @@ impl ResidentServer {
 fn by_http(
     cx: &Context<'_>,
     client: &UserClient,
-    http: &Asked,
+    http: &RequestPlan,
     way: SocketAddr,
     call: &CommandCall,
 ) -> Result<Outcome, NoAnswer> {
@@ -260,7 +260,7 @@ fn by_http(
 fn by_http(
     _: &Context<'_>,
     _: &UserClient,
-    _: &Asked,
+    _: &RequestPlan,
     _: SocketAddr,
     _: &CommandCall,
 ) -> Result<Outcome, NoAnswer> {
@@ -270,10 +270,10 @@ fn by_http(
     ))
 }
 
-/// Looks for a line in what a server printed, if one is waited for.
+/// Searches a server's output for a line, if there is a pattern.
 ///
 /// # Errors
-/// It is not there, as one clause.
+/// The line is missing, as one clause.
 fn find_in(printed: &[u8], pattern: Option<&str>) -> Result<(), String> {
     let Some(pattern) = pattern else {
         return Ok(());
@@ -289,7 +289,7 @@ fn find_in(printed: &[u8], pattern: Option<&str>) -> Result<(), String> {
     })
 }
 
-/// How a server ended and what it said last.
+/// How a server ended, and the end of its output.
 fn ended(report: &CommandReport) -> String {
     use tare_model::outcome::Exit;
     let how = match report.exit {

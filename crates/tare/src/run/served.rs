@@ -1,6 +1,6 @@
-//! A trial of a server: it stays in its instance, and a client of this machine asks it.
+//! Runs trials against the user's server, which stays in its instance; the client runs on this machine.
 //!
-//! What it cannot see: whether an idle server does something between its arm's trials.
+//! Limits: background activity of an idle server between its arm's trials goes unnoticed.
 
 #[cfg(target_os = "linux")]
 use std::net::SocketAddr;
@@ -16,15 +16,15 @@ use super::testbed::Arm;
 use super::turn_state::Cycle;
 use crate::service::user::{self, UserClient};
 
-/// Whether the servers that a recipe is are asked a slice at a time.
+/// Whether the recipe is a server whose requests are interleaved between the arms.
 pub(super) fn is_in_turn(recipe: &Recipe) -> bool {
     cfg!(target_os = "linux")
         && user::asked(recipe).is_some_and(|(_, client)| client.in_turn().is_some())
 }
 
 impl Dispatcher<'_> {
-    /// Asks the servers of these arms a slice at a time; each is started at its arm's first trial. What came of each, in
-    /// their order.
+    /// Sends requests to the servers of these arms, interleaved in slices; each server starts at its arm's first
+    /// trial. Returns the results in the order of the arms.
     #[cfg(target_os = "linux")]
     pub(super) fn served_in_turn(
         &self,
@@ -69,7 +69,7 @@ impl Dispatcher<'_> {
                 None => return Ok(measured),
             },
             are_warm,
-            // Several connections are to keep several processors busy.
+            // Several connections are meant to keep several CPUs busy.
             cpu: cycle.cpu.filter(|_| asked.connections == 1),
             servers: arms
                 .iter()
@@ -93,7 +93,7 @@ impl Dispatcher<'_> {
         Ok(measured)
     }
 
-    /// The arm's server, which is started if it is not there: the way to it, and how it is asked.
+    /// Starts the arm's server if it does not run; returns its address and how to query it.
     #[cfg(target_os = "linux")]
     fn resident(
         &self,
@@ -110,14 +110,14 @@ impl Dispatcher<'_> {
         } else {
             ResidentServer::start(&self.cx, instance.as_mut(), (&call, &client), number)?
         };
-        // One that has ended since has said why.
+        // If it has ended since, this returns why.
         server.check(instance.channel(), Duration::ZERO)?;
         let way = server.way;
         arm.server = Some(server);
         Ok((way, call, client))
     }
 
-    /// What came of an arm in a block, unless its server has ended in it.
+    /// The result of an arm in a block, unless its server ended during the block.
     #[cfg(target_os = "linux")]
     fn after_block(&self, arm: &mut Arm, outcome: Outcome) -> Result<Measured, Cancelled> {
         let is_failed = matches!(outcome, Outcome::Failed(Failure::Probe(_)));
@@ -130,7 +130,7 @@ impl Dispatcher<'_> {
         Ok(self.nothing(outcome, false))
     }
 
-    /// Never called: nothing is interleaved here.
+    /// Never called: nothing is interleaved on this system.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn served_in_turn(
         &self,
@@ -142,7 +142,7 @@ impl Dispatcher<'_> {
         Ok(parts.into_iter().map(nothing).collect())
     }
 
-    /// One run of the client against the arm's server, which is started at the arm's first trial.
+    /// Runs the client once against the arm's server, which starts at the arm's first trial.
     pub(super) fn served(
         &self,
         number: u64,

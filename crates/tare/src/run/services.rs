@@ -1,7 +1,7 @@
-//! Servers in arms, asked by this process.
+//! Sends requests from this process to servers in arms.
 //!
-//! The servers of a block are started as those of any pair are; then requests go to one of them at a time, from a thread
-//! that is bound to the block's processor, where the servers are as well. One server alone is asked in whole trials.
+//! The servers of a block start like those of any pair. Then requests go to one of them at a time, from a thread that
+//! is bound to the same CPU as the servers. A single server is queried in whole trials.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use super::group::{Group, State};
 use super::turn_state::Cycle;
 use crate::cx::{Context, listeners};
 use crate::env::Charged;
-use crate::service::asked::{Asked, CLIENT};
 use crate::service::client::own_cost_ns;
+use crate::service::request_plan::{CLIENT, RequestPlan};
 use crate::service::turns::{self, CpuMeter, Measured, SLICE_NS};
 use crate::workload::sanity::{NOT_STEADY, OTHER_ANSWERS, RECONNECTS};
 use crate::workload::service::{COURSE, CPU, PERCENTILES, RATE, READY, TYPICAL};
 
-/// Whether the client of a recipe is this process.
+/// Whether this process is the client of a recipe.
 pub(super) fn is_service(recipe: &Recipe) -> bool {
     matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
 }
 
-/// Whether its requests go to one server after the other: a rate is a load that is to be sustained.
+/// Whether requests are interleaved between servers. With a rate they are not, because the load is to be sustained.
 pub(super) fn is_interleaved(recipe: &Recipe) -> bool {
     match recipe {
         Recipe::Pair { client, .. } => {
-            Asked::from_params(&client.args).is_ok_and(|asked| asked.rate.is_none())
+            RequestPlan::from_params(&client.args).is_ok_and(|asked| asked.rate.is_none())
         }
         _ => false,
     }
 }
 
-/// What a request costs the client itself, as a sentence.
+/// The client's share in the latency of a request, as a sentence.
 pub fn own_cost(cx: &Context<'_>) -> Option<String> {
     let us = own_cost_ns(cx.clock).ok()? as f64 / 1e3;
     Some(format!(
@@ -49,18 +49,18 @@ pub fn own_cost(cx: &Context<'_>) -> Option<String> {
 
 /// A server that was started in a block.
 pub(super) struct Started {
-    /// Its arm's place in the block.
+    /// Index of its arm in the block.
     pub(super) place: usize,
-    /// What it is asked.
+    /// The client's call.
     pub(super) call: ProbeCall,
-    /// When its start was asked for.
+    /// When its start was requested.
     pub(super) sent_ns: u64,
-    /// After how long it answered as expected; `None` if it did not.
+    /// Time until it answered as expected; `None` if it did not.
     pub(super) ready_ns: Option<u64>,
     meter: CpuMeter,
 }
 
-/// Reads what a server uses: its arm's control groups count it, or the process is known by its address.
+/// Returns a meter of a server's CPU time: from its arm's cgroups, or from the process that listens at its address.
 fn meter(charged: &Charged, call: &ProbeCall) -> CpuMeter {
     if let Charged::Groups(_) = charged {
         let charged = charged.clone();
@@ -72,8 +72,8 @@ fn meter(charged: &Charged, call: &ProbeCall) -> CpuMeter {
 }
 
 impl Started {
-    /// Once it has answered as expected. The next one is started after that: servers that start together take the
-    /// processor from each other.
+    /// Waits until the server answers as expected. The next one starts after that, because servers that start
+    /// together compete for the CPU.
     pub(super) fn once_ready(
         group: &Group<'_, '_, '_>,
         (place, end): (usize, usize),
@@ -81,7 +81,7 @@ impl Started {
         sent_ns: u64,
     ) -> Result<Self, Cancelled> {
         let cx = &group.dispatcher.cx;
-        let found = match (Asked::from_params(&call.args), address(&call)) {
+        let found = match (RequestPlan::from_params(&call.args), address(&call)) {
             (Ok(asked), Some(server)) => {
                 turns::ready_after(cx, server, asked, (sent_ns, ready_ns(&[&call])))
             }
@@ -97,7 +97,7 @@ impl Started {
     }
 }
 
-/// Asks these servers in turn.
+/// Sends requests to these servers, interleaved.
 pub(super) fn ask(
     group: &mut Group<'_, '_, '_>,
     cycle: &Cycle,
@@ -140,14 +140,15 @@ pub(super) fn ask(
 }
 
 impl Dispatcher<'_> {
-    /// Asks one server for a whole trial; its start was set to `start_ns`.
+    /// Sends requests to one server for a whole trial. Its start was requested at `start_ns`.
     pub(super) fn ask_alone(
         &self,
         call: &ProbeCall,
         start_ns: u64,
         charged: &Charged,
     ) -> Result<Outcome, Cancelled> {
-        let is_sustained = Asked::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
+        let is_sustained =
+            RequestPlan::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
         let block = turns::Block {
             rows: vec![vec![0]],
             baseline: 0,
@@ -179,7 +180,7 @@ fn ready_ns(calls: &[&ProbeCall]) -> u64 {
     u64::try_from(ms.unwrap_or_default()).unwrap_or_default() * 1_000_000
 }
 
-/// Asks the servers of these calls, of which it may be known how long each took until it was ready.
+/// Sends requests to the servers of these calls. `known_ns` holds the time that each took to become ready, if known.
 fn measure(
     cx: &Context<'_>,
     calls: &[&ProbeCall],
@@ -187,7 +188,10 @@ fn measure(
     (known_ns, meters): (&[Option<u64>], &[CpuMeter]),
 ) -> Result<Vec<Outcome>, Cancelled> {
     let all = |why: String| Ok(vec![Outcome::Failed(Failure::Probe(why)); calls.len()]);
-    let asked = match calls.first().map(|call| Asked::from_params(&call.args)) {
+    let asked = match calls
+        .first()
+        .map(|call| RequestPlan::from_params(&call.args))
+    {
         Some(Ok(asked)) => asked,
         Some(Err(wrong)) => return all(format!("`{}`: {}", wrong.param, wrong.problem)),
         None => return Ok(Vec::new()),
@@ -217,14 +221,14 @@ fn measure(
     Ok(outcomes.into_iter().zip(known_ns).map(outcome).collect())
 }
 
-/// The server to which a call goes.
+/// The address of a call's server.
 fn address(call: &ProbeCall) -> Option<SocketAddr> {
     let address: IpAddr = call.args.text("address")?.parse().ok()?;
     let port = u16::try_from(call.args.int("port")?).ok()?;
     Some((address, port).into())
 }
 
-/// What one server answered, as a trial's raw output.
+/// Converts the measurements of one server to a trial's raw output.
 fn report(measured: &Measured, sliced: Option<Sliced>, elapsed_ns: u64) -> RawOutput {
     let series = |metric: &str, unit, values| Series {
         metric: metric.to_owned(),

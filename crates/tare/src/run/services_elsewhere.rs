@@ -1,4 +1,4 @@
-//! Where servers cannot be asked: the client waits on this system in no way that it knows.
+//! Stand-in for `services` on systems other than Linux, where Tare has no client for servers.
 
 use tare_model::{Outcome, ProbeCall, Reason, Recipe};
 
@@ -7,7 +7,7 @@ use super::group::{Group, State};
 use super::turn_state::Cycle;
 use crate::cx::Context;
 use crate::env::Charged;
-use crate::service::asked::CLIENT;
+use crate::service::request_plan::CLIENT;
 
 pub(super) fn is_service(recipe: &Recipe) -> bool {
     matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
@@ -18,7 +18,7 @@ pub(super) fn is_interleaved(_recipe: &Recipe) -> bool {
     false
 }
 
-/// What a request costs the client itself: nothing is asked here.
+/// `None`, because no requests are sent here.
 pub fn own_cost(_cx: &Context<'_>) -> Option<String> {
     None
 }
@@ -29,7 +29,7 @@ fn unsupported() -> Outcome {
     ))
 }
 
-/// A server that would be asked.
+/// A server that would be queried on Linux.
 pub(super) struct Started {
     place: usize,
 }

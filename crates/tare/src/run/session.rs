@@ -1,8 +1,7 @@
-//! One session of a run: its blocks and trials in order, and the rules that end it.
+//! Runs one session of a run: blocks and trials in order, and the rules that end it.
 //!
-//! A run is one session, and one more for each resume. Everything that is decided here is decided between
-//! blocks (precision, budget) or between trials (Ctrl-C, a lost arm).
-//! What it cannot see: what a trial measured.
+//! A run has one session, plus one for each resume. All decisions are made between blocks (precision, budget) or
+//! between trials (Ctrl-C, a lost arm), without reading what a trial measured.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ use super::testbed::{Needs, Testbed};
 use super::turn_state::TurnState;
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary, TELLING_BLOCKS};
 use crate::cx::{Context, Event, turn_page};
-use crate::env::{Charged, Wanted};
+use crate::env::{Charged, FileRequest};
 use crate::plan::Plan;
 use crate::store::{Remark, SessionEnd, Store, StoreError, TrialRecord, WorkloadEnd};
 use crate::workload::{Tool, Workload};
@@ -30,35 +29,34 @@ use crate::workload::{Tool, Workload};
 /// One session of a run.
 pub(super) struct Session<'a> {
     pub(super) cx: Context<'a>,
-    /// As it is stored.
+    /// The run's name in the store.
     pub(super) run: RunId,
     pub(super) plan: &'a Plan,
     pub(super) store: &'a mut Store,
     pub(super) precision: &'a mut dyn Precision,
     pub(super) dispatcher: Dispatcher<'a>,
     pub(super) testbed: Testbed<'a>,
-    /// What each workload executes.
+    /// The recipe of each workload.
     pub(super) recipes: Vec<Recipe>,
-    /// What each workload is.
     pub(super) workloads: Vec<&'static dyn Workload>,
     /// The programs that each workload runs.
     pub(super) programs: Vec<Vec<String>>,
-    /// What the agent of each arm found out when it was last started.
+    /// The facts of each arm from its last start.
     pub(super) inside: BTreeMap<ArmId, Facts>,
-    /// After how many blocks each workload was precise enough.
+    /// After how many blocks each workload ended, if it did.
     pub(super) ended: Vec<Option<u32>>,
-    /// Which workloads the block at hand leaves out, so that others are decided within the budget.
+    /// Whether each workload pauses in the current block, so that others can be decided within the budget.
     pub(super) resting: Vec<bool>,
     pub(super) pace: Pace,
     pub(super) turns: TurnState,
-    /// The launch that the instances belong to.
+    /// The launch that the instances belong to, if any.
     pub(super) launched: Option<u32>,
-    /// How many launches more there were than the plan has, because the run was gone on with within one.
+    /// Number of launches beyond the plan, because the run was resumed within one.
     pub(super) more_launches: u32,
     started_ns: u64,
-    /// Time that earlier sessions took.
+    /// Duration of earlier sessions.
     pub(super) earlier_ns: u64,
-    /// Time that this session was given in place of what the study's budget leaves, and with it as many blocks as fit.
+    /// Time given to this session instead of the rest of the study's budget, if any; it gets as many blocks as fit.
     pub(super) more_ns: Option<u64>,
     /// The first trial that is not stored.
     pub(super) next_sequence: u32,
@@ -85,7 +83,7 @@ impl From<StoreError> for Break {
     }
 }
 
-/// The programs that each workload of the study runs.
+/// Returns the tools that each workload of the study runs.
 fn tools(study: &Study, registry: &Registry<'_>) -> Vec<Vec<Tool>> {
     let of = |spec: &WorkloadSpec| {
         (registry.workload)(spec.id.as_str())
@@ -95,7 +93,7 @@ fn tools(study: &Study, registry: &Registry<'_>) -> Vec<Vec<Tool>> {
     study.workloads.iter().map(of).collect()
 }
 
-/// Which workloads' programs may be stopped on their way.
+/// Whether the programs of each workload may be stopped midway.
 fn may_be_stopped(study: &Study, registry: &Registry<'_>) -> Vec<bool> {
     let of = |spec: &WorkloadSpec| {
         (registry.workload)(spec.id.as_str()).is_some_and(Workload::may_be_stopped)
@@ -103,11 +101,11 @@ fn may_be_stopped(study: &Study, registry: &Registry<'_>) -> Vec<bool> {
     study.workloads.iter().map(of).collect()
 }
 
-/// What an environment has to have ready for them.
-fn wanted<'t>(tools: impl Iterator<Item = &'t Tool>) -> Wanted {
-    let mut wanted = Wanted::default();
+/// Returns what an environment must provide for these tools.
+fn wanted<'t>(tools: impl Iterator<Item = &'t Tool>) -> FileRequest {
+    let mut wanted = FileRequest::default();
     for tool in tools {
-        wanted.add(&Wanted {
+        wanted.add(&FileRequest {
             programs: vec![tool.program.clone()],
             packages: tool.packages.clone(),
             files: Vec::new(),
@@ -117,7 +115,7 @@ fn wanted<'t>(tools: impl Iterator<Item = &'t Tool>) -> Wanted {
     wanted
 }
 
-/// The command that tells which files the tool opens by name, if it can tell.
+/// The command that prints the files that the tool opens by name, if it has one.
 fn told_by(tool: &Tool) -> Option<Vec<String>> {
     (!tool.files_told_by.is_empty()).then(|| {
         std::iter::once(&tool.program)
@@ -127,7 +125,7 @@ fn told_by(tool: &Tool) -> Option<Vec<String>> {
     })
 }
 
-/// What an agent is asked about them; each program once, whichever workload names it first.
+/// The questions to an agent about these tools: each program once, in the version of the first workload.
 fn questions<'t>(tools: impl Iterator<Item = &'t Tool>) -> Vec<ToolQuestion> {
     let mut questions: Vec<ToolQuestion> = Vec::new();
     for tool in tools {
@@ -142,7 +140,7 @@ fn questions<'t>(tools: impl Iterator<Item = &'t Tool>) -> Vec<ToolQuestion> {
 }
 
 impl<'a> Session<'a> {
-    /// Looks everything up and configures it; touches nothing outside.
+    /// Looks up and configures everything; has no effect outside this process.
     pub(super) fn new(
         cx: &Context<'a>,
         plan: &'a Plan,
@@ -196,7 +194,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs the session, removes everything, and stores how it ended.
+    /// Runs the session, cleans up, and stores how it ended.
     pub(super) fn carry_out(mut self) -> Result<RunSummary, RunError> {
         let ended = self.blocks();
         self.cx.observer.event(&Event::Removing);
@@ -225,7 +223,7 @@ impl<'a> Session<'a> {
                 stopped_by,
                 reason: error.as_ref().map(RunError::with_hint),
             }));
-        // Where the store has failed already, its second failure says nothing new.
+        // If the store failed before, its second failure says nothing new.
         let error = error.or_else(|| stored.err().map(RunError::from));
         match error {
             None => Ok(RunSummary {
@@ -250,7 +248,7 @@ impl<'a> Session<'a> {
         self.plan.study()
     }
 
-    /// The time for all sessions of the run up to this one.
+    /// The budget of all sessions up to this one.
     pub(super) fn budget_ns(&self) -> Option<u64> {
         match self.more_ns {
             Some(more_ns) => Some(self.earlier_ns.saturating_add(more_ns)),
@@ -258,9 +256,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The blocks that there may be.
+    /// Maximum number of blocks.
     fn blocks_max(&self) -> u32 {
-        // Every number has its block, whatever the study's own end; trials are counted by 32 bits.
+        // An extended run has no last block; trial numbers have 32 bits.
         let countable = u32::MAX / self.plan.trials_per_block().max(1);
         self.more_ns.map_or(self.study().blocks_max, |_| countable)
     }
@@ -276,14 +274,14 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Stores a remark and tells it.
+    /// Stores and prints a remark.
     pub(super) fn say(&mut self, text: String) -> Result<(), StoreError> {
         self.remark(&text)?;
         self.cx.observer.event(&Event::Remark(text));
         Ok(())
     }
 
-    /// Starts the arms and runs block after block until a rule says stop.
+    /// Starts the arms and runs blocks until a rule ends the session.
     fn blocks(&mut self) -> Result<StoppedBy, Break> {
         let per_block = self.plan.trials_per_block().max(1);
         let first_block = self.next_sequence / per_block;
@@ -358,7 +356,7 @@ impl<'a> Session<'a> {
         self.plan.launch(block) + self.more_launches
     }
 
-    /// The trials of a block that are still to be done, those of absent arms included.
+    /// The remaining trials of a block, including those of absent arms.
     fn trials_of(&self, block: u32) -> Vec<Trial> {
         let live: Vec<usize> = self.live_workloads(block).collect();
         let mut trials = self.plan.block(block);
@@ -374,16 +372,15 @@ impl<'a> Session<'a> {
         trials
     }
 
-    /// Asks whether some workloads are precise enough, if it is time to; what was answered. Where there is a budget, what
-    /// is precise enough only rests while others are not, and is measured no longer when it is as precise as is worth any
-    /// time.
+    /// Checks, if it is due, whether workloads are precise enough, and returns what they need. With a budget, a
+    /// precise workload only pauses while others are not, and ends when it is not worth any more time.
     fn check_precision(&mut self, block: u32) -> Result<Option<Vec<Needed>>, Break> {
         let study = self.study();
         let has_budget = self.budget_ns().is_some();
         let is_due = block >= study.blocks_min.max(1)
             && ((block - study.blocks_min).is_multiple_of(BLOCKS_BETWEEN_LOOKS)
                 || (has_budget && block >= TELLING_BLOCKS));
-        // A resumed run looked before it went into this block.
+        // The earlier session checked before it began this block.
         let has_begun = self.next_sequence > block * self.plan.trials_per_block();
         if !is_due || has_begun {
             return Ok(None);
@@ -417,7 +414,7 @@ impl<'a> Session<'a> {
         Ok(Some(needed))
     }
 
-    /// Those of the trials whose arm can be used.
+    /// The trials whose arm is usable.
     pub(super) fn usable<'t>(
         &self,
         trials: impl IntoIterator<Item = &'t Trial>,
@@ -434,7 +431,7 @@ impl<'a> Session<'a> {
             .filter(move |trial| !out.contains(&trial.cell.arm))
     }
 
-    /// Runs one trial, stores it, and deals with an arm that was lost in it.
+    /// Runs one trial, stores it, and handles an arm that was lost in it.
     fn trial(&mut self, trial: &Trial, rest_of_block: &[Trial]) -> Result<(), Break> {
         if self.cx.cancel.is_requested() {
             return Err(Break::Cancelled);
@@ -454,7 +451,7 @@ impl<'a> Session<'a> {
                 .clock
                 .sleep(std::time::Duration::from_nanos(self.study().settle_ns));
         }
-        // What has two ends, several instances or one of its own is charged elsewhere too, or altogether.
+        // Trials with two ends, several instances or a new instance use resources elsewhere too.
         let is_all_inside = trial.cell.instances == 1
             && matches!(self.recipes[workload], Recipe::Probe(_))
             && !self.dispatcher.is_cold;
@@ -485,7 +482,7 @@ impl<'a> Session<'a> {
         self.spare(&mut record);
         self.store.append(&record)?;
         self.precision.add(&record);
-        // Of several instances, one that failed leaves the others' output and the trial without a value.
+        // If one of several instances failed, the others' output is kept, but the trial has no value.
         let is_completed =
             matches!(&record.outcome, Outcome::Completed(raw) if raw.exit == Exit::Code(0));
         let slot_ns = self.cx.clock.now_ns().saturating_sub(slot_begun_ns);
@@ -495,9 +492,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Counts a trial that is stored.
+    /// Counts a stored trial.
     pub(super) fn count(&mut self, trial: &Trial, is_completed: bool, slot_ns: u64) {
-        // Within a block of turns the arms that are out have no trial, so that numbers are left out.
+        // In an alternated block, unusable arms have no trial, so numbers are skipped.
         self.next_sequence = self.next_sequence.max(trial.sequence + 1);
         self.n_trials += 1;
         self.n_without_value += u32::from(!is_completed);
@@ -537,7 +534,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What the paths between two ends need besides the arms.
+/// Returns what the workloads need in addition to the arms.
 fn needs(study: &Study, recipes: &[Recipe], is_cold: bool) -> Needs {
     let touches = |end: End| {
         study
@@ -567,7 +564,7 @@ fn needs(study: &Study, recipes: &[Recipe], is_cold: bool) -> Needs {
     }
 }
 
-/// What each workload of the study executes.
+/// Returns the recipe of each workload of the study.
 fn recipes(study: &Study, registry: &Registry<'_>) -> Result<Vec<Recipe>, RunError> {
     let name = |id: &WorkloadId| id.to_string();
     study

@@ -1,21 +1,21 @@
-//! A machine that slept, or a Tare that was stopped, while something was measured.
+//! Voids trials during which the machine slept or Tare was stopped.
 //!
-//! The clock by which work is timed stands still while the machine sleeps, and whatever had a time limit, a warm cache
-//! or a connection finds another world afterwards. A terminal's Ctrl-Z stops whole groups of processes, some arms'
-//! among them. So nothing that was under way then counts: a trial is void, and where arms took turns so is the block,
-//! because its slices met before and after are not of one machine.
-//! Limits: a virtual machine that its hypervisor stopped without telling it looks like lost time; an arm that is
-//! stopped alone is not noticed here.
+//! The clock that times work stops while the machine sleeps; afterwards time limits, warm caches and connections are
+//! no longer valid. A terminal's Ctrl-Z stops whole process groups, including some arms. So whatever was running then
+//! does not count: a trial is void, and so is an alternated block, because its slices before and after ran under
+//! different conditions.
+//! Limits: a VM that its hypervisor stopped without notice shows only as lost time; stopping a single arm is not
+//! detected here.
 
 use tare_model::{Failure, Outcome};
 
 use crate::cx::Clock;
 use crate::store::TrialRecord;
 
-/// From here on it was sleep, and no step of the clock that tells it.
+/// From this difference on the machine slept; less may be a clock step.
 const SLEPT_NS: u64 = 1_000_000_000;
 
-/// A moment before something is measured.
+/// State of the clocks before a measurement.
 pub(super) struct Awake {
     slept_ns: u64,
     continuations: u32,
@@ -29,7 +29,7 @@ impl Awake {
         }
     }
 
-    /// Declares void what came of it, if the machine has slept since or this process was stopped.
+    /// Voids the records if the machine has slept since, or this process was stopped.
     pub(super) fn or_void(self, clock: &dyn Clock, records: &mut [TrialRecord]) {
         let slept_ns = clock.slept_ns().saturating_sub(self.slept_ns);
         let why = if slept_ns >= SLEPT_NS {

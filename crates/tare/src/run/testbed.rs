@@ -1,9 +1,9 @@
-//! The arms of a run as they stand: prepared, started, lost, and in the end all removed.
+//! Owns the arms of a run: prepares, starts and stops them, and finally removes everything.
 //!
-//! Whatever was started hangs on the [`Testbed`], and the testbed removes it when it is closed or dropped, so that
-//! success, error, Ctrl-C and a panic all leave by the same door. A failure to remove one thing, even a
-//! panic in its driver, does not keep the others from being removed; it is added to the trouble.
-//! What it cannot see: what `kill -9` leaves behind. That is what the drivers' `sweep` is for.
+//! The [`Testbed`] holds everything that was started and removes it when it is closed or dropped, so that success,
+//! error, Ctrl-C and panic all end the same way. A failure to remove one thing, even a panic in its driver, does not
+//! prevent removing the others; it is added to the report.
+//! Limits: leftovers of `kill -9` are removed by the drivers' `sweep`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,22 +22,22 @@ use super::resident::ResidentServer;
 use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
 use crate::env::{
-    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, StartMode, Wanted,
+    Availability, Channel, Charged, Driver, EnvError, Environment, FileRequest, Instance, StartMode,
 };
 use crate::store::PEER;
 
-/// How much longer an agent may take for each tool that it is asked about: it gives a tool five seconds to tell
-/// its version, and reads its file.
+/// Additional time limit for each tool that an agent is asked about: the agent gives a tool five seconds to print its
+/// version, and reads its file.
 const TOOL_LIMIT: Duration = Duration::from_secs(8);
 
-/// Why an arm is not, or no longer, measured.
+/// Why an arm is not measured, or no longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct ArmFailure {
     pub(super) why: String,
     pub(super) fix: Option<String>,
 }
 
-impl From<EnvError> for Trouble {
+impl From<EnvError> for ArmFailure {
     fn from(error: EnvError) -> Self {
         Self {
             fix: error.hint(),
@@ -46,30 +46,30 @@ impl From<EnvError> for Trouble {
     }
 }
 
-/// What the workloads of a study need besides the arms.
+/// What the workloads of a study need in addition to the arms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs {
-    /// An agent on the host.
+    /// Whether an agent on the host is needed.
     pub(super) peer: bool,
-    /// How many instances of an arm at once, as the nodes of one workload.
+    /// Instances of an arm that one workload needs at once, as its nodes.
     pub(super) nodes: u32,
-    /// So many instances of an arm beside the first, for workloads of which each has an environment of its own.
+    /// Additional instances of an arm, for workloads that run in several environments at once.
     pub(super) extra: u32,
-    /// Every trial has instances of its own.
+    /// Whether every trial gets new instances.
     pub(super) is_cold: bool,
 }
 
 /// Why an arm did not start.
 pub(super) enum NoStart {
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     Cancelled,
-    /// It failed.
-    Trouble(Trouble),
+    /// Starting it failed.
+    ArmFailure(ArmFailure),
 }
 
-impl<T: Into<Trouble>> From<T> for NoStart {
+impl<T: Into<ArmFailure>> From<T> for NoStart {
     fn from(trouble: T) -> Self {
-        Self::Trouble(trouble.into())
+        Self::ArmFailure(trouble.into())
     }
 }
 
@@ -80,25 +80,25 @@ pub(super) struct Arm {
     pub(super) environment: Box<dyn Environment>,
     /// The resident instance.
     pub(super) instance: Option<Box<dyn Instance>>,
-    /// Those beside it for the workloads of several, or why there are none: the second node, the third, …
+    /// Additional instances as second node, third node, …, or why there are none.
     pub(super) siblings: Result<Vec<Box<dyn Instance>>, Reason>,
-    /// How many nodes some workload takes.
+    /// Most nodes that a workload needs.
     nodes: u32,
-    /// The tools that it is asked about at every start.
+    /// Tools that the agent is asked about at every start.
     tools: Vec<ToolQuestion>,
-    /// Those beside it for workloads of which each has an environment of its own.
+    /// Additional instances for workloads that run in several environments at once.
     pub(super) extra: Extra,
-    /// The user's server in the resident instance, once it is asked.
+    /// The user's server in the resident instance, once it has started.
     pub(super) server: Option<ResidentServer>,
-    /// An instance for one trial only.
+    /// The instance of a single trial.
     pub(super) passing: Option<Box<dyn Instance>>,
-    /// Why it is out, once it is.
-    pub(super) out: Option<Trouble>,
-    /// The probes whose work its agent can cut into slices.
+    /// Why the arm is out, if it is.
+    pub(super) out: Option<ArmFailure>,
+    /// Probes whose work its agent can slice.
     pub(super) cuts: BTreeSet<String>,
-    /// How many times it was lost in this launch.
+    /// How often the arm was lost in this launch.
     pub(super) losses: u32,
-    /// By how many bytes its workers are moved in this launch.
+    /// Padding that shifts the memory of its workers in this launch, bytes.
     pub(super) pad_bytes: u32,
     /// Whether there may be something to remove.
     is_touched: bool,
@@ -109,7 +109,7 @@ impl Arm {
         self.out.is_none()
     }
 
-    /// Where this machine's kernel counts what the resident instance uses.
+    /// Where the host's kernel counts the resource use of the resident instance.
     pub(super) fn charged(&self) -> Charged {
         let instance = self.instance.as_ref();
         instance.map_or(Charged::Nowhere, |instance| instance.charged())
@@ -124,11 +124,11 @@ impl Arm {
                 .clone(),
         };
         if let Availability::Absent { why, fix } = found {
-            self.out = Some(Trouble { why, fix });
+            self.out = Some(ArmFailure { why, fix });
         }
     }
 
-    /// Starts the resident instance, makes sure that the right agent answers, and asks what it sees.
+    /// Starts the resident instance, verifies its agent and returns the facts.
     pub(super) fn start(&mut self, cx: &Context<'_>) -> Result<Facts, NoStart> {
         self.server = None;
         let started = self.environment.start(cx, StartMode::Resident)?;
@@ -143,8 +143,7 @@ impl Arm {
             Ok(facts)
         });
         if facts.is_err() {
-            // Its own failure is what the reader needs; that of stopping it would say the same again, and
-            // `remove` comes back to whatever is left.
+            // The user needs this failure; one of stopping it would say the same, and `remove` handles the rest.
             let _ = stop(cx, &mut self.instance);
             return facts;
         }
@@ -159,7 +158,7 @@ impl Arm {
         Ok(facts)
     }
 
-    /// Which nodes there are, and where they meet.
+    /// Adds facts about the nodes, their addresses and shared folder.
     fn tell_of_siblings(&self, facts: &mut Facts) {
         let mut tell =
             |name: String, value: String| facts.insert(fact::of(fact::CLUSTER, &name), value);
@@ -183,19 +182,19 @@ impl Arm {
         tell("nodes".into(), (siblings.len() + 1).to_string());
     }
 
-    /// Starts one more instance, and has its agent answer.
+    /// Starts one more instance and greets its agent.
     pub(super) fn start_one(&mut self, cx: &Context<'_>) -> Result<Box<dyn Instance>, NoStart> {
         let mut instance = self.environment.start(cx, StartMode::Resident)?;
         if let Err(no_reply) = greet(cx, instance.channel(), self.pad_bytes) {
-            // Why it does not answer is what the reader needs.
+            // The user needs this failure, not one of stopping it.
             let _ = instance.stop(cx);
             return Err(no_reply);
         }
         Ok(instance)
     }
 
-    /// Starts instances beside the first until there are so many `nodes`. An arm that cannot have them is an arm
-    /// all the same: then the reason is kept for the workloads that need them.
+    /// Starts additional instances until there are `nodes` in all. If that fails, the arm is still usable; the reason
+    /// is kept for the workloads that need them.
     pub(super) fn start_siblings(&mut self, cx: &Context<'_>, nodes: u32) -> Result<(), Cancelled> {
         let mut siblings: Vec<Box<dyn Instance>> = Vec::new();
         let mut lacking = None;
@@ -211,12 +210,12 @@ impl Arm {
         };
         let number = whole_count(siblings.len() + 2);
         for sibling in siblings {
-            // A part of the nodes is of no use; `remove` comes back to what cannot be stopped.
+            // Too few nodes are useless; `remove` handles those that cannot be stopped.
             let _ = sibling.stop(cx);
         }
         match no_start {
             NoStart::Cancelled => Err(Cancelled),
-            NoStart::Trouble(trouble) => {
+            NoStart::ArmFailure(trouble) => {
                 self.siblings = Err(Reason::NoEnvironment(format!(
                     "{} next to the first instance: {}",
                     node_name(number),
@@ -227,17 +226,17 @@ impl Arm {
         }
     }
 
-    /// Takes the instances beside the first, for whoever stops them.
+    /// Takes out the additional nodes, to be stopped.
     fn take_siblings(&mut self) -> Vec<Box<dyn Instance>> {
         std::mem::replace(&mut self.siblings, Err(not_started())).unwrap_or_default()
     }
 
-    /// Stops the instances beside the first.
+    /// Stops the additional nodes.
     pub(super) fn stop_siblings(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         stop_all(cx, self.take_siblings())
     }
 
-    /// Takes the resident instance, after those beside it, for whoever stops them.
+    /// Takes out all instances, to be stopped; the resident one is last.
     pub(super) fn leave(&mut self) -> Vec<Box<dyn Instance>> {
         let mut instances = std::mem::take(&mut self.extra.instances);
         instances.extend(self.take_siblings());
@@ -245,13 +244,13 @@ impl Arm {
         instances
     }
 
-    /// Stops the resident instance and those beside it.
+    /// Stops all resident instances.
     pub(super) fn stop(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         stop_all(cx, self.leave())
     }
 }
 
-/// Stops each of them; goes on after a failure and tells the first.
+/// Stops all of these instances; returns the first failure.
 pub(super) fn stop_all(
     cx: &Context<'_>,
     instances: Vec<Box<dyn Instance>>,
@@ -278,8 +277,8 @@ pub(super) fn stop(
     }
 }
 
-/// Says hello, and refuses an agent that is none of those that this Tare brought; which of its probes can be cut into
-/// slices. Its workers lie so many bytes further in their memory.
+/// Greets the agent; refuses one that this Tare does not bring. Returns it and its probes that can be sliced.
+/// `pad_bytes` shifts the memory of its workers.
 pub(super) fn greet<'a>(
     cx: &Context<'a>,
     channel: &mut dyn Channel,
@@ -294,7 +293,7 @@ pub(super) fn greet<'a>(
             ..
         } => {
             let told = cx.agents.greeted(protocol, &build);
-            let agent = told.map_err(|why| Trouble { why, fix: None })?;
+            let agent = told.map_err(|why| ArmFailure { why, fix: None })?;
             if pad_bytes > 0 {
                 let sent = channel.send(&Request::Pad { bytes: pad_bytes });
                 sent.map_err(EnvError::from)?;
@@ -305,7 +304,7 @@ pub(super) fn greet<'a>(
     }
 }
 
-/// How much an agent may say of where it is: a hundred times what the longest do. It is stored for each launch.
+/// Most bytes of facts from an agent: a hundred times the longest known. They are stored for each launch.
 const MOST_FACT_BYTES: usize = 1 << 20;
 
 fn bytes_of(facts: &Facts) -> usize {
@@ -328,7 +327,7 @@ fn ask_facts(
     let limit = CONTROL_LIMIT + TOOL_LIMIT * u32::try_from(tools.len()).unwrap_or(u32::MAX);
     match ask(cx, channel, &request, limit)? {
         Reply::Facts { facts } if bytes_of(&facts) <= MOST_FACT_BYTES => Ok(facts),
-        Reply::Facts { facts } => Err(NoStart::Trouble(Trouble {
+        Reply::Facts { facts } => Err(NoStart::ArmFailure(ArmFailure {
             why: format!(
                 "its agent says {} bytes about its place, and at most {MOST_FACT_BYTES} are kept",
                 bytes_of(&facts)
@@ -340,13 +339,13 @@ fn ask_facts(
 }
 
 fn out_of_turn(question: &str) -> NoStart {
-    NoStart::Trouble(Trouble {
+    NoStart::ArmFailure(ArmFailure {
         why: format!("its agent did not answer {question} but something else"),
         fix: None,
     })
 }
 
-/// The answer to a control request.
+/// Returns the answer to a control request.
 fn ask(
     cx: &Context<'_>,
     channel: &mut dyn Channel,
@@ -359,22 +358,22 @@ fn ask(
     })
 }
 
-/// All arms of a run and the peer on the host.
+/// All arms of a run, and the peer on the host.
 pub(super) struct Testbed<'a> {
     cx: Context<'a>,
     pub(super) arms: Vec<Arm>,
-    /// The agent on the host that is the other end of two-ended workloads, if some need it.
+    /// The agent on the host for workloads with two ends, if some need it.
     pub(super) peer: Option<Arm>,
 }
 
 impl<'a> Testbed<'a> {
-    /// Configures every arm; touches nothing outside.
+    /// Configures every arm; has no effect outside this process.
     pub(super) fn new(
         cx: &Context<'a>,
         arms: &[ArmSpec],
         needs: Needs,
         driver: &dyn Fn(&str) -> Option<&'static dyn Driver>,
-        wanted: &Wanted,
+        wanted: &FileRequest,
         tools: &[ToolQuestion],
     ) -> Result<Self, RunError> {
         let configured = |spec: &ArmSpec| {
@@ -386,9 +385,9 @@ impl<'a> Testbed<'a> {
             let built = driver.configure(arm.clone(), &spec.settings);
             let mut environment = built.map_err(|source| RunError::Settings { arm, source })?;
             environment.provide(wanted);
-            environment.provide(&Wanted {
+            environment.provide(&FileRequest {
                 programs: spec.change.program.iter().cloned().collect(),
-                ..Wanted::default()
+                ..FileRequest::default()
             });
             let is_peer = spec.id.as_str() == PEER;
             let nodes = if is_peer { 1 } else { needs.nodes.max(1) };
@@ -428,12 +427,12 @@ impl<'a> Testbed<'a> {
         })
     }
 
-    /// How many arms can be used.
+    /// Number of usable arms.
     pub(super) fn n_usable(&self) -> u64 {
         self.arms.iter().filter(|arm| arm.is_usable()).count() as u64
     }
 
-    /// Finds out which arms can be used here.
+    /// Detects which arms are usable here.
     pub(super) fn detect(&mut self) {
         let mut known = BTreeMap::new();
         for arm in self.arms.iter_mut().chain(self.peer.as_mut()) {
@@ -441,7 +440,7 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// Prepares those that can be used. `false` after Ctrl-C.
+    /// Prepares the usable arms; returns `false` after Ctrl-C.
     pub(super) fn prepare(&mut self) -> bool {
         let cx = self.cx;
         for arm in self.arms.iter_mut().chain(self.peer.as_mut()) {
@@ -459,7 +458,7 @@ impl<'a> Testbed<'a> {
         !cx.cancel.is_requested()
     }
 
-    /// Stops every instance and removes every environment, the last first; says what could not be.
+    /// Stops every instance and removes every environment, in reverse order; returns the failures.
     pub(super) fn close(&mut self) -> Vec<String> {
         let cx = self.cx;
         let mut trouble = Vec::new();
@@ -486,7 +485,7 @@ impl<'a> Testbed<'a> {
 
 impl Drop for Testbed<'_> {
     fn drop(&mut self) {
-        // Empty after `close`. Otherwise a panic is on its way, and there is nobody to tell.
+        // Empty after `close`. Otherwise a panic is unwinding, and failures cannot be reported.
         let _ = self.close();
     }
 }

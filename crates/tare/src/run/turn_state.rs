@@ -1,15 +1,15 @@
-//! What a session knows of taking turns.
+//! State of a session's alternation.
 
-/// What a session knows of taking turns.
+/// State of a session's alternation.
 #[derive(Debug)]
 pub(super) struct TurnState {
-    /// Whether any workload takes turns.
+    /// Whether workloads may be interleaved.
     pub(super) are_taken: bool,
-    /// Whether the page was found to be of use so far.
+    /// Whether the turn page has worked so far.
     pub(super) has_page: bool,
-    /// Which workloads' loops have checked themselves.
+    /// Whether the loops of each workload have checked themselves.
     pub(super) checked: Vec<bool>,
-    /// Which workloads' programs may be stopped on their way, if a look at them finds nothing against that.
+    /// Whether the programs of each workload may be stopped midway, subject to inspection.
     pub(super) may_be_stopped: Vec<bool>,
 }
 
@@ -24,27 +24,27 @@ impl TurnState {
     }
 }
 
-/// What is alike for every worker of the block.
+/// What all workers of a block share.
 pub(super) struct Cycle {
-    /// The orders, by place.
+    /// The orders of the cycles, by place.
     pub(super) rows: Vec<Vec<u32>>,
-    /// Tells this block's page from the last one's.
+    /// Distinguishes the block's turn page from the last one's.
     pub(super) key: u64,
-    /// How long the slices of each take together, nanoseconds.
+    /// Total time of the slices of each arm, nanoseconds.
     pub(super) target_ns: u64,
-    /// The processor for all.
+    /// The CPU of all workers, if it is the same.
     pub(super) cpu: Option<u32>,
     /// Whether loops check themselves.
     pub(super) check: bool,
-    /// Whether the page may be used.
+    /// Whether the turn page may be used.
     pub(super) has_page: bool,
-    /// Which place the baseline has: without it there is nothing to compare with.
+    /// The baseline's place; without the baseline there is nothing to compare with.
     pub(super) baseline: usize,
 }
 
 impl Cycle {
-    /// The places in the order in which they are started: their own, or, where that is `drawn`, that of the first row, so
-    /// that none is always started first.
+    /// The order in which places are started: ascending or, if `is_drawn`, that of the first row, so that no place
+    /// always starts first.
     pub(super) fn starting_order(&self, count: usize, is_drawn: bool) -> Vec<usize> {
         let row = self.rows.first().filter(|_| is_drawn).into_iter().flatten();
         let mut order: Vec<usize> = row.map(|place| *place as usize).collect();

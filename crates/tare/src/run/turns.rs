@@ -1,8 +1,9 @@
-//! Which workloads of a session take turns, and what is stored of a block of one.
+//! Decides which workloads of a session are interleaved, and stores their blocks.
 //!
-//! Turns are taken where the study wants them, the probe can be cut, each arm has one warm instance and none has a
-//! limit that slices would hide. A program can be cut where a look at it says so. Everything else is measured by whole trials.
-//! What it cannot see: whether slices and trials agree. `METHODOLOGY.md` has the comparison.
+//! A workload is interleaved if the study asks for it, the probe can be sliced, each arm has one warm instance, and
+//! no arm has a limit that slices would hide. A program can be sliced if an inspection shows so. Everything else is
+//! measured in whole trials.
+//! Limits: whether slices and trials agree is not checked here; see `METHODOLOGY.md`.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +25,11 @@ use crate::cx::turn_page;
 use crate::env::Charged;
 use crate::store::{Remark, TrialRecord};
 
-/// Why arms take no turns one of which reads from devices.
+/// Why nothing is interleaved if an arm reads from devices.
 const COLD: &str = "drops the command's files from the page cache before each run";
 
 impl Session<'_> {
-    /// Leaves out of a trial what its workload does not want stored.
+    /// Removes from a trial what its workload does not want stored.
     pub(super) fn spare(&self, record: &mut TrialRecord) {
         let index = record.trial.workload_index as usize;
         let params = &self.study().workloads[index].params;
@@ -39,7 +40,7 @@ impl Session<'_> {
         }
     }
 
-    /// Makes the page by which workers pass the turn, before the arms that show it are started.
+    /// Creates the page over which workers pass the turn, before the arms that mount it start.
     pub(super) fn make_a_page(&mut self) -> Result<(), Break> {
         if !self.study().alternate || self.dispatcher.is_cold {
             return Ok(());
@@ -53,8 +54,8 @@ impl Session<'_> {
         }
     }
 
-    /// Takes no turns in this study if an arm has a limit that slices would hide, and says so. The limits are those
-    /// that the agent found, whoever set them.
+    /// Turns interleaving off, with a remark, if an arm has a limit that slices would hide. The limits are those that
+    /// the agent found, wherever they were set.
     pub(super) fn refuse_turns_under_limits(&mut self) -> Result<(), Break> {
         if !self.turns.are_taken {
             return Ok(());
@@ -77,7 +78,7 @@ impl Session<'_> {
         Ok(self.say(Remark::of_whole_trials(None, &why))?)
     }
 
-    /// Whether this workload takes turns.
+    /// Whether this workload is interleaved.
     pub(super) fn takes_turns(&self, workload: usize) -> bool {
         let spec = &self.study().workloads[workload];
         let name = match &self.recipes[workload] {
@@ -86,13 +87,13 @@ impl Session<'_> {
             _ => return false,
         };
         let usable = || self.testbed.arms.iter().filter(|arm| arm.is_usable());
-        // Where its program is another one it is refused, as a trial.
+        // An arm without the program needs a whole trial, in which it is refused.
         let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
         let recipe = &self.recipes[workload];
         if is_in_turn(recipe) {
             return !self.dispatcher.is_cold && spec.instances == 1 && usable().count() > 1;
         }
-        // Of two ends one serves, and cannot be stopped on its way.
+        // Only a single program can be stopped midway, not the server of a pair.
         if name == COMMAND_PROBE {
             let call = self.command(workload);
             if call.is_none_or(|call| call.in_slices.is_none()) || !usable().all(is_there) {
@@ -110,7 +111,7 @@ impl Session<'_> {
             }
     }
 
-    /// Runs one workload of a block in all arms in turn, stores it, and deals with arms that were lost in it.
+    /// Runs one workload of a block interleaved in all arms, stores it, and handles arms that were lost in it.
     pub(super) fn turns(&mut self, trials: &[Trial], rest: &[Trial]) -> Result<(), Break> {
         if self.cx.cancel.is_requested() {
             return Err(Break::Cancelled);
@@ -154,7 +155,7 @@ impl Session<'_> {
         let before: Vec<_> = charged.iter().map(charges::read).collect();
         let awake = Awake::now(self.cx.clock);
         let mut measured = Vec::new();
-        // A second time only where the page was found to be of no use: then over the channels.
+        // The second attempt happens only if the page failed: then over the channels.
         for _ in 0..2 {
             let mut arms: Vec<Option<&mut Arm>> = self.testbed.arms.iter_mut().map(Some).collect();
             let parts = trials
@@ -221,7 +222,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What a workload runs, if that is a program.
+    /// The command of a workload, if it runs one.
     fn command(&self, workload: usize) -> Option<CommandCall> {
         match &self.recipes[workload] {
             Recipe::Probe(call) if call.name == COMMAND_PROBE => {
@@ -231,7 +232,7 @@ impl Session<'_> {
         }
     }
 
-    /// The processor for all workers of this block: one that every arm may use, another in the next block.
+    /// The CPU of all workers of this block: one that every arm may use, a different one in the next block.
     fn cpu_of(&self, block: u32, trials: &[Trial]) -> Option<u32> {
         let workload = trials.first()?.workload_index as usize;
         let slices = self.command(workload).and_then(|call| call.in_slices);
@@ -251,7 +252,7 @@ impl Session<'_> {
     }
 }
 
-/// A limit of an arm, other than the baseline's, under which work must be measured by whole trials.
+/// A limit of an arm, but not of the baseline, that requires whole trials.
 fn limit(arm: &Facts, baseline: &Facts) -> Option<&'static str> {
     if facts::cpu_quota(arm) != facts::cpu_quota(baseline) && facts::cpu_quota(arm).is_some() {
         return Some("a processor quota, which would hardly bite in slices");

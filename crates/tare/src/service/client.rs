@@ -1,9 +1,10 @@
 //! An HTTP/1.1 client that times requests to several servers, one server at a time.
 //!
-//! One connection in a closed loop blocks in `read`: two system calls a request. Several connections, or a rate, go
-//! over epoll. With a rate the latency counts from when the request was to be sent, so that a server that stalls is
-//! not asked less. A request that needs a new connection includes connecting. Connections stay open between slices.
-//! Limit: connecting blocks, so that a full accept queue delays the other connections of the same server as well.
+//! A single connection in a closed loop blocks in `read`: two syscalls per request. Several connections, or a rate,
+//! use epoll. With a rate, latency counts from the scheduled send time, so that a stalled server does not get fewer
+//! requests. The latency of a request that needs a new connection includes connecting. Connections stay open between
+//! slices.
+//! Limits: connecting blocks, so a full accept queue also delays the other connections of the same server.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,27 +15,27 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use tare_model::{whole_ns, whole_part};
 
-use super::asked::Asked;
 use super::http::{AnswerReader, Answered, Request, Unreadable};
+use super::request_plan::RequestPlan;
 use super::slice::LOOK;
-pub use super::slice::{Answer, How, Limits, Slice, Trouble};
+pub use super::slice::{Answer, How, Limits, Slice, SliceError};
 use crate::cx::{Cancel, Clock};
 
-/// The end of a wait for the next time of sending is spun through: timers fire late.
+/// The end of a wait for the next send time is spun, because timers fire late.
 const SPIN_NS: u64 = 80_000;
 const BUFFER_BYTES: usize = 64 << 10;
 const EVENTS: usize = 64;
 
-/// A connection, and the request on it.
+/// A connection and its current request.
 #[derive(Debug, Default)]
 struct Line {
     stream: Option<TcpStream>,
-    /// Whether the connection has answered before.
+    /// Whether the connection has delivered an answer before.
     is_used: bool,
     reader: Option<AnswerReader>,
-    /// Of the mix.
+    /// Index of the request in the mix.
     request: usize,
-    /// Bytes of the request that are sent.
+    /// Bytes of the request sent so far.
     n_sent: usize,
     from_ns: u64,
     sent_ns: u64,
@@ -44,34 +45,34 @@ struct Line {
 
 struct Peer {
     address: SocketAddr,
-    /// As they are sent.
+    /// The encoded requests.
     requests: Vec<Vec<u8>>,
-    /// Sent in front of a connection's first request.
+    /// Sent before the first request of a connection.
     session: Vec<u8>,
     lines: Vec<Line>,
-    /// Where connections are watched, if not one alone blocks.
+    /// The epoll instance, unless a single connection blocks.
     watch: Option<OwnedFd>,
-    /// The next request of the mix.
+    /// Index of the next request in the mix.
     next: usize,
 }
 
-/// Asks servers.
+/// Sends requests to servers and times them.
 pub struct Client<'c> {
     clock: &'c dyn Clock,
     cancel: &'c Cancel,
-    asked: Asked,
+    asked: RequestPlan,
     limits: Limits,
     peers: Vec<Peer>,
     buffer: Vec<u8>,
 }
 
 impl<'c> Client<'c> {
-    /// A client of these servers; no connection is opened before it is needed.
+    /// A client of these servers. Connections are opened when they are needed.
     pub fn new(
         clock: &'c dyn Clock,
         cancel: &'c Cancel,
         servers: &[SocketAddr],
-        asked: Asked,
+        asked: RequestPlan,
     ) -> Self {
         let peer = |address: &SocketAddr| {
             let host = asked.host.clone().unwrap_or_else(|| address.to_string());
@@ -101,24 +102,24 @@ impl<'c> Client<'c> {
         }
     }
 
-    /// The same with other limits.
+    /// Replaces the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How many servers there are.
+    /// The number of servers.
     pub fn servers(&self) -> usize {
         self.peers.len()
     }
 
-    /// The clock by which it measures.
+    /// The clock that times requests.
     pub fn clock(&self) -> &'c dyn Clock {
         self.clock
     }
 
-    /// Closes all connections to a server, and begins its mix anew.
+    /// Closes all connections to a server and restarts its mix.
     pub fn forget(&mut self, server: usize) {
         self.peers[server].next = 0;
         for line in &mut self.peers[server].lines {
@@ -130,8 +131,8 @@ impl<'c> Client<'c> {
     /// Sends requests to one server.
     ///
     /// # Errors
-    /// The first request that got no answer; its connection and those of the same server are closed.
-    pub fn slice(&mut self, server: usize, how: How) -> Result<Slice, Trouble> {
+    /// The first request without an answer; all connections to the server are closed.
+    pub fn slice(&mut self, server: usize, how: How) -> Result<Slice, SliceError> {
         for line in &mut self.peers[server].lines {
             line.n_answers = 0;
         }
@@ -150,13 +151,13 @@ impl<'c> Client<'c> {
         self.asked.connections <= 1 && self.asked.rate.is_none()
     }
 
-    /// Whether the first request of each connection counts as well: of a load that is sustained, and where each request
-    /// has a connection of its own.
+    /// Whether the first request of each connection counts too: for a sustained load, and if each request has a new
+    /// connection.
     fn counts_all(&self) -> bool {
         self.asked.rate.is_some() || !self.asked.keep_alive
     }
 
-    fn one_by_one(&mut self, server: usize, how: How) -> Result<Slice, Trouble> {
+    fn one_by_one(&mut self, server: usize, how: How) -> Result<Slice, SliceError> {
         let mut slice = Slice::default();
         let begun_ns = self.clock.now_ns();
         let (mut now_ns, mut counted_from_ns) = (begun_ns, begun_ns);
@@ -178,7 +179,7 @@ impl<'c> Client<'c> {
         }
     }
 
-    fn at_once(&mut self, server: usize, how: How) -> Result<Slice, Trouble> {
+    fn at_once(&mut self, server: usize, how: How) -> Result<Slice, SliceError> {
         let mut slice = Slice::default();
         let watch = &mut self.peers[server].watch;
         if watch.is_none() {
@@ -228,7 +229,7 @@ impl<'c> Client<'c> {
                     idle.push(at);
                 }
             }
-            // Limits are seconds, and a look at all connections takes as long as a request.
+            // Limits are seconds, and checking all connections takes as long as a request.
             if now_ns.saturating_sub(checked_ns) >= whole_ns(LOOK) {
                 self.check_limits(server)?;
                 checked_ns = now_ns;
@@ -236,7 +237,7 @@ impl<'c> Client<'c> {
         }
     }
 
-    /// Waits until something has arrived on connections, at the latest when the next request is due.
+    /// Waits until a connection is readable, at most until the next request is due.
     fn wait(
         &self,
         server: usize,
@@ -258,14 +259,14 @@ impl<'c> Client<'c> {
         Ok(())
     }
 
-    /// Puts the next request on a connection.
+    /// Starts the next request on a connection.
     fn begin(
         &mut self,
         server: usize,
         at: usize,
         from_ns: u64,
         slice: &mut Slice,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SliceError> {
         let peer = &mut self.peers[server];
         let line = &mut peer.lines[at];
         line.request = peer.next;
@@ -276,8 +277,8 @@ impl<'c> Client<'c> {
         self.send(server, at, slice)
     }
 
-    /// Sends what is left of a request, over a new connection where there is none.
-    fn send(&mut self, server: usize, at: usize, slice: &mut Slice) -> Result<(), Trouble> {
+    /// Sends the rest of a request; opens a connection if there is none.
+    fn send(&mut self, server: usize, at: usize, slice: &mut Slice) -> Result<(), SliceError> {
         loop {
             let is_blocking = self.is_alone();
             let peer = &mut self.peers[server];
@@ -288,7 +289,7 @@ impl<'c> Client<'c> {
                     line.is_used = false;
                     let opened = open(peer.address, self.limits.time_ns, is_blocking);
                     let stream = none.insert(opened.map_err(|error| {
-                        Trouble::Failed(format!("no connection to {}: {error}", peer.address))
+                        SliceError::Failed(format!("no connection to {}: {error}", peer.address))
                     })?);
                     if let (false, Some(watch)) = (is_blocking, &peer.watch) {
                         let data = epoll::EventData::new_u64(at as u64);
@@ -296,7 +297,7 @@ impl<'c> Client<'c> {
                         added.map_err(io::Error::from)?;
                     }
                     if !peer.session.is_empty() {
-                        // So short that the empty buffer of a new connection takes it at once.
+                        // Short enough to fit into the empty buffer of a new connection at once.
                         stream.write_all(&peer.session)?;
                         if let Some(reader) = &mut line.reader {
                             reader.expect_session();
@@ -322,15 +323,15 @@ impl<'c> Client<'c> {
         }
     }
 
-    /// Deals with a connection that was closed before it answered. A server may close one that idles at any time: then
-    /// the request is sent once more over a new one, and that is counted.
+    /// Handles a connection that was closed before it answered. A server may close an idle connection at any time;
+    /// then the request is sent again over a new one, and that is counted.
     fn close(
         &mut self,
         server: usize,
         at: usize,
         why: &str,
         slice: &mut Slice,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SliceError> {
         let peer = &mut self.peers[server];
         let line = &mut peer.lines[at];
         let is_untouched = line.reader.as_ref().is_some_and(AnswerReader::is_untouched);
@@ -340,20 +341,20 @@ impl<'c> Client<'c> {
             slice.reopened += 1;
             return Ok(());
         }
-        Err(Trouble::Failed(format!(
+        Err(SliceError::Failed(format!(
             "the connection was closed without an answer: {why}"
         )))
     }
 
-    /// Reads what has arrived; whether the answer is complete.
-    fn advance(&mut self, server: usize, at: usize, slice: &mut Slice) -> Result<bool, Trouble> {
+    /// Reads available data; returns whether the answer is complete.
+    fn advance(&mut self, server: usize, at: usize, slice: &mut Slice) -> Result<bool, SliceError> {
         let counts_all = self.counts_all();
         let peer = &mut self.peers[server];
         let line = &mut peer.lines[at];
         let (Some(stream), Some(reader)) = (&mut line.stream, &mut line.reader) else {
             return Ok(false);
         };
-        let unreadable = |why: Unreadable| Trouble::Failed(why.to_string());
+        let unreadable = |why: Unreadable| SliceError::Failed(why.to_string());
         let has_ended = match stream.read(&mut self.buffer) {
             Ok(0) if reader.is_untouched() => {
                 self.close(server, at, "it ended before the first byte", slice)?;
@@ -401,10 +402,10 @@ impl<'c> Client<'c> {
         Ok(true)
     }
 
-    /// Whether a request of this server's is over a limit, or the user wants to stop.
-    fn check_limits(&self, server: usize) -> Result<(), Trouble> {
+    /// Checks whether a request to this server exceeds a limit, or the user wants to stop.
+    fn check_limits(&self, server: usize) -> Result<(), SliceError> {
         if self.cancel.is_requested() {
-            return Err(Trouble::Cancelled);
+            return Err(SliceError::Cancelled);
         }
         let now_ns = self.clock.now_ns();
         let peer = &self.peers[server];
@@ -413,13 +414,13 @@ impl<'c> Client<'c> {
                 continue;
             };
             if reader.body_bytes() > self.limits.body_bytes {
-                return Err(Trouble::Failed(format!(
+                return Err(SliceError::Failed(format!(
                     "the answer is longer than {} bytes",
                     self.limits.body_bytes
                 )));
             }
             if now_ns.saturating_sub(line.sent_ns) > self.limits.time_ns {
-                return Err(Trouble::Failed(format!(
+                return Err(SliceError::Failed(format!(
                     "no complete answer within {} s, {} bytes of its body so far",
                     self.limits.time_ns as f64 / 1e9,
                     reader.body_bytes()
@@ -450,7 +451,7 @@ fn unexpected(path: &str, answered: &Answered) -> String {
     )
 }
 
-/// Opens a connection that blocks for a moment at a time, or never.
+/// Opens a connection, non-blocking or with a short read timeout.
 fn open(address: SocketAddr, limit_ns: u64, is_blocking: bool) -> io::Result<TcpStream> {
     let limit = Duration::from_nanos(limit_ns.max(1));
     let stream = TcpStream::connect_timeout(&address, limit)?;
@@ -463,19 +464,19 @@ fn open(address: SocketAddr, limit_ns: u64, is_blocking: bool) -> io::Result<Tcp
     Ok(stream)
 }
 
-/// What a request costs the client itself, nanoseconds: writing, reading and parsing over a socket on which the answer
-/// is there already.
+/// Measures the client's share of a request, nanoseconds: writing, reading and parsing over a socket that already
+/// holds the answer.
 ///
 /// # Errors
-/// The system has no socket for it.
+/// The system cannot provide a socket.
 pub fn own_cost_ns(clock: &dyn Clock) -> io::Result<u64> {
     const TIMES: usize = 200;
     let (near, mut far) = UnixStream::pair()?;
     let cancel = Cancel::new();
-    let asked = Asked::of(Request::get("/")).map_err(io::Error::other)?;
+    let asked = RequestPlan::of(Request::get("/")).map_err(io::Error::other)?;
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut client = Client::new(clock, &cancel, &[nowhere], asked);
-    // Only read from and written to, which is the same for both kinds.
+    // A Unix socket as a TCP stream: reading and writing work the same for both.
     client.peers[0].lines[0].stream = Some(TcpStream::from(OwnedFd::from(near)));
     let answer = [
         b"HTTP/1.1 200 OK\r\nServer: none\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n".as_slice(),

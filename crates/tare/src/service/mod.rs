@@ -1,10 +1,10 @@
-//! Servers that are compared: one client outside of every arm, and how its requests are interleaved.
+//! Compares servers: one client outside of all arms, with requests interleaved between them.
 //!
-//! [`http`] writes requests and reads answers from bytes, [`asked`] says which requests are sent and how ([`mix`]: several
-//! of a list), [`client`] sends them over sockets and times them, [`turns`] gives each server a slice at a time.
-//! [`user`] asks a server of the user's that way or with a program ([`program`]), once it is [`ready`].
+//! [`http`] writes requests and parses answers, [`request_plan`] describes which requests are sent and how ([`mix`]: several
+//! from a list), [`client`] sends them over sockets and times them, [`turns`] interleaves the servers in slices.
+//! [`user`] does that for the user's server, or runs a client program ([`program`]), once the server is [`ready`].
 
-pub use tare_core::service::{asked, http, mix};
+pub use tare_core::service::{http, mix, request_plan};
 
 #[cfg(target_os = "linux")]
 pub mod client;

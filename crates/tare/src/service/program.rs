@@ -1,7 +1,7 @@
-//! One run of a client on this machine.
+//! Runs a client program on this machine once.
 //!
-//! Its time is from the request to start it until its standard output has ended and it has exited.
-//! What it cannot see: what it does that it does not print.
+//! Its time is from the request to start it until its stdout has ended and it has exited.
+//! Limits: only its output shows what it did.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -15,12 +15,12 @@ use tare_model::outcome::{Bytes, Exit};
 use super::user::{HOST, PORT};
 use crate::cx::{Cancel, Clock, CommandLine, Exec, Running};
 
-/// The longest that the host waits without looking for Ctrl-C.
+/// Longest wait without a check for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(250);
-/// How much of standard output is kept, bytes.
+/// Most bytes of stdout that are kept.
 const STDOUT_LIMIT: u64 = 16 << 20;
 
-/// The arguments with the server's address in them.
+/// Fills the server's address into the arguments.
 pub(crate) fn filled(argv: &[String], way: SocketAddr) -> Vec<String> {
     let (host, port) = (way.ip().to_string(), way.port().to_string());
     let fill = |word: &String| word.replace(HOST, &host).replace(PORT, &port);
@@ -38,10 +38,10 @@ pub enum NoEnd {
     Failed(String),
 }
 
-/// Runs the client to its end, at most `limit`.
+/// Runs the client until it ends, for at most `limit`.
 ///
 /// # Errors
-/// It did not end by itself.
+/// The client did not end by itself.
 pub fn run(
     (exec, clock, cancel): (&dyn Exec, &dyn Clock, &Cancel),
     argv: &[String],
@@ -66,7 +66,7 @@ pub fn run(
         scope.spawn(move || {
             let mut bytes = Vec::new();
             if let Some(stdout) = stdout {
-                // An error ends the stream as its end does: what arrived before it is kept.
+                // An error ends the stream; data that arrived before it is kept.
                 let _ = stdout.take(STDOUT_LIMIT).read_to_end(&mut bytes);
             }
             let _ = sender.send((bytes, clock.now_ns()));
@@ -113,7 +113,7 @@ pub fn run(
     })
 }
 
-/// The report of a client that printed nothing and ended well.
+/// The report of a client that succeeded without output.
 pub fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
     CommandReport {
         program: argv.first().cloned().unwrap_or_default(),

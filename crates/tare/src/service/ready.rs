@@ -1,6 +1,6 @@
-//! When a server is ready: its port takes connections, it gives a good answer, or it has printed that it is.
+//! Readiness checks of servers: the port accepts connections, an answer is good, or a line was printed.
 //!
-//! What it cannot see: whether it is warm.
+//! Limits: a ready server need not be warm.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,39 +10,39 @@ use serde::{Deserialize, Serialize};
 
 use super::http::{AnswerReader, Request};
 
-/// How long one look may wait for each step.
+/// Time limit of each step of a check.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
 
-/// When a server is ready.
+/// Condition for a server to be ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ready {
-    /// Its port takes connections.
+    /// Its port accepts connections.
     #[default]
     Connects,
     /// It answers a GET of this path.
     Answers {
         /// The path.
         path: String,
-        /// The value of the header `Host`.
+        /// The value of the `Host` header.
         host: String,
-        /// The status that it has to answer with; without one any from 200 to 399.
+        /// The required status; if `None`, any from 200 to 399.
         status: Option<u16>,
     },
-    /// This port of the same address takes connections.
+    /// This port of the same address accepts connections.
     Port {
-        /// The one inside.
+        /// The port inside the arm.
         port: u16,
     },
-    /// It has printed something in which this regular expression is found; then its port takes connections, too.
+    /// It has printed a match of this regular expression, and then its port accepts connections too.
     Prints {
-        /// The expression; `^` and `$` are the ends of a line.
+        /// The expression; `^` and `$` match at the ends of a line.
         pattern: String,
     },
 }
 
 impl Ready {
-    /// What is looked for, in words.
+    /// Describes the condition in words.
     pub fn what(&self) -> String {
         match self {
             Self::Connects => "a connection".to_owned(),
@@ -56,7 +56,7 @@ impl Ready {
         }
     }
 
-    /// What shows that the client's way to it is open, once it is ready.
+    /// The check that the client's route to the server is open, once the server is ready.
     #[must_use]
     pub fn on_the_way(&self) -> &Self {
         match self {
@@ -65,7 +65,7 @@ impl Ready {
         }
     }
 
-    /// The regular expression to find in what the server prints, if that has to be read.
+    /// The regular expression to search for in the server's output, if any.
     pub fn printed(&self) -> Option<&str> {
         match self {
             Self::Prints { pattern } => Some(pattern),
@@ -73,7 +73,7 @@ impl Ready {
         }
     }
 
-    /// Looks once.
+    /// Checks once.
     ///
     /// # Errors
     /// What happened instead, as one clause.
@@ -99,7 +99,7 @@ impl Ready {
             }
             match stream.read(&mut part).map_err(failed)? {
                 0 => return Err("it closed the connection without an answer".to_owned()),
-                // More than it announced is no matter here, once there is a status.
+                // Once there is a status, an answer longer than announced does not matter.
                 count => reader.take(&part[..count]).map_or_else(
                     |why| reader.status().map(drop).ok_or(why.to_string()),
                     |_| Ok(()),
@@ -125,14 +125,15 @@ pub struct First {
     pub status: u16,
     /// Length of the body.
     pub bytes: u64,
-    /// Of the body, where the same request is answered alike twice.
+    /// Hash of the body, if the same request gave the same answer twice.
     pub digest: Option<u64>,
-    /// Whether the second answer to the same request had another length.
+    /// Whether the second answer to the same request had a different length.
     pub varies: bool,
 }
 
 impl First {
-    /// Whether lengths are those of the same page: dates and names differ a little, and some pages differ each time.
+    /// Whether the lengths may belong to the same page: dates and names vary a little, and some pages differ each
+    /// time.
     pub fn is_as_long_as(self, other: Self) -> bool {
         let is_near = self.bytes.abs_diff(other.bytes) <= self.bytes.max(other.bytes) / 10;
         is_near || self.varies || other.varies

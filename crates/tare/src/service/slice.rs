@@ -1,15 +1,15 @@
-//! How much of a server is asked at once, and what comes of it.
+//! A slice of requests to one server, and its answers.
 
 use std::io;
 use std::time::Duration;
 
-/// How long a wait may last before the wish to stop is looked for.
+/// Longest wait without a check for cancellation.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
-/// What one request may take.
+/// Limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From sending to the last byte of the answer, nanoseconds.
+    /// Time from sending to the last byte of the answer, nanoseconds.
     pub time_ns: u64,
     /// Length of a body, bytes.
     pub body_bytes: u64,
@@ -24,66 +24,66 @@ impl Default for Limits {
     }
 }
 
-/// How long a slice is.
+/// Length of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// Requests are begun for so many nanoseconds; at least one.
+    /// Requests are started for this many nanoseconds; at least one.
     For(u64),
-    /// So many requests.
+    /// This many requests.
     Count(u64),
 }
 
-/// One answer.
+/// An answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// When it was sent, or to be sent, by the client's clock.
+    /// When the request was sent, or scheduled, by the client's clock.
     pub from_ns: u64,
-    /// From sending it, or from when it was to be sent, to its last byte.
+    /// Time from there to the last byte of the answer.
     pub latency_ns: u64,
     /// HTTP status.
     pub status: u16,
     /// Length of the body.
     pub bytes: u64,
-    /// Of the body of the first answer of a slice.
+    /// Hash of the body, only for the first answer of a slice.
     pub digest: Option<u64>,
-    /// False for the first on each connection that stays open in a closed loop: it pays for what other servers left in
-    /// the caches.
+    /// False for the first answer of each connection that stays open in a closed loop: it is slowed down by what
+    /// other servers left in the caches.
     pub is_counted: bool,
 }
 
-/// What one server answered in one slice.
+/// The answers of one server in one slice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// In the order in which they ended.
+    /// Answers in the order of their completion.
     pub answers: Vec<Answer>,
-    /// From the first counted request to the last answer, nanoseconds.
+    /// Time from the first counted request to the last answer, nanoseconds.
     pub counted_ns: u64,
-    /// Connections that the server had closed and that were opened again.
+    /// Connections that were reopened because the server had closed them.
     pub reopened: u64,
-    /// The first answer that was not as expected.
+    /// The first unexpected answer, if any.
     pub unexpected: Option<String>,
 }
 
 impl Slice {
-    /// Latencies that count, nanoseconds.
+    /// The latencies that count, nanoseconds.
     pub fn latencies(&self) -> impl Iterator<Item = u64> {
         let counted = self.answers.iter().filter(|answer| answer.is_counted);
         counted.map(|answer| answer.latency_ns)
     }
 }
 
-/// Why a server could not be asked.
+/// Why a slice of requests failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum SliceError {
     /// Ctrl-C.
     #[error("interrupted")]
     Cancelled,
-    /// It, or the way to it, failed.
+    /// The server, or the route to it, failed.
     #[error("{0}")]
     Failed(String),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for SliceError {
     fn from(error: io::Error) -> Self {
         Self::Failed(format!("waiting for answers: {error}"))
     }

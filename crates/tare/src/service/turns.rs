@@ -1,68 +1,69 @@
-//! Requests to several servers, a slice of milliseconds each, so that the slices of a cycle meet the same machine.
+//! Interleaves requests to several servers in slices of milliseconds, so that the slices of a cycle see the same
+//! machine state.
 //!
-//! Every server is asked until it answers as expected, then all are warmed up, then measured in the orders of a
-//! Williams square. A server that never answers as expected is left out; one that fails later spoils the block, because
-//! the others' slices have lost their partners.
-//! Limit: a server that idles goes on with its own work, in every arm's slices alike.
+//! First every server gets requests until it answers as expected, then all are warmed up, then measured in the orders
+//! of a Williams square. A server that never answers as expected is left out. One that fails later spoils the block,
+//! because the slices of the others have lost their partners.
+//! Limits: background work of an idle server continues during the slices of all arms.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::asked::Asked;
-use super::client::{Client, How, Slice, Trouble};
+use super::client::{Client, How, Slice, SliceError};
 use super::ready::First;
+use super::request_plan::RequestPlan;
 use crate::cx::listeners::Bound;
 use crate::cx::{Context, processor};
 
-/// Percentiles are given where so many requests took longer.
+/// A percentile is reported if at least this many requests took longer.
 pub const BEYOND: usize = 50;
-/// Length of a slice: longer ones are no more precise.
+/// Length of a slice; longer ones are not more precise.
 pub const SLICE_NS: u64 = 3_000_000;
-/// Warm-up takes at most this part of the time of measuring, and may always take so long.
+/// Warm-up takes at most this fraction (1/N) of the measuring time, but may always take the following time.
 const WARM_UP_PART: u64 = 4;
 const LEAST_WARM_UP_NS: u64 = 100_000_000;
-/// A server whose first answer took longer is not asked twice before the warm-up.
+/// A server whose first answer took longer is not queried twice before the warm-up.
 const ONCE_NS: u64 = 1_000_000_000;
-/// Where slices take longer on average the orders need not be balanced.
+/// If the mean slice takes longer, the orders need not be balanced.
 const SLOW_NS: u64 = 100_000_000;
-/// Slices that have to agree before a server counts as warm.
+/// Number of slices that must agree before a server counts as warm.
 const SETTLED: usize = 5;
-/// Slices of one server have at least so many cycles.
+/// Minimum number of cycles.
 const LEAST_CYCLES: usize = 4;
 
-/// How a block is measured.
+/// How to measure a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// The orders, by place: cycle `c` has row `c % rows.len()`.
     pub rows: Vec<Vec<u32>>,
-    /// The place of the baseline: without it there is nothing to compare with.
+    /// The baseline's place; without the baseline there is nothing to compare with.
     pub baseline: usize,
     /// Length of a slice.
     pub slice_ns: u64,
-    /// How long the slices of each server take together.
+    /// Total time of the slices of each server.
     pub target_ns: u64,
-    /// The start that was set for each server, by the client's clock.
+    /// When the start of each server was requested, by the client's clock.
     pub starts_ns: Vec<u64>,
     /// How long servers may take from there until they answer as expected.
     pub ready_ns: u64,
-    /// Whether all were asked before, so that one slice of each warms them up.
+    /// Whether all were queried in an earlier block, so that one slice each is enough warm-up.
     pub are_warm: bool,
-    /// The processor of the client, of proxies on the way and of `servers`, if it is to be one.
+    /// The CPU of the client, of proxies on the route and of `servers`, if all share one.
     pub cpu: Option<u32>,
-    /// Processes of servers that do not bind themselves.
+    /// Server processes that do not bind themselves to the CPU.
     pub servers: Vec<u32>,
 }
 
-/// A trial of one slice is drawn in so many steps.
+/// Number of steps in the course of a trial with one slice.
 const STEPS: usize = 100;
 
-/// How the latency went within a trial of one slice.
+/// The course of the latency within a trial of one slice.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Course {
-    /// Requests that a step is of.
+    /// Requests per step.
     pub each: usize,
-    /// Median latency of each step, in the order in which they were sent, nanoseconds.
+    /// Median latency of each step in send order, nanoseconds.
     pub typical_ns: Vec<f64>,
 }
 
@@ -87,7 +88,7 @@ impl Course {
     }
 }
 
-/// The median of sorted latencies; not a number of none.
+/// The median of sorted latencies; NaN if there are none.
 fn middle(sorted: &[u64]) -> f64 {
     let middle = sorted.len() / 2;
     match sorted.len() {
@@ -97,35 +98,35 @@ fn middle(sorted: &[u64]) -> f64 {
     }
 }
 
-/// What one server answered in a block.
+/// Measurements of one server in a block.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
-    /// Median latency of each slice, nanoseconds; the value at one place is of the same cycle in every server.
+    /// Median latency of each slice, nanoseconds. The same index is the same cycle for every server.
     pub typical_ns: Vec<f64>,
-    /// Requests a second in each slice.
+    /// Requests per second in each slice.
     pub rate: Vec<f64>,
-    /// How the only slice went; nothing of several.
+    /// The course of the only slice; empty if there are several.
     pub course: Course,
-    /// All latencies that count, sorted, nanoseconds.
+    /// All counted latencies, sorted, nanoseconds.
     pub latencies_ns: Vec<u64>,
-    /// From its start until it first answered as expected.
+    /// Time from its start to its first expected answer.
     pub ready_ns: u64,
-    /// Processor time of the server per request, nanoseconds, where that can be read.
+    /// CPU time of the server per request, nanoseconds, if readable.
     pub cpu_ns: Option<f64>,
     /// Whether its last warm-up slices agreed.
     pub is_steady: bool,
-    /// Connections that it had closed and that were opened again.
+    /// Connections that were reopened because the server had closed them.
     pub reopened: u64,
-    /// Requests in all, with those that do not count.
+    /// All requests, including those that do not count.
     pub requests: u64,
     /// Its first answer.
     pub first: First,
-    /// Whether the contents of its first answer are other than the baseline's, of the same length.
+    /// Whether its first answer has the length of the baseline's, but other contents.
     pub has_other_contents: bool,
 }
 
 impl Measured {
-    /// The latency that `share` of all requests do not exceed, where at least [`BEYOND`] requests took longer.
+    /// The latency that `share` of all requests do not exceed, if at least [`BEYOND`] requests took longer.
     pub fn percentile_ns(&self, share: f64) -> Option<f64> {
         let count = self.latencies_ns.len();
         let place = tare_model::whole_place((count as f64 * share).ceil()).saturating_sub(1);
@@ -138,10 +139,10 @@ impl Measured {
         let all = || slice.answers.iter().map(|answer| answer.latency_ns);
         let n_timed = slice.latencies().count();
         let mut counted: Vec<u64> = if n_timed == 0 {
-            // Each connection answered once at most: there is nothing else.
+            // Each connection answered once at most, so there are no other values.
             all().collect()
         } else {
-            // A request that fills a slice pays little for the caches.
+            // In a request that fills the slice, cold caches matter little.
             let first = slice.answers.first();
             let long = first.filter(|it| !it.is_counted && it.latency_ns >= slice_ns);
             let long = long.map(|answer| answer.latency_ns);
@@ -165,20 +166,20 @@ impl Measured {
     }
 }
 
-/// Reads the processor time that a server has used so far, nanoseconds.
+/// Reads the CPU time that a server has used so far, nanoseconds.
 pub type CpuMeter = Arc<dyn Fn() -> Option<f64> + Send + Sync>;
 
-/// What came of each server: measured, or why not.
+/// The measurements of each server, or why there are none.
 pub type Outcomes = Vec<Result<Measured, String>>;
 
-/// Asks these servers from a thread of its own, which is bound where the block wants it.
+/// Measures these servers from a separate thread, which is bound to the block's CPU, if any.
 ///
 /// # Errors
 /// Ctrl-C.
 pub fn ask(
     cx: &Context<'_>,
     servers: &[SocketAddr],
-    asked: Asked,
+    asked: RequestPlan,
     block: &Block,
     meters: &[CpuMeter],
 ) -> Result<Outcomes, Cancelled> {
@@ -242,7 +243,7 @@ fn measure(
         let is_whole = cycle % rows == 0 && cycle >= LEAST_CYCLES.min(rows);
         let elapsed_ns = client.clock().now_ns().saturating_sub(begun_ns);
         let is_slow = cycle > 0 && elapsed_ns / (cycle as u64 * n_active.max(1)) > SLOW_NS;
-        // At a rate the last request of a slice is sent before its end.
+        // With a rate the last request of a slice is sent before its end.
         let is_long = elapsed_ns.saturating_add(block.slice_ns / 2) >= target_ns;
         if is_long && (is_whole || is_slow) {
             break;
@@ -286,7 +287,7 @@ fn measure(
     Ok(all)
 }
 
-/// The shortest and the longest pause before a server that is not ready is asked again, nanoseconds.
+/// Shortest and longest pause before a server that is not ready is queried again, nanoseconds.
 const PAUSE_LEAST_NS: u64 = 500_000;
 const PAUSE_MOST_NS: u64 = 100_000_000;
 
@@ -294,7 +295,7 @@ const PAUSE_MOST_NS: u64 = 100_000_000;
 #[derive(Debug)]
 pub struct Cancelled;
 
-/// A slice, in which everything was answered as expected; or why not.
+/// Runs a slice; an unexpected answer is an error.
 fn slice(
     client: &mut Client<'_>,
     place: usize,
@@ -305,19 +306,19 @@ fn slice(
             Some(unexpected) => Err(unexpected.clone()),
             None => Ok(slice),
         }),
-        Err(Trouble::Cancelled) => Err(Cancelled),
+        Err(SliceError::Cancelled) => Err(Cancelled),
         Err(trouble) => Ok(Err(trouble.to_string())),
     }
 }
 
-/// How long a server takes from `begun_ns` to its first answer as expected; `None` if it takes longer than `limit_ns`.
+/// Returns the time from `begun_ns` to a server's first expected answer; `None` if it exceeds `limit_ns`.
 ///
 /// # Errors
 /// Ctrl-C.
 pub fn ready_after(
     cx: &Context<'_>,
     server: SocketAddr,
-    asked: Asked,
+    asked: RequestPlan,
     (begun_ns, limit_ns): (u64, u64),
 ) -> Result<Option<u64>, Cancelled> {
     let mut client = Client::new(cx.clock, cx.cancel, &[server], asked);
@@ -325,7 +326,7 @@ pub fn ready_after(
     Ok(found.ok().map(|measured| measured.ready_ns))
 }
 
-/// Asks until the answer is as expected.
+/// Sends requests until the answer is as expected.
 fn ready(
     client: &mut Client<'_>,
     place: usize,
@@ -377,14 +378,14 @@ fn ready(
                 _ => format!("not ready after {seconds} s: {why}"),
             }));
         }
-        // A fiftieth of what it took so far: as fine as that is the time that is found.
+        // A fiftieth of the time so far; that is also the resolution of the measured time.
         client.clock().sleep(Duration::from_nanos(
             (waited_ns / 50).clamp(PAUSE_LEAST_NS, PAUSE_MOST_NS),
         ));
     }
 }
 
-/// Voids servers that answer otherwise than the baseline, and notes which answer as long but with other contents.
+/// Voids servers whose answer differs from the baseline's; marks answers of the same length with other contents.
 fn compare_answers(all: &mut Outcomes, baseline: usize) {
     let Some(Ok(Measured { first, .. })) = all.get(baseline) else {
         return;
@@ -407,7 +408,8 @@ fn compare_answers(all: &mut Outcomes, baseline: usize) {
     }
 }
 
-/// Warms all up in turn until each one's last slices agree. What failed; then the block is spoiled.
+/// Warms up all servers, interleaved, until the last slices of each agree. Returns the server that failed, if any;
+/// the block is spoiled then.
 fn warm_up(
     client: &mut Client<'_>,
     block: &Block,
@@ -446,7 +448,8 @@ fn warm_up(
     }
 }
 
-/// Whether the last slices show no way down: their newer half is within the scatter of the five before them.
+/// Whether the latency has stopped falling: the median of the last five slices is within the range of the five before
+/// them.
 fn has_settled(course: &[f64]) -> bool {
     let Some(from) = course.len().checked_sub(2 * SETTLED) else {
         return false;

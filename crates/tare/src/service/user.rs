@@ -1,45 +1,45 @@
-//! How a server of the user's is asked: by requests of Tare's own, or by a program, one run a trial.
+//! The client of the user's server: Tare's own requests, or a program, one run per trial.
 //!
-//! Either leaves what a command would have left: lines of text, of which one number is picked.
-//! Limit: what a browser would ask for in addition is not asked for.
+//! Either produces what a command would: lines of text, from which one number is picked.
+//! Limits: additional requests of a browser are not sent.
 
 use serde::{Deserialize, Serialize};
 use tare_model::command::{COMMAND_PROBE, Pick};
 use tare_model::{CommandCall, CommandReport, Outcome, ProbeReport, RawOutput, Recipe, Sliced};
 
-use super::asked::Asked;
 use super::ready::Ready;
+use super::request_plan::RequestPlan;
 
-/// Stands in a client's arguments for the address by which the arm's server is reached.
+/// Placeholder in a client's arguments for the address of the arm's server.
 pub const HOST: &str = "{host}";
-/// Stands there for the port.
+/// Placeholder for the port.
 pub const PORT: &str = "{port}";
 
-/// A client of a server of the user's.
+/// A client of the user's server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct UserClient {
     /// The program and its arguments; [`HOST`] and [`PORT`] are replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
-    /// The requests that Tare itself sends, instead of a program.
+    /// The requests that Tare sends instead of a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<Asked>,
-    /// How long these are sent to each server in a trial, nanoseconds; a part more before it is not counted.
+    pub http: Option<RequestPlan>,
+    /// How long requests are sent to each server in a trial, nanoseconds, after an uncounted warm-up.
     #[serde(default)]
     pub trial_ns: u64,
-    /// Whether the mean of a trial is its typical time and not the median: a quota stops few requests, for long.
+    /// Whether a trial's typical time is the mean and not the median: a quota stops few requests, but for long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_mean: bool,
-    /// The port on which the server listens inside.
+    /// The port on which the server listens inside the arm.
     pub port: u16,
-    /// When it is ready.
+    /// The condition for the server to be ready.
     pub ready: Ready,
-    /// How long it may take until then, nanoseconds.
+    /// Time limit for the server to become ready, nanoseconds.
     pub ready_ns: u64,
 }
 
 impl UserClient {
-    /// The client of a call, if its command is a server.
+    /// Returns the client of a call, if its command is a server.
     ///
     /// # Errors
     /// What is not understood.
@@ -55,20 +55,20 @@ impl UserClient {
         }
     }
 
-    /// As a call holds it.
+    /// Encodes the client for a call.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("texts and numbers are always JSON")
     }
 
-    /// The requests, where servers get them a slice at a time: a rate is a load that is to be sustained, and a quota is
-    /// met only by one server's work of seconds.
-    pub fn in_turn(&self) -> Option<&Asked> {
-        let is_in_turn = |asked: &&Asked| asked.rate.is_none() && !self.by_mean;
+    /// The requests, if they are interleaved between servers. With a rate they are not, because the load is to be
+    /// sustained; nor with a quota, which takes effect only if one server works for seconds.
+    pub fn in_turn(&self) -> Option<&RequestPlan> {
+        let is_in_turn = |asked: &&RequestPlan| asked.rate.is_none() && !self.by_mean;
         self.http.as_ref().filter(is_in_turn)
     }
 }
 
-/// The server and its client, where a recipe is one.
+/// The server and its client, if the recipe has one.
 pub fn asked(recipe: &Recipe) -> Option<(CommandCall, UserClient)> {
     let Recipe::Probe(probe) = recipe else {
         return None;
@@ -78,7 +78,7 @@ pub fn asked(recipe: &Recipe) -> Option<(CommandCall, UserClient)> {
     Some((call, client))
 }
 
-/// As a trial's outcome: what an agent's probe would have reported of it.
+/// Converts a report to a trial's outcome, as an agent's probe would.
 pub fn outcome(report: CommandReport, pick: Option<Pick>, sliced: Option<Sliced>) -> Outcome {
     let report = ProbeReport {
         elapsed_ns: report.wall_ns,
@@ -90,17 +90,17 @@ pub fn outcome(report: CommandReport, pick: Option<Pick>, sliced: Option<Sliced>
     Outcome::Completed(RawOutput::of_probe(json))
 }
 
-/// How servers are asked together.
+/// The order and placement in which servers are queried together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Order {
-    /// The orders, by place.
+    /// The orders of the cycles, by place.
     pub rows: Vec<Vec<u32>>,
-    /// The place of the baseline.
+    /// The baseline's place.
     pub baseline: usize,
-    /// Whether all were asked before.
+    /// Whether all were queried in an earlier block.
     pub are_warm: bool,
-    /// The processor of the client and of the servers, if it is to be one: the wake-up of an idle one takes longer than
-    /// many a request.
+    /// The CPU of the client and the servers, if all share one: waking up an idle CPU takes longer than many
+    /// requests.
     pub cpu: Option<u32>,
     /// The servers' processes.
     pub servers: Vec<u32>,
@@ -120,17 +120,17 @@ mod linux {
 
     use super::super::program::report;
     use super::super::turns::{self, Block, Cancelled, Measured, SLICE_NS};
-    use super::{Asked, Order, Pick, UserClient, outcome};
+    use super::{Order, Pick, RequestPlan, UserClient, outcome};
     use crate::cx::Context;
 
-    /// Asks servers, several of them in turn; the outcome of each one's trial.
+    /// Sends requests to the servers, interleaved if there are several; returns the outcome of each one's trial.
     ///
     /// # Errors
     /// Ctrl-C.
     pub fn ask(
         cx: &Context<'_>,
         client: &UserClient,
-        asked: &Asked,
+        asked: &RequestPlan,
         (servers, order): (&[SocketAddr], &Order),
         pick: Option<&Pick>,
     ) -> Result<Vec<Outcome>, Cancelled> {
@@ -142,7 +142,7 @@ mod linux {
             slice_ns: if has_turns { SLICE_NS } else { client.trial_ns },
             target_ns: client.trial_ns,
             starts_ns: vec![begun_ns; servers.len()],
-            // They are ready when they are asked.
+            // They were ready before.
             ready_ns: 0,
             are_warm: order.are_warm,
             cpu: order.cpu,
@@ -179,7 +179,7 @@ mod linux {
         Ok(servers.iter().zip(outcomes).map(of_one).collect())
     }
 
-    /// What is reported of a trial's latencies, a line each.
+    /// Formats a trial's latencies, one line per value.
     fn lines(measured: &Measured, by_mean: bool) -> String {
         let all = &measured.latencies_ns;
         let count = all.len().max(1) as f64;

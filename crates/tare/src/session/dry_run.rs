@@ -1,4 +1,4 @@
-//! `--dry-run`: what a run or a question would do, printed instead of done.
+//! `--dry-run`: prints what a run or a question would do.
 
 use tare_model::Study;
 
@@ -7,7 +7,7 @@ use crate::output;
 use crate::report;
 use crate::session::Session;
 
-/// Prints the plan, and gives back what was made to find it out.
+/// Prints the plan and removes everything that was created to make it.
 pub(crate) fn printed(
     session: Session,
     lines: Result<Vec<String>, Failed>,
@@ -32,7 +32,7 @@ fn shown(lines: &[String]) -> String {
         .collect()
 }
 
-/// What `tare why` would do with a command of the host in an environment.
+/// Describes what `tare why` would do with a command of the host in an environment.
 pub(crate) fn of_command(command: &[String], driver: &str, budget_ns: u64) -> Vec<String> {
     vec![
         format!("command: {}", report::command_line(command)),
@@ -47,7 +47,7 @@ pub(crate) fn of_command(command: &[String], driver: &str, budget_ns: u64) -> Ve
     ]
 }
 
-/// What `tare run` would do with a study.
+/// Describes what `tare run` would do with a study.
 pub(crate) fn of_study(study: &Study) -> String {
     let mut lines = vec![format!("study: {}", study.id)];
     for arm in &study.arms {
@@ -77,5 +77,5 @@ pub(crate) fn of_study(study: &Study) -> String {
     shown(&lines)
 }
 
-/// What stays if the power fails.
+/// Leftovers after a power failure.
 const LEFT: &str = "left if the power fails meanwhile: what the run made, named `tare-…`, and its folder; `tare clean` removes them";

@@ -1,22 +1,22 @@
-//! Where things lie on this machine: the store, the runs' folders, the agent.
+//! Paths on this machine: the store, the folders of runs, the agent.
 
 use std::path::PathBuf;
 
 use crate::cx::{files, vars};
 use crate::failed::{Exit, Failed};
 
-/// What the command line said about places.
+/// Paths given on the command line.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct GivenPaths {
     /// The agent's file.
     pub(crate) agent: Option<PathBuf>,
     /// The store's file.
     pub(crate) store: Option<PathBuf>,
 }
 
-impl Place {
-    /// The folder for everything that Tare keeps; made if it is not there, closed to others. What others could have
-    /// put something into is refused.
+impl GivenPaths {
+    /// Returns Tare's state folder; creates it, closed to other users, if it is missing. Refuses a folder into which
+    /// others could have put something.
     pub(crate) fn state_folder() -> Result<PathBuf, Failed> {
         let folder = named_state_folder()?;
         files::create_folder(&folder)?;
@@ -24,7 +24,7 @@ impl Place {
         Ok(folder)
     }
 
-    /// The same without making it; `None` where there is none.
+    /// The same without creating it; `None` if it is missing.
     pub(crate) fn existing_state_folder() -> Result<Option<PathBuf>, Failed> {
         let folder = named_state_folder()?;
         if !folder.is_dir() {
@@ -36,7 +36,7 @@ impl Place {
 
     /// The store's file.
     pub(crate) fn store_file(&self) -> Result<PathBuf, Failed> {
-        // The store makes its folder.
+        // The store creates the folder of a named file.
         if let Some(file) = &self.store {
             return Ok(file.clone());
         }
@@ -48,9 +48,9 @@ impl Place {
     }
 }
 
-/// A folder with nothing in it, which is made if it is not there.
+/// Returns an empty folder; creates it if it is missing.
 pub(crate) fn empty_folder() -> Result<PathBuf, Failed> {
-    let folder = Place::state_folder()?.join("empty");
+    let folder = GivenPaths::state_folder()?.join("empty");
     files::create_folder(&folder)?;
     Ok(folder)
 }

@@ -1,4 +1,4 @@
-//! What killed runs left behind: removed by `tare clean`, and before a command measures.
+//! Removes leftovers of killed runs, for `tare clean` and before a command measures.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::env;
 use crate::failed::Failed;
 use crate::output;
 
-/// In the folder of a killed run that a command could not remove before it began: the next does not try again.
+/// File in the folder of a killed run that could not be cleaned up before a command; the next command does not retry.
 const TRIED: &str = "clean-tried";
 
-/// Removes what killed runs left, before a run begins. What cannot be removed at once is left to `tare clean`.
+/// Removes leftovers of killed runs before a run begins. What cannot be removed at once is left to `tare clean`.
 pub(crate) fn before_a_run(cx: &Context<'_>, state: &Path) -> Result<(), Failed> {
     let dead = owner::dead_runs(state)?;
     let is_tried = |run: &&RunId| owner::folder(state, run).join(TRIED).exists();
@@ -36,22 +36,22 @@ pub(crate) fn before_a_run(cx: &Context<'_>, state: &Path) -> Result<(), Failed>
     Ok(())
 }
 
-/// What a killed run has done.
+/// Note about remaining leftovers.
 const LEFTOVERS: &str = "note: a killed run left files behind, maybe containers and copies of variables too: `tare clean` \
                          removes them";
 
-/// What became of the leftovers of killed runs.
+/// Result of cleaning up after killed runs.
 #[derive(Default)]
 pub(crate) struct Swept {
-    /// A line each.
+    /// One line per removed thing.
     pub(crate) removed: Vec<String>,
-    /// Why something of a run is still there.
+    /// Why something of a run remains.
     pub(crate) problems: Vec<(RunId, String)>,
 }
 
-/// Every driver is asked about every dead run, whatever the others answered; a run's folder goes last and
-/// only if nothing of it is left, so that another `tare clean` can try again. Meanwhile the run is owned here, so
-/// that no other command resumes what is being removed.
+/// Lets every driver clean up after every dead run, even if another one fails. A run's folder is removed last and
+/// only if nothing else remains, so that `tare clean` can retry. Meanwhile this process owns the run, so that no
+/// other command resumes it.
 pub(crate) fn sweep<'a>(
     cx: &Context<'_>,
     state: &Path,

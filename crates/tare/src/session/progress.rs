@@ -1,6 +1,6 @@
-//! The progress bar: drawn only between trials, only on a terminal, with the time left, and below it the answer so far.
+//! The progress bar: time left and preliminary answer, drawn only between trials and only on a terminal.
 //!
-//! There is no ticking thread: a redraw during a trial would be measured with it.
+//! There is no ticking thread, because a redraw during a trial would be measured with it.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -11,14 +11,14 @@ use crate::cx::{Event, Observer};
 use crate::output;
 use crate::report::called;
 
-/// Shows what the engine does.
+/// Shows the events of a run.
 pub(crate) struct Progress {
     bar: ProgressBar,
     is_terminal: bool,
 }
 
 impl Progress {
-    /// A bar on standard error; plain remarks where that is no terminal.
+    /// A bar on stderr; only remarks if stderr is not a terminal.
     pub(crate) fn new() -> Self {
         use std::io::IsTerminal;
         let is_terminal = std::io::stderr().is_terminal();
@@ -28,7 +28,7 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        // Until the first trial is done there is nothing to count.
+        // Before the first trial is done there is nothing to count.
         let progress = Self { bar, is_terminal };
         progress.draw_as("{msg}");
         progress
@@ -48,7 +48,6 @@ impl Progress {
         self.bar.set_message(output::readable(text).into_owned());
     }
 
-    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -104,7 +103,8 @@ impl Observer for Progress {
     }
 }
 
-/// What arms cost so far, in a line: `so far, docker: 9 cost more, 12 no relevant difference, 7 open`.
+/// Formats the preliminary verdicts per arm in a line: `so far, docker: 9 cost more, 12 no relevant difference, 7
+/// open`.
 pub(crate) fn so_far(arms: &[SoFar]) -> Option<String> {
     let told: Vec<String> = arms
         .iter()
@@ -126,7 +126,7 @@ pub(crate) fn so_far(arms: &[SoFar]) -> Option<String> {
     (!told.is_empty()).then(|| format!("so far, {}", told.join("; ")))
 }
 
-/// Leaves out in what the arms differ or should not: a study that follows another would say it again.
+/// Drops remarks about differences between arms, which a follow-up study would repeat.
 pub(crate) struct WithoutDifferences<'a>(pub(crate) &'a Progress);
 
 impl Observer for WithoutDifferences<'_> {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_so_far_is_a_line_without_what_is_not_there() {
+    fn progress_line_omits_empty_counts() {
         let arm = |arm: &str, [more, less, nothing, open]: [usize; 4]| SoFar {
             arm: arm.to_owned(),
             more,

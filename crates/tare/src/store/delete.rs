@@ -1,9 +1,8 @@
-//! Deleting a run from a store: the one way in which a store becomes smaller.
+//! Deletes a run from a store.
 //!
-//! What was measured is never changed, but a run may hold what its commands printed, and that may be nobody else's
-//! business. So a run can be deleted as a whole: its rows are overwritten in the file, and the file is written anew
-//! without them.
-//! What it cannot see: copies of the file, bundles and backups.
+//! Results are never changed, but a run may contain private output of its commands. So a run can be deleted as a
+//! whole: its rows are overwritten in the file, and the file is rewritten without them.
+//! Limits: copies of the file, bundles and backups keep the run.
 
 use tare_model::RunId;
 
@@ -11,22 +10,22 @@ use super::extract::OF_A_RUN;
 use super::{Store, StoreError, classify, schema};
 
 impl Store {
-    /// Deletes a run. While any run is written into this store it is refused.
+    /// Deletes a run. Refused while any run is being written to this store.
     ///
     /// # Errors
-    /// There is no such run, a run is at work, or the file cannot be written.
+    /// The run does not exist, a run is being written, or the file cannot be written.
     pub fn delete(&mut self, run: &RunId) -> Result<(), StoreError> {
         let number = self.number(run)?;
         let _lock = self.taken()?;
         let failed = |error: rusqlite::Error| classify(&self.path, "delete from", &error);
         let connection = &mut self.connection;
-        // Freed pages would keep the text otherwise.
+        // Otherwise freed pages keep the text.
         connection
             .pragma_update(None, "secure_delete", true)
             .map_err(failed)?;
         let tables: Vec<&str> = OF_A_RUN.iter().copied().chain(["run"]).collect();
         schema::while_removable(connection, &tables, |connection| {
-            // Those first that refer to others.
+            // Referring tables first.
             for table in OF_A_RUN.iter().rev() {
                 connection.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [number])?;
             }
@@ -34,7 +33,7 @@ impl Store {
             Ok(())
         })
         .map_err(failed)?;
-        // The log has the pages as they were.
+        // The write-ahead log still has the old pages.
         connection
             .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
             .map_err(failed)
@@ -51,7 +50,7 @@ mod tests {
     use crate::plan::Plan;
     use crate::testing::study;
 
-    /// A run of one trial whose command has printed this.
+    /// Stores a run of one trial whose command printed `text`.
     fn run_that_printed(store: &mut Store, id: &str, text: &str) {
         let plan = Plan::new(&study(3, 2, 1));
         let start = RunStart {
@@ -84,7 +83,7 @@ mod tests {
         store.finish(&end).unwrap();
     }
 
-    /// Whether a text stands anywhere in the store's files.
+    /// Whether a text occurs in any of the store's files.
     fn holds(folder: &std::path::Path, text: &str) -> bool {
         std::fs::read_dir(folder).unwrap().any(|entry| {
             let bytes = std::fs::read(entry.unwrap().path()).unwrap();
@@ -110,7 +109,7 @@ mod tests {
         assert!(!holds(folder.path(), "password-in-output"));
         assert!(store.run(&gone).is_err());
         assert_eq!(store.run(&kept).unwrap(), before);
-        // Rows are as safe as before.
+        // Rows are protected again.
         let removed = store.connection.execute("DELETE FROM trial", []);
         assert!(removed.is_err());
         drop(store);

@@ -1,4 +1,4 @@
-//! Why a store cannot be used, cut by what the reader can do about it.
+//! Errors of the store, grouped by what the user can do about them.
 
 use std::path::{Path, PathBuf};
 
@@ -15,21 +15,21 @@ pub enum StoreError {
     Newer {
         /// The store.
         path: PathBuf,
-        /// Its version.
+        /// Its format version.
         found: u32,
         /// The newest version that this build knows.
         known: u32,
     },
-    /// There is no room left on its disk. Everything that was stored before is kept.
+    /// The disk is full. Everything stored before is kept.
     #[error(
         "no space left for the store `{}`; what it holds is kept",
         .0.display()
     )]
     Full(PathBuf),
-    /// It cannot be written to: its file, its folder or its whole file system is read-only.
+    /// The file, its folder or its whole file system is read-only.
     #[error("the store `{}` is read-only", .0.display())]
     ReadOnly(PathBuf),
-    /// Its disk fails. Everything that was stored before is kept.
+    /// The disk fails. Everything stored before is kept.
     #[error(
         "cannot {action} the store `{}`, its disk fails ({problem}); what it holds is kept",
         path.display()
@@ -42,7 +42,7 @@ pub enum StoreError {
         /// SQLite's reason.
         problem: String,
     },
-    /// Another process is writing to it and does not let go.
+    /// Another process is writing to the store and does not release it.
     #[error("the store `{}` is locked by another process", .0.display())]
     Locked(PathBuf),
     /// Another run is using it.
@@ -54,10 +54,10 @@ pub enum StoreError {
     InUse {
         /// The store.
         path: PathBuf,
-        /// The process that runs it, where it could be read.
+        /// The process of that run, if it could be read.
         pid: Option<u32>,
     },
-    /// It is damaged.
+    /// The store is damaged.
     #[error(
         "the store `{}` is damaged: {problem}",
         path.display()
@@ -68,40 +68,40 @@ pub enum StoreError {
         /// What is wrong.
         problem: String,
     },
-    /// It holds what Tare has not put there and SQLite would carry out.
+    /// The store has a schema entry that is not Tare's and that SQLite would execute.
     #[error("the store `{}` holds the {what}, which is none of Tare's", path.display())]
     Foreign {
         /// The store.
         path: PathBuf,
-        /// The kind and the name.
+        /// The entry's kind and name.
         what: String,
     },
-    /// The file is something else.
+    /// The file is not a store.
     #[error("`{}` is not a store of Tare", .0.display())]
     NotAStore(PathBuf),
-    /// There is no such run in it.
+    /// There is no such run.
     #[error("no run `{}` in the store", id.escape_default())]
     NoSuchRun {
-        /// What was asked for.
+        /// The requested name.
         id: String,
-        /// A run whose name is near.
+        /// A run with a similar name, if any.
         near: Option<String>,
     },
-    /// There is no run at all in it.
+    /// The store has no run.
     #[error("the store `{}` holds no run yet", .0.display())]
     Empty(PathBuf),
-    /// The beginning of a name fits several runs.
+    /// The beginning of a name matches several runs.
     #[error("`{}` fits {} runs: {}", id.escape_default(), fits.len(), fits.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// The requested name.
         id: String,
-        /// The runs that it fits.
+        /// The matching runs.
         fits: Vec<String>,
     },
-    /// There is a run of this name already.
+    /// A run of this name exists already.
     #[error("there is a run `{0}` in the store already")]
     RunExists(String),
-    /// A trial of this place in the plan is stored already.
+    /// This trial of the plan is stored already.
     #[error("trial {sequence} of the run `{run}` is stored already")]
     TrialExists {
         /// The run.
@@ -125,7 +125,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether a file says so that was read while another process wrote it.
+    /// Whether reading the file while another process writes it can cause this error.
     pub(super) fn may_be_torn(&self) -> bool {
         matches!(
             self,
@@ -133,7 +133,7 @@ impl StoreError {
         )
     }
 
-    /// What the reader can do.
+    /// What the user can do.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Newer { .. } => {
@@ -169,7 +169,7 @@ impl StoreError {
     }
 }
 
-/// Sorts an error of the file system.
+/// Classifies an error of the file system.
 pub(super) fn of_file(path: &Path, action: &'static str, error: &std::io::Error) -> StoreError {
     match error.kind() {
         std::io::ErrorKind::StorageFull => StoreError::Full(path.to_owned()),
@@ -182,11 +182,11 @@ pub(super) fn of_file(path: &Path, action: &'static str, error: &std::io::Error)
     }
 }
 
-/// The extended code of an I/O error while SQLite was making room for its shared index. The only cause
-/// seen in practice is a full disk, which SQLite does not tell apart there (`SQLITE_IOERR_SHMSIZE`).
+/// Extended code of an I/O error while SQLite extended its shared index. The only cause seen in practice is a full
+/// disk, which SQLite does not distinguish here (`SQLITE_IOERR_SHMSIZE`).
 const IO_ERROR_SHARED_INDEX_SIZE: i32 = 0x130a;
 
-/// Sorts an error of SQLite.
+/// Classifies an error of SQLite.
 pub(super) fn classify(path: &Path, action: &'static str, error: &rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     let problem = error.to_string();
@@ -216,7 +216,7 @@ pub(super) fn classify(path: &Path, action: &'static str, error: &rusqlite::Erro
                 problem,
             },
         },
-        // A column holds what this version cannot read: SQLite is fine, the contents are not.
+        // A column has a value that this version cannot read: SQLite is fine, the contents are not.
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)

@@ -1,8 +1,8 @@
-//! Some runs of a store as a store of their own: what is published with a result.
+//! Extracts runs of a store into a new store, which is published with a result.
 //!
-//! It is made in memory and handed over as the bytes of an SQLite file, so that nothing lies about on the way, and is
-//! read from bytes likewise. Rows are copied as they stand; what an older store lacks is filled in as for reading.
-//! What it cannot see: whether the runs belong together.
+//! The new store is built in memory and returned as the bytes of an SQLite file, so no temporary files are left;
+//! reading works likewise. Rows are copied unchanged; columns missing in an older store are filled in as for reading.
+//! Limits: whether the runs belong together is not checked.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use tare_model::{CellKey, RawOutput, RunId};
 
 use super::{SetUp, Store, StoreError, classify, empty};
 
-/// The tables whose rows belong to a run, those first that others refer to.
+/// Tables whose rows belong to a run; referenced tables first.
 pub(super) const OF_A_RUN: &[&str] = &tare_model::rows! {
     "session", "session_end", "arm", "launch", "trial", "workload_end", "remark",
 };
 
-/// What is to be copied in place of a trial's output, of this workload.
+/// Returns the replacement of a trial's output, if any, given its workload.
 type Changed<'a> = dyn FnMut(&str, &RawOutput) -> Option<RawOutput> + 'a;
 
 impl Store {
-    /// A store that holds these runs alone, as the bytes of its file. `changed` sees each trial's workload and output,
-    /// and may give another output in its place.
+    /// Returns a store with only these runs, as the bytes of its file. `changed` gets each trial's workload and
+    /// output, and may return a replacement.
     pub fn extract(
         &self,
         runs: &[RunId],
@@ -41,7 +41,7 @@ impl Store {
         Ok(bytes.to_vec())
     }
 
-    /// The store in the bytes of a file, to be read; `from` is what errors call it.
+    /// Opens a store from the bytes of its file, to be read. Errors name it `from`.
     pub fn from_bytes(bytes: &[u8], from: &Path) -> Result<Self, StoreError> {
         let opened = || -> Result<Connection, SetUp> {
             let mut connection = Connection::open_in_memory()?;
@@ -53,7 +53,7 @@ impl Store {
     }
 }
 
-/// Changes the output in a row of a trial; before it is written, because a file keeps what was overwritten in it.
+/// Replaces the output in a row of a trial. This happens before writing, because a file keeps overwritten data.
 fn change(names: &[String], values: &mut [Value], changed: &mut Changed<'_>) {
     let at = |name: &str| names.iter().position(|known| known == name);
     let text = |name: &str| match &values[at(name)?] {

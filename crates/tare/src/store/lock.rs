@@ -1,8 +1,8 @@
-//! One run at a time for each store: a lock that the system gives back even after `kill -9`.
+//! Locks a store for one run at a time; the system releases the lock even after `kill -9`.
 //!
-//! A file of its own beside the store, held by `File::try_lock`; the file stays, only the lock goes. Two
-//! runs at once would be each other's noise, so this guards the measurement and not only the data.
-//! A run into another store on the same machine is only warned of (`cx::measuring`).
+//! The lock is a separate file next to the store, held by `File::try_lock`; the file stays, only the lock is
+//! released. Two runs at once would disturb each other's measurement, so the lock guards not only the data. A run
+//! into another store on the same machine only causes a warning (`cx::measuring`).
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -12,14 +12,14 @@ use super::StoreError;
 use super::error::of_file;
 use crate::cx::files;
 
-/// The lock; given back when dropped.
+/// The lock; released when dropped.
 #[derive(Debug)]
 pub(super) struct RunLock {
-    // Held for its lock.
+    // Keeps the lock.
     _file: File,
 }
 
-/// Where the lock of a store lies.
+/// Path of a store's lock file.
 pub(super) fn lock_path(store: &Path) -> PathBuf {
     let mut path = store.as_os_str().to_owned();
     path.push(".lock");
@@ -27,11 +27,11 @@ pub(super) fn lock_path(store: &Path) -> PathBuf {
 }
 
 impl RunLock {
-    /// Takes the lock and writes this process's id into it.
+    /// Takes the lock and writes this process's ID into it.
     pub(super) fn take(store: &Path) -> Result<Self, StoreError> {
         let path = lock_path(store);
         let failed = |error: std::io::Error| of_file(&path, "lock", &error);
-        // What is written into it must not go to where a link leads.
+        // A symbolic link must not redirect the write.
         let mut file = files::open_anybodys(&path, true)
             .map_err(|error| failed(error.source))?
             .expect("it is made where there is none");
@@ -46,14 +46,14 @@ impl RunLock {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         file.set_len(0).map_err(failed)?;
-        // Only for the message above; without it the lock holds all the same (a full disk, for one).
+        // Only for the message above; the lock is valid without it, e.g. on a full disk.
         let _ = write!(file, "{}", std::process::id());
         Ok(Self { _file: file })
     }
 }
 
-/// Whether the lock is held, as the kernel lists it. Asks without locking: a lock held for a moment could turn away a
-/// run that begins in it. Not known where there is no such list.
+/// Whether the lock is held, according to the kernel's list. It does not lock: even a short lock could turn away a
+/// run that is starting. False if there is no such list.
 pub(super) fn is_held(store: &Path) -> bool {
     let Ok(Some(mut file)) = files::open_anybodys(&lock_path(store), false) else {
         return false;
@@ -65,8 +65,8 @@ pub(super) fn is_held(store: &Path) -> bool {
         .is_some_and(|(pid, number)| has_lock(&locks, pid, number))
 }
 
-/// Whether a process holds a lock of a whole file of this number: `1: FLOCK  ADVISORY  WRITE 1234 fe:00:56789 0 EOF`. The
-/// device is that of the file system below, which may be another than the file says it lies on.
+/// Whether a process holds a lock of a whole file with this inode number: `1: FLOCK  ADVISORY  WRITE 1234 fe:00:56789
+/// 0 EOF`. The device is that of the underlying file system, which may differ from the one in the file's metadata.
 fn has_lock(locks: &str, pid: u32, number: u64) -> bool {
     locks.lines().any(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -88,7 +88,7 @@ fn file_number(file: &File) -> Option<u64> {
     }
 }
 
-/// The process id in the file. Not readable on systems where a lock also keeps readers out.
+/// The process ID in the file. Unreadable on systems where a lock also excludes readers.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;
@@ -113,7 +113,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn who_looks_sees_a_lock_while_it_is_held_and_follows_no_link() {
+    fn held_lock_is_visible_and_symlink_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store.db");
         assert!(!is_held(&store));

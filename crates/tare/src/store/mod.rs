@@ -1,11 +1,11 @@
-//! The store: every run, trial by trial, in one SQLite file that is only ever added to.
+//! Stores every run, trial by trial, in one SQLite file whose rows are never changed.
 //!
-//! Why SQLite: one file, no server, readable by everybody's tools, and a write that has returned survives
-//! `kill -9` (write-ahead log with `synchronous=NORMAL`: the log is in the system's hands when `append`
-//! returns; only a power cut can take the last trials). Raw output is stored as it came; nothing that is
-//! derived from it is stored, so that a better decoder can be used later.
-//! A run is begun once and may be resumed: each start is a session, with its own end.
-//! What it cannot see: whether the raw output makes sense.
+//! Why SQLite: one file, no server, readable by common tools, and a write that has returned survives `kill -9`
+//! (write-ahead log with `synchronous=NORMAL`: the log is in the system's hands when `append` returns; only a power
+//! failure can lose the last trials). Raw output is stored unchanged, and nothing derived from it is stored, so that
+//! a better decoder can be used later.
+//!
+//! A run starts once and may be resumed; each start is a session with its own end.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub use trials::{Part, Parts, Reader};
 use error::{classify, of_file};
 use lock::RunLock;
 
-/// How long another process may hold the file before it is called locked.
+/// How long another process may hold the file before it counts as locked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// An open store.
@@ -46,11 +46,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Store {
     connection: Connection,
     path: PathBuf,
-    /// Whether it is the file at its path, and not in memory.
+    /// Whether the store is the file at its path, not in memory.
     is_file: bool,
-    /// Whether other connections may read it beside this one, without a lock.
+    /// Whether other connections may read the file at the same time, without a lock.
     has_readers: bool,
-    /// The run that is being written, with its session and the lock.
+    /// The run that is being written, with its session and lock.
     writing: Option<Writing>,
 }
 
@@ -63,8 +63,8 @@ struct Writing {
 }
 
 impl Store {
-    /// Opens the store at `path`, making the file and its folder if there is none, and migrating an older
-    /// one. A newer one, a damaged one and a file of another program are refused untouched.
+    /// Opens the store at `path`; creates the file and its folder if they are missing, and migrates an older format.
+    /// Refuses, without touching it, a newer or damaged store and a file of another program.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path
             .parent()
@@ -74,7 +74,7 @@ impl Store {
                 .map_err(|error| of_file(path, "make the folder of", &error.source))?;
         }
         refuse_folder(path)?;
-        // SQLite would make it as open as other files are, and follow a link to anywhere.
+        // SQLite would create the file with default permissions and follow a symbolic link.
         files::open_anybodys(path, true).map_err(|error| of_file(path, "open", &error.source))?;
         let mut connection =
             Connection::open(path).map_err(|error| classify(path, "open", &error))?;
@@ -82,8 +82,8 @@ impl Store {
         Ok(Self::over(connection, path))
     }
 
-    /// Opens the store to look at it and changes nothing, neither in the file nor beside it: a store on a disk that
-    /// cannot be written is read too. Where there is none, an empty one that is nowhere takes its place.
+    /// Opens the store for reading. Changes neither the file nor its folder, so a store on a read-only disk can be
+    /// read too. A missing file reads as an empty store.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         refuse_folder(path)?;
         let length = match std::fs::metadata(path) {
@@ -136,11 +136,11 @@ impl Store {
 
     fn set_up(connection: &mut Connection, path: &Path) -> Result<(), SetUp> {
         connection.busy_timeout(PATIENCE)?;
-        // It may be somebody else's until its run is taken up.
+        // The file may come from elsewhere until a run is written.
         let length = std::fs::metadata(path).map_or(0, |found| found.len());
         reading::bound(connection, length)?;
         known_version(connection, path)?;
-        // The log's index is memory that its readers share, which those of two machines do not.
+        // The log's index is memory shared by its readers, which two machines cannot share.
         let wanted = if files::is_of_other_machines(path) {
             "DELETE"
         } else {
@@ -148,7 +148,7 @@ impl Store {
         };
         let mode: String =
             connection.pragma_update_and_check(None, "journal_mode", wanted, |row| row.get(0))?;
-        // Some file systems cannot share it at all; the old journal needs full syncing.
+        // Some file systems do not support the shared index; the old journal mode needs full syncing.
         let synchronous = if mode.eq_ignore_ascii_case("wal") {
             "NORMAL"
         } else {
@@ -160,12 +160,12 @@ impl Store {
         Ok(())
     }
 
-    /// Where it lies.
+    /// The store's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins a run: takes the store for this process and stores the study and the plan's hash.
+    /// Begins a run: locks the store for this process and stores the study and the plan's hash.
     pub fn begin(&mut self, start: &RunStart, plan: &Plan) -> Result<(), StoreError> {
         let lock = self.taken()?;
         let study = json(plan.study());
@@ -217,7 +217,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes up a run again: takes the store for this process and begins a new session.
+    /// Resumes a run: locks the store for this process and begins a new session.
     pub fn resume(&mut self, run: &RunId, started_unix_ns: i64) -> Result<(), StoreError> {
         let lock = self.taken()?;
         let number = self.number(run)?;
@@ -240,7 +240,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the store for this process, for as long as a run lasts.
+    /// Locks the store for this process, for the duration of a run.
     fn taken(&mut self) -> Result<RunLock, StoreError> {
         let lock = RunLock::take(&self.path)?;
         reading::unbound(&mut self.connection)
@@ -248,7 +248,7 @@ impl Store {
         Ok(lock)
     }
 
-    /// Stores trials that belong together: all of them, or, after `kill -9`, none.
+    /// Stores trials that belong together: all of them or, after `kill -9`, none.
     pub fn append_all(&mut self, records: &[TrialRecord]) -> Result<(), StoreError> {
         let run = |store: &Self, statement: &str| {
             let done = store.connection.execute_batch(statement);
@@ -319,7 +319,7 @@ impl Store {
         }
     }
 
-    /// Stores what is known about an arm of the run that is being written.
+    /// Stores the record of an arm of the run that is being written.
     pub fn arm(&mut self, record: &ArmRecord) -> Result<(), StoreError> {
         self.insert(
             "INSERT INTO arm (run, arm, driver, available, reason, fix, facts)
@@ -351,7 +351,7 @@ impl Store {
         )
     }
 
-    /// Stores that a workload is measured no longer.
+    /// Stores that a workload is no longer measured.
     pub fn end_workload(&mut self, end: WorkloadEnd) -> Result<(), StoreError> {
         self.insert(
             "INSERT INTO workload_end (run, workload_index, after_blocks) VALUES (?1, ?2, ?3)",
@@ -367,8 +367,7 @@ impl Store {
         )
     }
 
-    /// Ends the session of the run that is being written, and lets others use the store, whether or not
-    /// the end could be stored.
+    /// Ends the session of the run that is being written and releases the store, even if the end could not be stored.
     pub fn finish(&mut self, end: &SessionEnd) -> Result<(), StoreError> {
         let writing = self.writing();
         let written = self.insert(
@@ -412,11 +411,11 @@ fn refuse_folder(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The version of an open store, 0 for an empty file; a newer one and another program's file are refused.
+/// The format version of an open store, 0 for an empty file; refuses a newer one and another program's file.
 fn known_version(connection: &Connection, path: &Path) -> Result<u32, SetUp> {
-    // What stands in the file of somebody else must not call anything.
+    // The schema of a foreign file must not call functions.
     connection.pragma_update(None, "trusted_schema", false)?;
-    // One state of the file: another process may be making the store meanwhile.
+    // A consistent snapshot: another process may be creating the store.
     let snapshot = connection.unchecked_transaction()?;
     let found = schema::version(&snapshot)?;
     let application: i32 = snapshot.pragma_query_value(None, "application_id", |row| row.get(0))?;

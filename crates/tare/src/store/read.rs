@@ -1,4 +1,4 @@
-//! Reading a store: lists and whole runs. Trials one by one are in `trials`.
+//! Reads lists of runs and whole runs from a store. `trials` reads single trials.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::plan::Plan;
 
-/// Each run with its last session's end and the time that it took; a session without an end counts up to
-/// the end of its last trial.
+/// Each run with the end of its last session and its total time; a session without an end counts up to the end of its
+/// last trial.
 const RUN_LINES: &str = "
 SELECT run.id, run.study, run.started_unix_ns,
        (SELECT count(*) FROM trial WHERE trial.run = run.number),
@@ -56,7 +56,7 @@ fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
     })
 }
 
-/// How a session ended, by the word in a column.
+/// Parses the word in a column that says how a session ended.
 fn end(word: Option<String>, column: usize) -> rusqlite::Result<Option<StoppedBy>> {
     let known = word.map(|word| {
         StoppedBy::from_name(&word)
@@ -65,18 +65,18 @@ fn end(word: Option<String>, column: usize) -> rusqlite::Result<Option<StoppedBy
     known.transpose()
 }
 
-/// An error that says that a column holds what it should not.
+/// An error about an invalid value in a column.
 pub(super) fn unreadable(column: usize, problem: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, problem.into())
 }
 
-/// The JSON in a column.
+/// Parses the JSON in a column.
 pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
     serde_json::from_str(text).map_err(|error| unreadable(column, error.to_string()))
 }
 
-/// The study in a column, if it is one that can be reported: a store may come from anybody.
+/// Parses the study in a column; refuses one too large to report, because a store may come from anywhere.
 fn study_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Study> {
     let study: Study = parsed(row, column)?;
     if Plan::can_be_reported(&study) {
@@ -92,7 +92,7 @@ fn run_id(text: String) -> rusqlite::Result<RunId> {
 }
 
 impl Store {
-    /// Every run, the newest first.
+    /// Every run, newest first.
     pub fn runs(&self) -> Result<Vec<RunLine>, StoreError> {
         self.rows(
             &format!("{RUN_LINES} ORDER BY run.number DESC"),
@@ -126,7 +126,7 @@ impl Store {
         )
     }
 
-    /// The runs of a study, the newest first.
+    /// The runs of a study, newest first.
     pub fn runs_of(&self, study: &str) -> Result<Vec<RunId>, StoreError> {
         let all = self.rows(
             "SELECT id, study FROM run ORDER BY number DESC",
@@ -137,22 +137,22 @@ impl Store {
         Ok(of_study.map(|(run, _)| run).collect())
     }
 
-    /// The names of all runs, the newest first.
+    /// The names of all runs, newest first.
     fn names(&self) -> Result<Vec<RunId>, StoreError> {
         self.rows("SELECT id FROM run ORDER BY number DESC", [], |row| {
             run_id(row.get(0)?)
         })
     }
 
-    /// Whether a run is being measured right now, as far as can be seen without taking its lock: it is the newest, has no
-    /// end, and the store's lock is held. Where locks cannot be looked up, it is not.
+    /// Whether a run is being measured now, without taking its lock: it is the newest, has no end, and the store's
+    /// lock is held. False if locks cannot be looked up.
     pub fn is_at_work(&self, run: &RunId) -> Result<bool, StoreError> {
         let newest = self.runs()?.into_iter().next();
         let is_open = newest.is_some_and(|line| line.id == *run && line.stopped_by.is_none());
         Ok(is_open && super::lock::is_held(&self.path))
     }
 
-    /// The newest run that did not end as its study said it should: interrupted, failed or killed.
+    /// The newest run that did not end as planned: interrupted, failed or killed.
     pub fn latest_unfinished(&self) -> Result<Option<RunId>, StoreError> {
         Ok(self
             .runs()?
@@ -161,7 +161,7 @@ impl Store {
             .map(|run| run.id))
     }
 
-    /// The run that `text` names: its whole name, a beginning that fits only one, or `latest`.
+    /// Resolves `text` to a run: its full name, the beginning of only one name, or `latest`.
     pub fn resolve(&self, text: &str) -> Result<RunId, StoreError> {
         let runs = self.names()?;
         if let Some(run) = runs.iter().find(|run| run.as_str() == text) {
@@ -185,14 +185,14 @@ impl Store {
         }
     }
 
-    /// A whole run with all its trials in memory. For runs that may be large, see [`Self::each_record`].
+    /// A whole run, with all trials in memory. For large runs, see [`Self::each_record`].
     pub fn run(&self, run: &RunId) -> Result<StoredRun, StoreError> {
         let mut stored = self.run_without_records(run)?;
         self.each_record(run, |record| stored.records.push(record.clone()))?;
         Ok(stored)
     }
 
-    /// A run with everything but its trials: `records` is empty.
+    /// A run without its trials: `records` is empty.
     pub fn run_without_records(&self, run: &RunId) -> Result<StoredRun, StoreError> {
         let number = self.number(run)?;
         let arms: Vec<ArmRecord> = self.rows(
@@ -289,7 +289,7 @@ impl Store {
 
     /// The sessions of a run, in order.
     fn sessions(&self, number: i64) -> Result<Vec<SessionRecord>, StoreError> {
-        // Trials lie in the order of their sequence, so that a session's first is met before its others.
+        // Rows are in the order of `sequence`, so a session's first trial is found without reading the others.
         self.rows(
             "SELECT (SELECT block FROM trial
                       WHERE trial.run = session.run AND trial.session = session.session
@@ -323,7 +323,7 @@ impl Store {
         }
     }
 
-    /// What `line` makes of each row that a query gives.
+    /// Converts each row of a query with `line`.
     fn rows<T>(
         &self,
         query: &str,
@@ -354,7 +354,7 @@ fn latest_of_each(study: &tare_model::Study, records: Vec<ArmRecord>) -> Vec<Arm
         .collect()
 }
 
-/// Names the nearest run, if it is near enough to be a slip of the finger.
+/// The error for an unknown run, with a similar name if one may have been meant.
 fn no_such_run(text: &str, runs: &[RunId]) -> StoreError {
     let near = crate::suggest::nearest(text, runs.iter().map(RunId::as_str));
     StoreError::NoSuchRun {

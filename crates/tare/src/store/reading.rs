@@ -1,10 +1,10 @@
-//! Opening a store's file to read it, without a trace.
+//! Opens a store's file for reading without leaving a trace.
 //!
-//! SQLite shares a write-ahead log by an index beside it, which even a reader would make. Where there is no log,
-//! nobody is writing and the file holds everything: then it is read as one that does not change. Where there is
-//! one, a run is going on or was killed, and its index is there too.
-//! What it cannot see: a run that begins while a long report is read and writes its log back into the file. The
-//! report then fails or is that of the moment; nothing is harmed.
+//! SQLite shares a write-ahead log by an index file next to it, which even a reader would create. If there is no log,
+//! nothing is being written and the file is complete; then it is opened as immutable. If there is one, a run is
+//! active or was killed, and the index exists too.
+//! Limits: a run that starts while a long report is read may write its log back into the file. The report then fails
+//! or shows that moment; no data is harmed.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,19 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{PATIENCE, SetUp, StoreError};
 
-/// Opens the file, which is there and not empty.
+/// Opens an existing, non-empty file.
 pub(super) fn open(path: &Path) -> Result<Connection, SetUp> {
     match std::fs::metadata(log_path(path)) {
         Err(_) => unchanging(path),
         Ok(log) => match shared(path) {
-            // An empty log without its index, on a disk that cannot be written.
+            // An empty log without an index, on a read-only disk.
             Err(_) if log.len() == 0 => unchanging(path),
             other => other,
         },
     }
 }
 
-/// What opens a file: a few times, because one that another process is just making looks damaged, and a moment later it
-/// does not.
+/// Retries opening a few times: a file that another process is creating looks damaged for a moment.
 pub(super) fn steadily<T>(open: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
     const LOOKS: u32 = 5;
     let mut opened = open();
@@ -39,15 +38,15 @@ pub(super) fn steadily<T>(open: impl Fn() -> Result<T, StoreError>) -> Result<T,
     opened
 }
 
-/// Steps of SQLite between two looks at how many there were.
+/// SQLite steps between two checks of their number.
 const STEPS_AT_ONCE: i32 = 1_000_000;
-/// Steps that any store may take, and those for each of its bytes: a row has hundreds of bytes, takes some fifty steps,
+/// Allowed steps of any store, and additional ones per byte: a row has hundreds of bytes, takes about fifty steps,
 /// and is read a few times.
 const STEPS: u64 = 100_000_000;
 const STEPS_A_BYTE: u64 = 500;
 
-/// Ends questions whose answers would be longer than a file of this length can hold: pages may name each other in
-/// circles, and a file may come from anywhere. Counts the log too, which may be longer than the file.
+/// Aborts queries that take more steps than a file of this length can need: in a file from anywhere, pages may refer
+/// to each other in circles. Includes the log, which may be longer than the file.
 pub(super) fn bound(connection: &mut Connection, length: u64) -> rusqlite::Result<()> {
     let log = connection.path().map(|path| log_path(Path::new(path)));
     let log = log.and_then(|log| std::fs::metadata(log).ok());
@@ -58,7 +57,7 @@ pub(super) fn bound(connection: &mut Connection, length: u64) -> rusqlite::Resul
     )
 }
 
-/// Lets questions take what they take: a run asks as long as it lasts.
+/// Removes the limit on queries, because a run makes them for as long as it lasts.
 pub(super) fn unbound(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.progress_handler(0, None::<fn() -> bool>)
 }
@@ -84,7 +83,7 @@ fn shared(path: &Path) -> Result<Connection, SetUp> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
-    // Nothing is opened before the first question.
+    // SQLite opens nothing before the first query.
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
 }

@@ -1,7 +1,7 @@
-//! What a store holds, as plain data.
+//! The contents of a store as plain data.
 //!
-//! Nothing here is derived: a record is what happened, and readings are taken from it each time anew, so
-//! that a better decoder can be used on old runs.
+//! Nothing here is derived. A record is what happened, and readings are decoded from it each time, so that a better
+//! decoder can be used on old runs.
 
 use std::collections::BTreeMap;
 
@@ -14,50 +14,50 @@ pub struct TrialRecord {
     pub trial: Trial,
     /// When it was dispatched, nanoseconds since 1970 UTC.
     pub started_unix_ns: i64,
-    /// From dispatch to the last answer by the host's monotonic clock, nanoseconds.
+    /// Time from dispatch to the last answer, by the host's monotonic clock, nanoseconds.
     pub host_elapsed_ns: u64,
     /// How it ended, with its raw output.
     pub outcome: Outcome,
-    /// What the arm used meanwhile as the host's kernel counts it from outside, by name; one that cannot be
-    /// read there is absent.
+    /// The arm's resource use meanwhile, as counted by the host's kernel from outside, by name; unreadable counters
+    /// are absent.
     pub charged: BTreeMap<String, f64>,
 }
 
-/// Whether an arm could be used. The last record of an arm holds.
+/// Whether an arm was usable. The last record of an arm is valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArmRecord {
     /// The arm.
     pub arm: ArmId,
     /// Its driver.
     pub driver: String,
-    /// Whether it could be started at all. One that was given up during the run was available: its trials
-    /// up to then count.
+    /// Whether the arm could be started at all. True for one that was given up during the run: its trials up to then
+    /// count.
     pub available: bool,
-    /// Why not, or why it was given up.
+    /// Why it could not be started, or was given up.
     pub reason: Option<String>,
-    /// The command or change that would help.
+    /// The command or change that would help, if known.
     pub fix: Option<String>,
-    /// What the driver knows about it from outside.
+    /// The driver's facts about it, from outside.
     pub facts: Facts,
 }
 
-/// One start of an arm, as the agent inside saw it.
+/// One start of an arm, as seen by the agent inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchRecord {
     /// The arm; [`PEER`] for the agent on the host that serves as the other end.
     pub arm: String,
-    /// The launch, as in the plan; repeated when the arm had to be started again within it.
+    /// The launch, as in the plan; repeated if the arm had to be restarted within it.
     pub launch: u32,
-    /// When it answered, nanoseconds since 1970 UTC.
+    /// When the agent answered, nanoseconds since 1970 UTC.
     pub started_unix_ns: i64,
-    /// What the agent found out inside.
+    /// The agent's facts.
     pub facts: Facts,
 }
 
-/// The label of the agent on the host that is the other end of two-ended workloads. Not an arm.
+/// The label of the agent on the host for workloads with two ends. Not an arm.
 pub const PEER: &str = "host-peer";
 
-/// A workload that was precise enough and was measured no longer.
+/// A workload that ended before the run, e.g. because it was precise enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkloadEnd {
     /// Its index in the study.
@@ -66,7 +66,7 @@ pub struct WorkloadEnd {
     pub after_blocks: u32,
 }
 
-/// Something that the reader should know.
+/// A note for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// When, nanoseconds since 1970 UTC.
@@ -75,19 +75,19 @@ pub struct Remark {
     pub text: String,
 }
 
-/// The subject of remarks about every workload of a study.
+/// The subject of remarks about all workloads of a study.
 const ALL: &str = "every workload";
-/// What such remarks say of their subject.
+/// The rest of such remarks.
 const WHOLE_TRIALS: &str = " is measured by whole trials, because ";
 
 impl Remark {
-    /// That a workload, or every one, was not measured slice by slice, and why.
+    /// Says that one workload, or all, were not measured in slices, and why.
     pub fn of_whole_trials(workload: Option<&str>, why: &str) -> String {
         let subject = workload.map_or_else(|| ALL.to_owned(), |name| format!("`{name}`"));
         format!("{subject}{WHOLE_TRIALS}{why}")
     }
 
-    /// Whether it says that, and does not only hold the words of somebody else who does.
+    /// Whether the remark says that, and does not merely quote it.
     pub fn is_of_whole_trials(&self) -> bool {
         let subject = self
             .text
@@ -107,24 +107,24 @@ impl Remark {
 pub struct SessionEnd {
     /// When, nanoseconds since 1970 UTC.
     pub ended_unix_ns: i64,
-    /// How long the session took, nanoseconds of the monotonic clock.
+    /// Duration of the session by the monotonic clock, nanoseconds.
     pub wall_ns: u64,
     /// Why it stopped.
     pub stopped_by: StoppedBy,
-    /// The error, where there was one.
+    /// The error, if any.
     pub reason: Option<String>,
 }
 
-/// A session of a run: from its begin, or from where it was gone on with.
+/// A session of a run: from its start, or from a resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionRecord {
     /// The block of the first trial that it stored; `None` if it stored none.
     pub first_block: Option<u32>,
-    /// Why it stopped; `None` while it runs, and for ever if it was killed.
+    /// Why it stopped; `None` while it runs, and forever if it was killed.
     pub stopped_by: Option<StoppedBy>,
 }
 
-/// What is known before the first trial.
+/// Data known before the first trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunStart {
     /// The run.
@@ -135,7 +135,7 @@ pub struct RunStart {
     pub agent_sha256: String,
     /// Build id of the agent.
     pub agent_build: String,
-    /// What was found out about the host.
+    /// Facts about the host.
     pub host: Facts,
 }
 
@@ -150,19 +150,19 @@ pub struct RunLine {
     pub title: String,
     /// Its arms, baseline first, A′ included.
     pub arms: Vec<String>,
-    /// The command that was asked about, where it was one of the user's.
+    /// The command in question, if it was the user's.
     pub command: Option<Vec<String>>,
-    /// Its workloads in the study's order, neighbours that are the same once.
+    /// Its workloads in the study's order, without adjacent duplicates.
     pub workloads: Vec<String>,
     /// When it began, nanoseconds since 1970 UTC.
     pub started_unix_ns: i64,
-    /// The run that came before it in the same answer, or that it tries the suspects of.
+    /// The run before it in the same answer, or whose suspects it proves.
     pub before: Option<String>,
-    /// Trials stored.
+    /// Number of stored trials.
     pub n_trials: u32,
-    /// Why it stopped; `None` while it runs, and for ever if it was killed.
+    /// Why it stopped; `None` while it runs, and forever if it was killed.
     pub stopped_by: Option<StoppedBy>,
-    /// Time that it took so far, over all sessions, nanoseconds.
+    /// Total time of all sessions so far, nanoseconds.
     pub wall_ns: u64,
 }
 
@@ -171,7 +171,7 @@ pub struct RunLine {
 pub struct StoredRun {
     /// The run.
     pub id: RunId,
-    /// The version of Tare that began it.
+    /// The version of Tare that started it.
     pub tare: String,
     /// When it began, nanoseconds since 1970 UTC.
     pub started_unix_ns: i64,
@@ -183,28 +183,28 @@ pub struct StoredRun {
     pub agent_sha256: String,
     /// Build id of the agent.
     pub agent_build: String,
-    /// What was found out about the host.
+    /// Facts about the host.
     pub host: Facts,
-    /// The arms, in the study's order; one that was never reached is absent.
+    /// The arms, in the study's order, without those that were never reached.
     pub arms: Vec<ArmRecord>,
     /// The launches, in order of time.
     pub launches: Vec<LaunchRecord>,
     /// The trials, in the plan's order.
     pub records: Vec<TrialRecord>,
-    /// How many trials are stored.
+    /// Number of stored trials.
     pub n_trials: u32,
-    /// Workloads that ended early because they were precise enough.
+    /// Workloads that ended before the run, e.g. because they were precise enough.
     pub workload_ends: Vec<WorkloadEnd>,
     /// Remarks, in order of time.
     pub remarks: Vec<Remark>,
-    /// Its sessions: one, and one more for each resume.
+    /// Its sessions: one, plus one for each resume.
     pub sessions: Vec<SessionRecord>,
-    /// Why it stopped; `None` while it runs, and for ever if it was killed.
+    /// Why it stopped; `None` while it runs, and forever if it was killed.
     pub stopped_by: Option<StoppedBy>,
-    /// The error that stopped it, where there was one.
+    /// The error that stopped it, if any.
     pub failure: Option<String>,
-    /// Time that it took, over all sessions, nanoseconds. A session that was killed counts up to the end
-    /// of its last stored trial.
+    /// Total time of all sessions, nanoseconds. A session that was killed counts up to the end of its last stored
+    /// trial.
     pub wall_ns: u64,
 }
 
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remark_of_whole_trials_is_told_from_one_that_quotes_it() {
+    fn whole_trials_remark_differs_from_quoted_one() {
         let is = |text: &str| {
             let text = text.to_owned();
             Remark { unix_ns: 0, text }.is_of_whole_trials()

@@ -1,19 +1,19 @@
-//! The tables of a store, and how an older store becomes a present one.
+//! The schema of a store, and migration from older formats.
 //!
-//! Each step of [`STEPS`] raises `PRAGMA user_version` by one and is never edited once released; a store
-//! knows by its version which steps it still needs. Tables are STRICT, so that a text cannot slip into a
-//! column of numbers, and triggers refuse every change of a row: what was measured is only ever added to.
-//! What it cannot see: whether the contents of a JSON column make sense; that shows when they are read.
+//! Each step of [`STEPS`] raises `PRAGMA user_version` by one and is never edited once released; the version of a
+//! store says which steps it still needs. Tables are STRICT, so that text cannot get into a column of numbers.
+//! Triggers refuse every change of a row: results are only added. Limits: the contents of JSON columns are checked
+//! when they are read.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tare_model::whole_count;
 
-/// Marks the file as ours in SQLite's own header field: `Tare` as bytes.
+/// Marks the file as Tare's in SQLite's header field: `Tare` as bytes.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Tare");
 
-/// One step a version; step `i` makes version `i + 1` out of version `i`.
+/// One step per version; step `i` migrates from version `i` to version `i + 1`.
 pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2];
 
 const VERSION_1: &str = "
@@ -99,14 +99,14 @@ CREATE TABLE remark (
 CREATE INDEX remark_by_run ON remark (run);
 ";
 
-/// What an arm used during the trial as the host's kernel counts it: JSON, an object of numbers.
+/// The arm's resource use during the trial, as counted by the host's kernel: a JSON object of numbers.
 const VERSION_2: &str = "ALTER TABLE trial ADD COLUMN charged TEXT;";
 
-/// What an older version lacks, as views that stand before its tables: index `i` for version `i + 1`.
+/// Columns missing in older versions, as views that shadow their tables: index `i` for version `i + 1`.
 pub(super) const AS_NEWEST: &[&str] =
     &["CREATE TEMP VIEW trial AS SELECT *, NULL AS charged FROM main.trial;"];
 
-/// Lets an older store be read as one of the newest version, and leaves it as it is.
+/// Makes an older store readable like one of the newest version, without changing it.
 pub(super) fn read_as_newest(connection: &Connection, version: u32) -> rusqlite::Result<()> {
     match AS_NEWEST.get(version as usize - 1) {
         Some(views) => connection.execute_batch(views),
@@ -114,19 +114,19 @@ pub(super) fn read_as_newest(connection: &Connection, version: u32) -> rusqlite:
     }
 }
 
-/// The version that this build reads and writes.
+/// The format version that this build reads and writes.
 pub(super) fn known_version() -> u32 {
     whole_count(STEPS.len())
 }
 
-/// The version of an open store; 0 for an empty file.
+/// The format version of an open store; 0 for an empty file.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// What in the file is no part of a store of this version, and would be carried out when that is read or written, or
-/// stands in the place of one of its tables: views, triggers, and tables that are written down otherwise. Others are
-/// never looked at.
+/// Returns the first schema entry that a store of this version does not have and that SQLite would execute on reading
+/// or writing, or that replaces one of its tables: views, triggers, and tables with another definition. Other entries
+/// are harmless, because they are never read.
 pub(super) fn foreign(connection: &Connection, version: u32) -> rusqlite::Result<Option<String>> {
     let mut fresh = Connection::open_in_memory()?;
     migrate(&mut fresh, STEPS.get(..version as usize).unwrap_or(STEPS))?;
@@ -147,7 +147,8 @@ struct Entry {
     text: String,
 }
 
-/// By name, of which SQLite does not tell capitals apart. Versions of SQLite may lay the same text out otherwise.
+/// Entries by lower-case name, because SQLite ignores case. White space is normalized, because versions of SQLite may
+/// format the same text differently.
 fn entries(connection: &Connection) -> rusqlite::Result<Vec<(String, Entry)>> {
     let query = "SELECT name, type, coalesce(sql, '') FROM main.sqlite_schema";
     let mut query = connection.prepare(query)?;
@@ -159,13 +160,13 @@ fn entries(connection: &Connection) -> rusqlite::Result<Vec<(String, Entry)>> {
     rows.collect()
 }
 
-/// Takes the steps that the store still needs, all of them or none.
+/// Runs the steps that the store still needs, all or none.
 pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
     if version(connection)? as usize >= steps.len() {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Read again: another process may have been quicker.
+    // Read again: another process may have been faster.
     let present = version(&transaction)? as usize;
     for (index, step) in steps.iter().enumerate().skip(present) {
         transaction.execute_batch(step)?;
@@ -176,7 +177,7 @@ pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::
     transaction.commit()
 }
 
-/// Lets rows of these tables be removed while `work` does so, within a transaction that either keeps all of it or none.
+/// Allows `work` to remove rows of these tables, in a transaction that keeps all of it or nothing.
 pub(super) fn while_removable(
     connection: &mut Connection,
     tables: &[&str],
@@ -191,7 +192,7 @@ pub(super) fn while_removable(
     transaction.commit()
 }
 
-/// Puts triggers on every table, so that rows can be added and read but never changed or removed.
+/// Adds triggers to every table, so that rows can be added and read, but never changed or removed.
 fn refuse_changes(connection: &Connection) -> rusqlite::Result<()> {
     let tables: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_from_a_file_whose_schema_would_do_something_or_stand_in_for_a_table() {
+    fn store_with_active_or_shadow_schema_is_refused() {
         use crate::store::{Store, StoreError};
         let folder = tempfile::tempdir().unwrap();
         let refused = |statements: &str| {

@@ -9,15 +9,15 @@ use tare_model::{ArmId, Facts, Failure, Outcome, RawOutput, Reason, RunId, Stopp
 use super::*;
 use crate::testing::study;
 
-struct Place {
+struct TestStore {
     _folder: tempfile::TempDir,
     path: PathBuf,
 }
 
-fn place() -> Place {
+fn place() -> TestStore {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("below").join("store.db");
-    Place {
+    TestStore {
         _folder: folder,
         path,
     }
@@ -37,7 +37,7 @@ fn plan() -> Plan {
     Plan::new(&study(3, 2, 1))
 }
 
-/// A store in which the run has begun.
+/// Opens a store and begins the run.
 fn begun(path: &Path, plan: &Plan) -> Store {
     let mut store = Store::open(path).unwrap();
     store.begin(&start("run-1"), plan).unwrap();
@@ -116,7 +116,7 @@ fn a_run_is_read_back_as_it_was_stored() {
         store.launch(&launch).unwrap();
         store.remark(&remark).unwrap();
         store.end_workload(workload_end).unwrap();
-        // Out of order on purpose: the plan's order is the order of reading.
+        // Out of order on purpose: reading follows the plan's order.
         for record in records(&plan).iter().rev() {
             store.append(record).unwrap();
         }
@@ -149,7 +149,7 @@ fn a_run_is_read_back_as_it_was_stored() {
 }
 
 #[test]
-fn a_newer_store_is_refused_untouched_and_both_versions_are_named() {
+fn newer_store_is_refused_naming_both_versions() {
     let place = place();
     drop(Store::open(&place.path).unwrap());
     let connection = Connection::open(&place.path).unwrap();
@@ -196,7 +196,7 @@ fn a_file_of_another_program_is_refused_untouched() {
 }
 
 #[test]
-fn a_store_whose_pages_are_overwritten_is_called_damaged() {
+fn store_with_overwritten_pages_is_damaged() {
     let place = place();
     {
         let mut store = begun(&place.path, &plan());
@@ -213,7 +213,7 @@ fn a_store_whose_pages_are_overwritten_is_called_damaged() {
 }
 
 #[test]
-fn two_runs_at_once_are_refused_and_the_first_is_named() {
+fn concurrent_run_is_refused_naming_first() {
     let place = place();
     let mut first = begun(&place.path, &plan());
     let mut second = Store::open(&place.path).unwrap();
@@ -235,7 +235,7 @@ fn two_runs_at_once_are_refused_and_the_first_is_named() {
 }
 
 #[test]
-fn a_store_that_another_process_keeps_locked_is_reported_as_locked() {
+fn store_locked_by_other_process_is_reported() {
     let place = place();
     let mut store = Store::open(&place.path).unwrap();
     store
@@ -251,7 +251,7 @@ fn a_store_that_another_process_keeps_locked_is_reported_as_locked() {
 }
 
 #[test]
-fn a_full_disk_is_reported_and_keeps_what_was_stored() {
+fn full_disk_error_keeps_stored_records() {
     let place = place();
     let plan = plan();
     let mut store = begun(&place.path, &plan);
@@ -307,7 +307,7 @@ fn a_trial_is_stored_once_only() {
 }
 
 #[test]
-fn a_run_is_found_by_its_name_its_beginning_or_as_the_latest() {
+fn run_resolves_by_name_prefix_or_latest() {
     let place = place();
     let mut store = Store::open(&place.path).unwrap();
     assert!(matches!(store.resolve("latest"), Err(StoreError::Empty(_))));
@@ -347,7 +347,7 @@ fn a_run_is_found_by_its_name_its_beginning_or_as_the_latest() {
 }
 
 #[test]
-fn a_resumed_run_adds_up_its_sessions_and_counts_a_killed_one_by_its_trials() {
+fn resumed_run_sums_sessions_including_killed() {
     let place = place();
     let plan = plan();
     let run = RunId::new("run-1").unwrap();
@@ -359,7 +359,7 @@ fn a_resumed_run_adds_up_its_sessions_and_counts_a_killed_one_by_its_trials() {
     }
     let mut store = Store::open(&place.path).unwrap();
     let broken = store.run(&run).unwrap();
-    // It began at 1 000; its trial began at 2 000 and took 500.
+    // The run began at 1 000; its trial began at 2 000 and took 500.
     assert_eq!((broken.stopped_by, broken.wall_ns), (None, 1_500));
     assert_eq!(store.latest_unfinished().unwrap(), Some(run.clone()));
     store.resume(&run, 50_000).unwrap();
@@ -373,7 +373,7 @@ fn a_resumed_run_adds_up_its_sessions_and_counts_a_killed_one_by_its_trials() {
     assert_eq!(resumed.records, all[..2]);
 }
 
-/// What lies in a folder, with its bytes.
+/// Reads all files of a folder.
 fn contents(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -392,10 +392,10 @@ fn fill(path: &Path) {
 }
 
 #[test]
-fn whoever_reads_a_store_leaves_no_trace() {
+fn reading_store_leaves_no_trace() {
     let place = place();
     let folder = place.path.parent().unwrap();
-    // None is made where there is none.
+    // A missing store is not created.
     let none = Store::open_to_read(&place.path).unwrap();
     assert!(none.runs().unwrap().is_empty());
     assert!(!folder.exists());
@@ -411,14 +411,14 @@ fn whoever_reads_a_store_leaves_no_trace() {
 }
 
 #[test]
-fn what_a_killed_run_stored_is_read_without_a_trace_too() {
+fn reading_store_after_kill_leaves_no_trace() {
     let place = place();
     let plan = plan();
     let mut store = begun(&place.path, &plan);
     for record in records(&plan) {
         store.append(&record).unwrap();
     }
-    // As it lies there after `kill -9`: with its log, and nobody at work.
+    // As left by `kill -9`: with its log, and no process using it.
     let folder = place.path.parent().unwrap();
     let copy = tempfile::tempdir().unwrap();
     for (path, bytes) in contents(folder) {
@@ -446,7 +446,7 @@ fn what_a_killed_run_stored_is_read_without_a_trace_too() {
 }
 
 #[test]
-fn a_store_that_is_open_to_be_read_refuses_to_be_written() {
+fn read_only_store_refuses_writes() {
     let place = place();
     fill(&place.path);
     let mut store = Store::open_to_read(&place.path).unwrap();
@@ -477,7 +477,7 @@ fn every_older_version_can_be_read() {
 
 #[test]
 #[cfg(unix)]
-fn a_store_and_its_lock_are_the_users_alone_and_no_link_is_followed() {
+fn store_and_lock_are_private_and_follow_no_link() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let place = place();
     fill(&place.path);
@@ -485,7 +485,7 @@ fn a_store_and_its_lock_are_the_users_alone_and_no_link_is_followed() {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{}", path.display());
     }
-    // Where somebody else may make files, a link may lie in the way.
+    // In a folder where another user may create files, there may be a symbolic link.
     let victim = place.path.with_file_name("victim");
     std::fs::write(&victim, "precious").unwrap();
     let mut store = Store::open(&place.path).unwrap();

@@ -1,6 +1,4 @@
-//! A run's trials one by one, by one reader or by several side by side.
-//!
-//! What it cannot see: whether the raw output makes sense.
+//! Reads a run's trials one by one, with one reader or several in parallel.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,24 +15,24 @@ use tare_model::{Failure, Outcome, RawOutput, RunId, Trial};
 use super::read::{parsed, unreadable};
 use super::{Store, StoreError, TrialRecord};
 
-/// Trials of a part: some milliseconds' work.
+/// Trials per part, which take a few milliseconds to read.
 const PART: u32 = 1_024;
 
 /// Sequence numbers of trials that are read together.
 pub type Part = RangeInclusive<u32>;
 
-/// A run's trials in parts, which readers on several threads can take side by side. Rows are only ever added, so that
-/// each of them finds those that were there.
+/// A run's trials in parts, which readers on several threads can read in parallel. Rows are only added, so each
+/// reader finds all of them.
 #[derive(Debug)]
 pub struct Parts {
     path: PathBuf,
     run: RunId,
-    /// In the plan's order.
+    /// The parts, in the plan's order.
     pub all: Vec<Part>,
 }
 
 impl Parts {
-    /// A reader with a connection of its own.
+    /// Opens a reader with a separate connection.
     pub fn reader(&self) -> Result<Reader, StoreError> {
         let store = Store::open_to_read(&self.path)?;
         Ok(Reader {
@@ -76,7 +74,7 @@ impl Store {
         })
     }
 
-    /// The trials of a run in parts; `None` where it is short, or only this connection can read it.
+    /// Returns the trials of a run in parts; `None` if it is short, or only this connection can read it.
     pub fn parts(&self, run: &RunId) -> Result<Option<Parts>, StoreError> {
         let number = self.number(run)?;
         let most = "SELECT max(sequence) FROM trial WHERE run = ?1";
@@ -99,23 +97,23 @@ SELECT sequence, block, position, launch, workload_index, cell, started_unix_ns,
        kind, detail, format, stdout, stderr, exit, charged
   FROM trial WHERE run = ?1 AND sequence BETWEEN ?2 AND ?3 ORDER BY sequence";
 
-/// The records that rows are read into, one a cell: what a cell's trials share is parsed once, and their bytes lie in
-/// the same memory one after the other.
+/// The records that rows are read into, one per cell: data shared by a cell's trials is parsed once, and their bytes
+/// reuse the same memory.
 #[derive(Debug, Default)]
 struct Records {
-    /// With the cell as it is stored.
+    /// Records with the stored text of their cell.
     by_cell: Vec<(Vec<u8>, TrialRecord)>,
-    /// Where the next row's record is looked for first: a block has its cells in much the same order as the one before.
+    /// Index tried first for the next row: blocks have their cells in nearly the same order.
     next: usize,
-    /// The last exit, with its JSON: hardly any trial ends otherwise than the one before.
+    /// The last exit with its JSON; most trials end like the one before.
     exit: Option<(Vec<u8>, Exit)>,
 }
 
 impl Records {
-    /// More different cells than a study has are no repetitions.
+    /// Most records kept; a store with more different cells than that hardly repeats them.
     const MOST: usize = 512;
 
-    /// Where the record of a row's cell stands.
+    /// Returns the index of the record for a row's cell.
     fn place(&mut self, row: &Row<'_>) -> rusqlite::Result<usize> {
         let cell = row.get_ref(5)?.as_bytes()?;
         let is_its = |(own, _): &(Vec<u8>, TrialRecord)| own == cell;
@@ -182,7 +180,7 @@ impl Records {
     }
 }
 
-/// Numbers by name, read into those of the trial before, which mostly have the same names.
+/// Numbers by name, read into those of the previous trial, which usually has the same names.
 struct Numbers<'m>(&'m mut BTreeMap<String, f64>);
 
 impl<'de> Visitor<'de> for Numbers<'_> {
@@ -196,7 +194,7 @@ impl<'de> Visitor<'de> for Numbers<'_> {
         #[derive(serde::Deserialize)]
         struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-        // No JSON gives this: what still has it afterwards was not named again.
+        // JSON has no NaN, so a value that is still NaN afterwards was not named again.
         self.0.values_mut().for_each(|value| *value = f64::NAN);
         while let Some((Name(name), value)) = map.next_entry()? {
             match self.0.get_mut(&*name) {
@@ -215,7 +213,7 @@ fn read_numbers(into: &mut BTreeMap<String, f64>, text: &str) -> serde_json::Res
     json.end()
 }
 
-/// A record of this cell in which nothing has happened yet.
+/// An empty record of this cell.
 fn blank(cell: CellKey) -> TrialRecord {
     TrialRecord {
         trial: Trial {
@@ -233,7 +231,7 @@ fn blank(cell: CellKey) -> TrialRecord {
     }
 }
 
-/// Puts a row's output in, into the memory of the one before where there is one.
+/// Stores a row's output, reusing the memory of the previous one if possible.
 fn completed(outcome: &mut Outcome, row: &Row<'_>, exit: Exit) -> rusqlite::Result<()> {
     let mut raw = match std::mem::replace(outcome, Outcome::Failed(Failure::Lost(String::new()))) {
         Outcome::Completed(raw) => raw,
@@ -262,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_their_own_row_whatever_the_row_before_had() {
+    fn read_numbers_drops_values_of_previous_row() {
         let mut numbers = BTreeMap::new();
         for text in [
             r#"{"a":1,"b":2.5}"#,

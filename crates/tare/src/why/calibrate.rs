@@ -1,8 +1,8 @@
-//! The first look: the command a few times on the host and inside, before anything is planned.
+//! Runs the command a few times on the host and inside, before anything is planned.
 //!
-//! It says how long the command takes, whether it works on both sides and more than once, and what its processes
-//! are like. It runs outside of every block and is compared with nothing: its times serve the plan only.
-//! What it cannot see: a command that fails now and then.
+//! This shows how long the command takes, whether it works on both sides and more than once, and how its processes
+//! behave. These runs are outside of all blocks; their times are only used for planning. Limits: a command that fails
+//! occasionally goes unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,15 +17,15 @@ use tare_model::{
     whole_ns,
 };
 
+use super::error::{absent, failed, how, meaning, said};
 use super::observed::{First, Inside, Observed, common};
 use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
-use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, HOST, Trouble, carry, from_outside, pace, served, trouble};
+use super::{Ask, HOST, WhyError, carry, error, host_accounting, pace, served};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
-use crate::env::{self, Availability, Channel, EnvError, Instance, StartMode, Wanted};
+use crate::env::{self, Availability, Channel, EnvError, FileRequest, Instance, StartMode};
 use crate::workload::{stoppable, user_command};
 
 mod inside;
@@ -36,24 +36,24 @@ pub use inside::look_inside;
 pub use rates::look_at_rates;
 pub use side::look_at_side;
 
-/// How long after a worker's limit its agent may still say so.
+/// How long after a worker's limit its agent may still report that.
 const GRACE: Duration = Duration::from_secs(3);
-/// Folders of opened files that are asked about at most.
+/// Most folders of opened files about which facts are requested.
 const FOLDERS_MOST: usize = 32;
-/// A command that takes longer is run once on the host, not twice.
+/// A command that takes longer runs once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
 
-/// Looks at the command on the host and inside `settings`; where it was seen inside before, and took long or did not
-/// end, that is what is known of it.
+/// Runs the command on the host and inside `settings`. If `seen` shows that it takes long inside or does not end,
+/// that result is reused.
 ///
 /// # Errors
-/// Why it cannot be measured, with what helps.
+/// Why the command cannot be measured, with a hint.
 pub fn look(
     cx: &Context<'_>,
     ask: &Ask,
     settings: &Params,
     seen: Option<&Inside>,
-) -> Result<First, Trouble> {
+) -> Result<First, WhyError> {
     let call = CommandCall {
         observe: true,
         ..ask.call.clone()
@@ -63,7 +63,7 @@ pub fn look(
     let mut paths = paths(&call, settings);
     let base = ask.base();
     let base_call = base.change.changed(call.clone());
-    // Where the working directory is not inside, it is started elsewhere there.
+    // If the working directory does not exist inside, the command starts elsewhere there.
     let directory = ask.change().directory.or(call.directory.clone());
     let call = CommandCall { directory, ..call };
     let ((mut host, in_slices), facts, _) =
@@ -126,18 +126,18 @@ pub fn look(
     Ok(first)
 }
 
-/// What shows that both sides may not do the same work.
+/// Remarks that both sides may not do the same work.
 fn unlike(host: &CommandReport, env: &CommandReport) -> impl Iterator<Item = String> + use<> {
     let is_other = env.stdout != host.stdout && !host.stdout.0.is_empty();
     let prints = is_other.then(|| {
         "what it prints on the host and inside is not the same; if it should be, look at that first"
             .to_owned()
     });
-    let complaint = trouble::complaint(["on the host", "inside"], [host, env]);
+    let complaint = error::complaint(["on the host", "inside"], [host, env]);
     prints.into_iter().chain(complaint)
 }
 
-/// How it can be cut inside.
+/// How the command can be sliced inside, or why not.
 fn inside_slices(ask: &Ask, env: &Observed) -> Result<InSlices, String> {
     if ask.change().stdout.is_some() && env.report.stdout.0.len() > CHATTY_BYTES {
         return Err("prints much, which its engine passes on while it is stopped".to_owned());
@@ -146,8 +146,8 @@ fn inside_slices(ask: &Ask, env: &Observed) -> Result<InSlices, String> {
     inside.map_err(|why| format!("{why} in `{}`", ask.driver))
 }
 
-/// Paths under which the command's files may lie, whichever it opens: where it is started, where temporary files
-/// go, and what the environment's settings put at a place.
+/// Paths that may contain the command's files, whichever it opens: working directory, temporary files, and mounts in
+/// the environment's settings.
 fn paths(call: &CommandCall, settings: &Params) -> BTreeSet<String> {
     let mut paths: BTreeSet<String> = call.directory.iter().cloned().collect();
     paths.extend([call
@@ -168,7 +168,7 @@ fn paths(call: &CommandCall, settings: &Params) -> BTreeSet<String> {
     paths
 }
 
-/// The folders of the files that it was seen to have open, the userland's aside.
+/// Folders of the files that the command had open, except the userland.
 fn folders(report: &CommandReport) -> BTreeSet<String> {
     let opened = report.seen.iter().flat_map(|seen| &seen.opened);
     opened
@@ -180,25 +180,25 @@ fn folders(report: &CommandReport) -> BTreeSet<String> {
         .collect()
 }
 
-/// How long starting and removing an environment with these settings takes, nanoseconds.
+/// Measures how long starting and removing an environment with these settings takes, nanoseconds.
 ///
 /// # Errors
-/// It cannot be started or removed.
-pub(super) fn life(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<u64, Trouble> {
+/// The environment cannot be started or removed.
+pub(super) fn life(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<u64, WhyError> {
     let ((), _, life_ns) = at(cx, ask, &ask.driver, settings, |_| Ok(((), Vec::new())))?;
     Ok(life_ns)
 }
 
-/// Starts an environment, lets `work` use it, asks what it sees, also of the paths that `work` names, and removes
-/// it.
+/// Starts an environment, runs `work` in it, collects its facts, including those about the paths that `work` returns,
+/// and removes it.
 fn at<T>(
     cx: &Context<'_>,
     ask: &Ask,
     id: &str,
     settings: &Params,
-    work: impl FnOnce(&mut dyn Instance) -> Result<(T, Vec<String>), Trouble>,
-) -> Result<(T, Facts, u64), Trouble> {
-    let wrap = |source: EnvError| Trouble::Environment {
+    work: impl FnOnce(&mut dyn Instance) -> Result<(T, Vec<String>), WhyError>,
+) -> Result<(T, Facts, u64), WhyError> {
+    let wrap = |source: EnvError| WhyError::Environment {
         env: id.to_owned(),
         source,
     };
@@ -210,9 +210,9 @@ fn at<T>(
         .configure(name, settings)
         .map_err(|error| absent(error.to_string(), error.hint.clone()))?;
     if let Some(program) = ask.program.as_ref().filter(|_| id == ask.driver) {
-        environment.provide(&Wanted {
+        environment.provide(&FileRequest {
             programs: vec![program.clone()],
-            ..Wanted::default()
+            ..FileRequest::default()
         });
     }
     cx.observer.event(&Event::Starting {
@@ -243,12 +243,12 @@ fn at<T>(
     let removed = environment.remove(cx).map_err(wrap);
     match (result, removed) {
         (Ok(value), Ok(())) => Ok(value),
-        // What it was is on record in the run's folder, which is kept.
-        (Ok(_), Err(Trouble::Environment { env, source })) => {
-            Err(Trouble::NotRemoved { env, source })
+        // The run's folder, which is kept, has the record of what remains.
+        (Ok(_), Err(WhyError::Environment { env, source })) => {
+            Err(WhyError::NotRemoved { env, source })
         }
         (Ok(_), Err(other)) => Err(other),
-        (Err(first), Err(Trouble::Environment { source: left, .. })) => Err(Trouble::Left {
+        (Err(first), Err(WhyError::Environment { source: left, .. })) => Err(WhyError::Left {
             first: Box::new(first),
             left,
         }),
@@ -256,7 +256,7 @@ fn at<T>(
     }
 }
 
-fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(), Trouble> {
+fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(), WhyError> {
     let hello = Request::Hello { protocol: PROTOCOL };
     match asked(cx, place, channel, &hello, CONTROL_LIMIT)? {
         Reply::Hello {
@@ -272,20 +272,20 @@ fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(),
     }
 }
 
-/// What the agent sees of its place, the bytes of the command's program and of what interprets it among it; what
-/// lies under the command's `paths` is told apart from what lies under the agent's own.
+/// Collects the agent's facts, including hashes of the command's program and its interpreter. Facts about the
+/// command's `paths` are named differently from those about the agent's.
 fn facts_of(
     cx: &Context<'_>,
     ask: &Ask,
     place: &str,
     instance: &mut dyn Instance,
     paths: &[String],
-) -> Result<Facts, Trouble> {
+) -> Result<Facts, WhyError> {
     let mut own = vec!["/".to_owned(), instance.workdir()];
     own.dedup();
     let of_command: Vec<&String> = paths.iter().filter(|path| !own.contains(path)).collect();
     let all = own.iter().chain(of_command.iter().copied()).cloned();
-    // Without a question for its version: somebody's own program is not run with arguments of ours.
+    // Without asking for its version: a user's program is not run with other arguments.
     let program = ask.call.argv.first().map(|program| ToolQuestion {
         program: program.clone(),
         version: Vec::new(),
@@ -300,8 +300,7 @@ fn facts_of(
     }
 }
 
-/// The facts with those about the command's paths under a name of their own: `mount.<path>` is where the probes'
-/// files lie.
+/// Renames the facts about the command's paths: `mount.<path>` is about the probes' files.
 fn named(facts: Facts, of_command: &[&String]) -> Facts {
     let is_of_command = |name: &str| {
         name.strip_prefix(fact::beginning(fact::MOUNT))
@@ -324,8 +323,8 @@ fn named(facts: Facts, of_command: &[&String]) -> Facts {
         .collect()
 }
 
-fn agent(place: &str, why: impl Into<String>) -> Trouble {
-    Trouble::Agent {
+fn agent(place: &str, why: impl Into<String>) -> WhyError {
+    WhyError::Agent {
         place: place.to_owned(),
         why: why.into(),
     }
@@ -337,9 +336,9 @@ fn asked(
     channel: &mut dyn Channel,
     request: &Request,
     limit: Duration,
-) -> Result<Reply, Trouble> {
+) -> Result<Reply, WhyError> {
     question::ask(cx, channel, request, limit).map_err(|no_answer| match no_answer {
-        NoAnswer::Cancelled => Trouble::Cancelled,
+        NoAnswer::Cancelled => WhyError::Cancelled,
         NoAnswer::Channel(error) => agent(place, error.to_string()),
     })
 }
@@ -350,14 +349,14 @@ fn probe(raw: &RawOutput) -> Option<(CommandReport, BTreeMap<String, f64>)> {
     Some((report.command?, counters))
 }
 
-/// The command on one side, as often as it is tried there.
+/// Runs of the command on one side.
 struct Tried<'a, 'b> {
-    /// The server that it is, once it was started.
+    /// The command's server, once it was started.
     server: AtServer,
     cx: &'a Context<'b>,
     ask: &'a Ask,
     instance: &'a mut dyn Instance,
-    /// How long it may take each time.
+    /// Time limit of each run.
     limit: Duration,
 }
 
@@ -377,8 +376,8 @@ impl<'a, 'b> Tried<'a, 'b> {
         }
     }
 
-    /// One run; `None` if it did not end in time.
-    fn once(&mut self, place: &str, call: &CommandCall) -> Result<Outcome, Trouble> {
+    /// Runs the command once.
+    fn once(&mut self, place: &str, call: &CommandCall) -> Result<Outcome, WhyError> {
         if call.client.is_some() {
             return self
                 .server
@@ -408,13 +407,13 @@ impl<'a, 'b> Tried<'a, 'b> {
         }
     }
 
-    /// The report of one run, whatever its exit status.
+    /// Runs the command once and returns its report, whatever the exit status.
     fn reported(
         &mut self,
         place: &str,
         call: &CommandCall,
-    ) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
-        let before = from_outside::Before::now(self.instance, call);
+    ) -> Result<(CommandReport, BTreeMap<String, f64>), WhyError> {
+        let before = host_accounting::Before::now(self.instance, call);
         match self.once(place, call)? {
             Outcome::Completed(raw) => {
                 let (report, mut counters) =
@@ -423,12 +422,12 @@ impl<'a, 'b> Tried<'a, 'b> {
                 before.add_since(&mut counters);
                 Ok((report, counters))
             }
-            Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(Trouble::NotInside {
+            Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(WhyError::NotInside {
                 env: place.to_owned(),
                 why: absent(&reason),
             }),
             Outcome::Unavailable(reason) => Err(agent(place, absent(&reason))),
-            Outcome::Failed(tare_model::Failure::TimedOut { .. }) => Err(Trouble::TooLong {
+            Outcome::Failed(tare_model::Failure::TimedOut { .. }) => Err(WhyError::TooLong {
                 place: if place == "host" {
                     "on the host".to_owned()
                 } else {
@@ -445,10 +444,10 @@ impl<'a, 'b> Tried<'a, 'b> {
         &mut self,
         place: &str,
         call: &CommandCall,
-    ) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
+    ) -> Result<(CommandReport, BTreeMap<String, f64>), WhyError> {
         let (report, counters) = self.reported(place, call)?;
         if !(report.exit.is_success() || stoppable::is_tolerated(&report)) {
-            return Err(Trouble::FailsAgain {
+            return Err(WhyError::FailsAgain {
                 how: how(report.exit),
                 said: said(&report),
             });
@@ -456,12 +455,12 @@ impl<'a, 'b> Tried<'a, 'b> {
         Ok((report, counters))
     }
 
-    fn on_host(&mut self, call: &CommandCall) -> Result<Observed, Trouble> {
+    fn on_host(&mut self, call: &CommandCall) -> Result<Observed, WhyError> {
         let ask = self.ask;
         let place = ask.base().driver;
         let (first, counters) = self.reported(&place, call)?;
         if !first.exit.is_success() {
-            return Err(Trouble::FailsOnHost {
+            return Err(WhyError::FailsOnHost {
                 how: how(first.exit),
                 said: said(&first),
                 hint: meaning(&first, false),
@@ -485,11 +484,11 @@ impl<'a, 'b> Tried<'a, 'b> {
         })
     }
 
-    /// How the command can be cut on the host, tried by stopping it again and again.
-    fn stopped_on_host(&mut self, look: &Observed) -> Result<Result<InSlices, String>, Trouble> {
+    /// Determines how the command can be sliced on the host, by stopping it repeatedly.
+    fn stopped_on_host(&mut self, look: &Observed) -> Result<Result<InSlices, String>, WhyError> {
         let ask = self.ask;
         if ask.own.is_some() && ask.driver != HOST {
-            // Which of a container's settings take processor time away is the question.
+            // Whether a limit on CPU time is the cause is the question.
             return Ok(Err(
                 "is in a container of your own, whose limits slices would hide".to_owned(),
             ));
@@ -509,12 +508,12 @@ impl<'a, 'b> Tried<'a, 'b> {
         Ok(stoppable::confirmed(&report, &look.report).map(|()| slices))
     }
 
-    fn inside(&mut self, call: &CommandCall) -> Result<Observed, Trouble> {
+    fn inside(&mut self, call: &CommandCall) -> Result<Observed, WhyError> {
         let ask = self.ask;
         let call = ask.change().changed(call.clone());
         let (report, counters) = self.reported(&ask.driver, &call)?;
         if !report.exit.is_success() {
-            return Err(Trouble::FailsInside {
+            return Err(WhyError::FailsInside {
                 env: ask.driver.clone(),
                 how: how(report.exit),
                 said: said(&report),
@@ -531,8 +530,8 @@ impl<'a, 'b> Tried<'a, 'b> {
     }
 }
 
-/// Whether the number that is wanted is in the output.
-fn check_pick(ask: &Ask, place: &str, report: &CommandReport) -> Result<(), Trouble> {
+/// Checks that the output contains the number to pick.
+fn check_pick(ask: &Ask, place: &str, report: &CommandReport) -> Result<(), WhyError> {
     let Some(pick) = &ask.call.pick else {
         return Ok(());
     };
@@ -547,7 +546,7 @@ fn check_pick(ask: &Ask, place: &str, report: &CommandReport) -> Result<(), Trou
     }
     let text = String::from_utf8_lossy(&report.stdout.0);
     let beginning: String = text.trim().chars().take(200).collect();
-    Err(Trouble::NothingPicked {
+    Err(WhyError::NothingPicked {
         pattern: pick.pattern.escape_debug().to_string(),
         place: place.to_owned(),
         begins: if beginning.is_empty() {

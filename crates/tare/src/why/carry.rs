@@ -1,20 +1,21 @@
-//! How a command is carried into an environment: as people do it with `docker run -v`, and said plainly.
+//! Builds the mounts, variables and program path that a command needs inside an environment, as `docker run -v`
+//! would.
 //!
-//! The working directory is shown inside under the same path and may be written to, and so is every file that
-//! the command names. The program is the host's own: where the environment has a root of its own, the host's
-//! userland (`/usr`, `/lib`, `/etc`, …) is shown in it read-only, which also serves interpreters that open
-//! their libraries by name; so the same bytes run outside and inside, and the program's own text is not on the
-//! environment's storage. Variables are a list of harmless ones and those that are asked for, the same on both
-//! sides, because a store is no place for somebody's keys.
-//! With an image of the user's own the program is the image's, found there by its name.
-//! What it cannot see: files that the command opens without naming them, outside of its working directory.
+//! The working directory is mounted writable under the same path, and so is every file that the command names. The
+//! program is the host's. If the environment has its own root, the host's userland (`/usr`, `/lib`, `/etc`, …) is
+//! mounted read-only, which also serves interpreters that open their libraries by name. So the same bytes run outside
+//! and inside, and the program's text is not on the environment's storage. Variables are a list of harmless ones plus
+//! those that the user asks for, the same on both sides, because keys do not belong in a store.
+//!
+//! With the user's image, the program is the image's, found by its name.
+//! Limits: files outside of the working directory that the command opens without naming them are not mounted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tare_model::{CommandCall, Params, Value};
 
-use super::Trouble;
+use super::WhyError;
 use crate::cause::switch::target;
 use crate::cx::{files, vars};
 use crate::env::{Driver, Files, private};
@@ -24,70 +25,70 @@ const USERLAND: [&str; 9] = [
     "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt",
 ];
 
-/// How a program comes to its libraries where the root is another one.
+/// How a program gets its libraries if the environment has its own root.
 const USERLAND_SHOWN: &str =
     "with the host's userland shown read-only inside, without its password files and keys";
 
-/// Variables that are passed; one that ends in `*` stands for all that begin so.
+/// Variables that are passed; `*` at the end matches any continuation.
 const HARMLESS: [&str; 28] = tare_model::rows! {
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TMPDIR", "PYTHON*",
     "VIRTUAL_ENV", "PYENV_*", "LD_LIBRARY_PATH", "OMP_*", "OPENBLAS_*", "MKL_*", "NUMEXPR_*", "RAYON_*",
     "GOMAXPROCS", "GOGC", "JAVA_HOME", "JAVA_OPTS", "RUBYOPT", "PERL5LIB", "MALLOC_*", "GLIBC_TUNABLES",
 };
 
-/// Parts of a name that say that the text is nobody's business.
+/// Parts of a name that mark a variable as secret.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH"];
 
-/// What is asked for, as the command line says it.
+/// The request, as given on the command line.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Wish {
+pub struct CarryRequest {
     /// The command.
     pub argv: Vec<String>,
-    /// Further variables, `NAME` or `NAME=text`.
+    /// Additional variables, `NAME` or `NAME=text`.
     pub variables: Vec<String>,
-    /// A file that holds the standard input for every run.
+    /// A file with the stdin of every run.
     pub stdin_file: Option<PathBuf>,
-    /// Whether an environment's own image holds the program.
+    /// Whether the program is in the environment's image.
     pub has_own_image: bool,
-    /// Whether a folder is shown inside although a home, or Tare's own files, lie in it.
+    /// Whether folders are mounted even if they contain a home or Tare's files.
     pub shows_private: bool,
-    /// A folder with nothing in it, which covers private ones.
+    /// An empty folder that covers private ones.
     pub empty: PathBuf,
-    /// Where it is started, if not in the working directory.
+    /// The folder in which the command starts, if not the working directory.
     pub directory: Option<String>,
 }
 
 /// A command, ready to be run anywhere.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Carried {
-    /// What is run.
+    /// The command and its arguments.
     pub call: CommandCall,
-    /// What must be shown inside an environment whose root is its own, `path:path[:ro]`.
+    /// Mounts for an environment with its own root, `path:path[:ro]`.
     pub userland: Vec<String>,
-    /// What must be shown inside any environment.
+    /// Mounts for any environment.
     pub own: Vec<String>,
-    /// What would have to be shown inside for the host's own program, where an image brings another.
+    /// Mounts that the host's program would need, if an image has its own.
     pub instead: Vec<String>,
-    /// What was done, a line each.
+    /// What was done, one line each.
     pub notes: Vec<String>,
     /// Whether only the image can have the program.
     pub is_missing: bool,
 }
 
-/// Finds out how a command is to be carried.
+/// Determines how to carry a command into an environment.
 ///
 /// # Errors
-/// The program is not there, or a path cannot be shown elsewhere.
-pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
+/// The program does not exist, or a path cannot be mounted.
+pub fn carried(wish: &CarryRequest) -> Result<Carried, WhyError> {
     let Some(name) = wish.argv.first().filter(|name| !name.is_empty()) else {
-        return Err(Trouble::Nothing);
+        return Err(WhyError::Nothing);
     };
     let directory = match &wish.directory {
         Some(directory) => directory.clone(),
-        None => vars::directory().ok_or(Trouble::NoDirectory)?,
+        None => vars::directory().ok_or(WhyError::NoDirectory)?,
     };
     let mut carried = Carried::default();
-    let mut shown = Shown::default();
+    let mut shown = MountedPaths::default();
     let path = vars::text("PATH").unwrap_or_default();
     let program = files::program(name, &path, Path::new(&directory));
     let mut argv = wish.argv.clone();
@@ -112,7 +113,7 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     if !wish.shows_private {
         shown.check_nothing_private()?;
     }
-    // It lies where Tare keeps its files, and is meant for the command.
+    // Added after the check: the file is among Tare's files, but meant for the command.
     if let Some(file) = &wish.stdin_file {
         shown.add(file, true);
         carried
@@ -122,7 +123,7 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     carried.own = shown.binds()?;
     let (mut variables, note) = variables(&wish.variables, &vars::all())?;
     if wish.has_own_image {
-        // An image has a search path of its own, and variables that its programs need.
+        // An image has its own search path, and variables that its programs need.
         let name_of = |wanted: &String| wanted.split('=').next().map(str::to_owned);
         let wanted: Vec<String> = wish.variables.iter().filter_map(name_of).collect();
         variables.retain(|name, _| wanted.contains(name));
@@ -146,15 +147,18 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     Ok(carried)
 }
 
-/// With an image of the user's own its program is what runs; what the host's would need is noted, unless that lies in
-/// a home.
-fn beside_an_image(path: &Path, wish: &Wish, carried: &mut Carried) -> Result<(), Trouble> {
+/// With the user's image, its program runs. Records what the host's program would need, unless that is in a home.
+fn beside_an_image(
+    path: &Path,
+    wish: &CarryRequest,
+    carried: &mut Carried,
+) -> Result<(), WhyError> {
     carried.notes.push(format!(
         "program: on the host `{}`; inside, what the image has under `{}`",
         path.display(),
         wish.argv[0]
     ));
-    let mut shown = Shown::default();
+    let mut shown = MountedPaths::default();
     show_program(path, &mut shown);
     match shown.check_nothing_private() {
         Err(private) if !wish.shows_private => carried.notes.push(format!(
@@ -168,7 +172,7 @@ fn beside_an_image(path: &Path, wish: &Wish, carried: &mut Carried) -> Result<()
     Ok(())
 }
 
-/// The settings of an environment with what has to be shown in it.
+/// Adds the mounts to the settings of an environment.
 pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> Params {
     let can = driver.settings().iter().any(|spec| spec.name == "binds");
     if !can {
@@ -180,7 +184,7 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
         .iter()
         .filter_map(|bind| target(bind).map(str::to_owned))
         .collect();
-    // Docker's init lies in `/sbin`, which the host's would hide.
+    // Docker's init is in `/sbin`, which the host's would hide.
     let has_init = settings.value("init") == Some(&Value::Bool(true));
     let userland = carried
         .userland
@@ -188,7 +192,7 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
         .filter(|bind| has_own_root && !(has_init && bind.starts_with("/sbin:")));
     let more = userland.chain(&carried.own);
     for bind in more {
-        // What the user shows at a place himself is shown there.
+        // The user's mounts take precedence.
         if !target(bind).is_some_and(|at| taken.iter().any(|it| it == at)) {
             binds.push(bind.clone());
         }
@@ -202,14 +206,14 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
     )
 }
 
-/// How the command is carried into this environment, a line each: where nothing can be shown inside, what is
-/// there instead is told as plainly as what is shown elsewhere.
+/// Describes how the command is carried into this environment, one line each. If nothing can be mounted, it says what
+/// is there instead.
 pub fn described(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
     let id = driver.id();
     if driver.settings().iter().any(|spec| spec.name == "binds") {
         let mut notes = carried.notes.clone();
         if driver.declared().files == Files::Hosts {
-            // Nothing has to be shown there: its root is made of the host's files.
+            // Nothing needs to be mounted there: its root consists of the host's files.
             for line in &mut notes {
                 *line = line.replace(
                     USERLAND_SHOWN,
@@ -243,21 +247,20 @@ pub fn described(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
     .collect()
 }
 
-/// Whether a line of [`Carried::told`] speaks of files.
+/// Whether a line of [`Carried::notes`] is about files.
 fn is_about_files(line: &str) -> bool {
     !line.starts_with("variables: ")
 }
 
-/// The trouble that this machine has no such program.
-pub fn not_here(name: &str) -> Trouble {
-    Trouble::NotHere {
+/// The error that this machine does not have the program.
+pub fn not_here(name: &str) -> WhyError {
+    WhyError::NotHere {
         program: name.escape_debug().to_string(),
     }
 }
 
-/// The userland's folders, and what is private in them covered: files by the null device, folders that cannot be
-/// looked into by one with nothing in it.
-fn userland(empty: &Path) -> Result<Vec<String>, Trouble> {
+/// The userland's folders, with private places covered: files by the null device, unreadable folders by an empty one.
+fn userland(empty: &Path) -> Result<Vec<String>, WhyError> {
     let empty = plain(empty)?;
     let folders = USERLAND.iter().filter(|folder| Path::new(folder).is_dir());
     let private = private::places_in(&USERLAND).into_iter();
@@ -271,25 +274,25 @@ fn userland(empty: &Path) -> Result<Vec<String>, Trouble> {
         .collect())
 }
 
-/// A path as a bind writes it down.
-fn plain(path: &Path) -> Result<String, Trouble> {
+/// Formats a path for a bind mount.
+fn plain(path: &Path) -> Result<String, WhyError> {
     let text = path.display().to_string();
     if text.contains([':', ',']) || text.chars().any(char::is_control) {
-        return Err(Trouble::OddPath {
+        return Err(WhyError::OddPath {
             path: text.escape_debug().to_string(),
         });
     }
     Ok(text)
 }
 
-/// Whether a path is one of the host's userland, which is the same bytes everywhere.
+/// Whether a path is in the host's userland, which has the same bytes everywhere.
 pub(super) fn is_in_userland(path: &Path) -> bool {
     USERLAND.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Shows what a program outside of the userland needs: the folder that it was installed into, also that of the
-/// file which a link leads to, and of the interpreter that a script names.
-fn show_program(path: &Path, shown: &mut Shown) {
+/// Mounts what a program outside of the userland needs: its installation folder, and those of a symbolic link's
+/// target and of a script's interpreter.
+fn show_program(path: &Path, shown: &mut MountedPaths) {
     let mut places = vec![path.to_owned()];
     places.extend(files::canonical(path).ok());
     let head = files::head(path, 256).unwrap_or_default();
@@ -307,7 +310,7 @@ fn show_program(path: &Path, shown: &mut Shown) {
     }
 }
 
-/// The folder above `bin` that a program was installed into; its own folder where that would be a user's home or
+/// The folder above `bin` that a program was installed into; the program's folder if that would be a user's home or
 /// the root.
 fn installed_at(program: &Path) -> PathBuf {
     let Some(folder) = program.parent() else {
@@ -325,7 +328,7 @@ fn installed_at(program: &Path) -> PathBuf {
     }
 }
 
-fn show_directory(directory: &str, shown: &mut Shown, notes: &mut Vec<String>) {
+fn show_directory(directory: &str, shown: &mut MountedPaths, notes: &mut Vec<String>) {
     let path = Path::new(directory);
     if path.parent().is_none() {
         notes.push(
@@ -341,8 +344,13 @@ fn show_directory(directory: &str, shown: &mut Shown, notes: &mut Vec<String>) {
     ));
 }
 
-/// Shows a file or folder that an argument names, whole or behind a `=`.
-fn show_argument(argument: &str, directory: &str, shown: &mut Shown, notes: &mut Vec<String>) {
+/// Mounts a file or folder that an argument names, whole or after a `=`.
+fn show_argument(
+    argument: &str,
+    directory: &str,
+    shown: &mut MountedPaths,
+    notes: &mut Vec<String>,
+) {
     let words = [
         Some(argument),
         argument.split_once('=').map(|(_, text)| text),
@@ -365,37 +373,37 @@ fn show_argument(argument: &str, directory: &str, shown: &mut Shown, notes: &mut
     }
 }
 
-/// What is shown inside, each under its own path.
+/// Paths to mount, each under the same path.
 #[derive(Debug, Default)]
-struct Shown(BTreeMap<PathBuf, bool>);
+struct MountedPaths(BTreeMap<PathBuf, bool>);
 
-impl Shown {
+impl MountedPaths {
     fn covers(&self, path: &Path) -> bool {
         self.0.keys().any(|shown| path.starts_with(shown))
     }
 
-    /// Adds a path; what may be written to by one wish may be written to.
+    /// Adds a path; it is writable if any request needs that.
     fn add(&mut self, path: &Path, read_only: bool) {
         let entry = self.0.entry(path.to_owned()).or_insert(read_only);
         *entry &= read_only;
     }
 
-    /// Refuses what is, or holds, a home, and what has to do with Tare's own files: the environment could read and
-    /// change them.
-    fn check_nothing_private(&self) -> Result<(), Trouble> {
+    /// Refuses paths that are or contain a home, and paths of Tare's files: the environment could read and change
+    /// them.
+    fn check_nothing_private(&self) -> Result<(), WhyError> {
         let found = self
             .0
             .keys()
             .find_map(|path| private::inside_of(path).map(|place| (path, place)));
         found.map_or(Ok(()), |(path, place)| {
-            Err(Trouble::Private {
+            Err(WhyError::Private {
                 path: path.display().to_string().escape_debug().to_string(),
                 place: place.display().to_string().escape_debug().to_string(),
             })
         })
     }
 
-    fn binds(&self) -> Result<Vec<String>, Trouble> {
+    fn binds(&self) -> Result<Vec<String>, WhyError> {
         self.0
             .iter()
             .map(|(path, read_only)| {
@@ -409,11 +417,11 @@ impl Shown {
     }
 }
 
-/// The variables that are passed, and a line that says which.
+/// The variables that are passed, and a line that lists them.
 fn variables(
     wanted: &[String],
     all: &[(String, String)],
-) -> Result<(BTreeMap<String, String>, String), Trouble> {
+) -> Result<(BTreeMap<String, String>, String), WhyError> {
     let n_all = all.len();
     let mut passed: BTreeMap<String, String> = all
         .iter()
@@ -431,13 +439,13 @@ fn variables(
             ),
         };
         let Some(text) = text.filter(|_| !name.is_empty()) else {
-            return Err(Trouble::NoVariable {
+            return Err(WhyError::NoVariable {
                 name: name.escape_debug().to_string(),
             });
         };
         passed.insert(name.to_owned(), text);
     }
-    // The value of the own run: it is the label of what is started.
+    // This variable labels everything that this run starts.
     passed.remove(tare_model::launch::RUN_VARIABLE);
     let left = n_all.saturating_sub(passed.len());
     let names: Vec<&str> = passed.keys().map(String::as_str).collect();
@@ -469,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_carried_is_told_where_nothing_can_be_shown() {
+    fn uncarried_files_noted_where_driver_cannot_bind() {
         let carried = Carried {
             call: CommandCall::new("/usr/bin/work", [""; 0]),
             own: vec!["/srv/w:/srv/w".into()],
@@ -495,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn only_harmless_variables_and_those_asked_for_are_passed() {
+    fn only_safe_or_requested_variables_are_passed() {
         let all = pairs(&[
             "PATH",
             "LC_ALL",
@@ -533,8 +541,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_to_by_one_wish_is_not_read_only_by_another() {
-        let mut shown = Shown::default();
+    fn writable_bind_wins_over_read_only() {
+        let mut shown = MountedPaths::default();
         shown.add(Path::new("/w"), true);
         shown.add(Path::new("/w"), false);
         shown.add(Path::new("/r"), true);
@@ -545,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_userland_is_shown_only_where_the_root_is_another() {
+    fn host_userland_bound_only_where_root_differs() {
         let carried = Carried {
             userland: vec!["/usr:/usr:ro".into()],
             own: vec!["/w:/w".into()],

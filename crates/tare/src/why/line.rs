@@ -1,6 +1,5 @@
-//! A question about a command in an image, as one about the line for the engine's client that means the same.
-//!
-//! So an image's variables are found by the search through a container's differences.
+//! Translates a question about a command in an image to one about the equivalent `docker run` line, so that the
+//! search through a container's differences also covers the image's variables.
 
 use tare_model::Params;
 
@@ -8,7 +7,7 @@ use super::question::Question;
 use crate::cx::stdin;
 use crate::env;
 use crate::env::own::WHICH;
-use crate::env::own::asked::Asked;
+use crate::env::own::image_command::ImageCommand;
 use crate::output;
 use crate::session::Session;
 use crate::session::home;
@@ -16,8 +15,8 @@ use crate::session::progress::Progress;
 use crate::why::carry;
 
 impl Question {
-    /// The same question about a line, where the image brings what no setting names; with the settings that are left.
-    /// Trouble on the way is left to the question as it was asked.
+    /// The same question about a line, with the remaining settings, if the image brings something that no setting
+    /// names. On failure the original question is kept.
     pub(crate) fn as_line(&self, session: &Session, progress: &Progress) -> Option<Self> {
         let settings = &self.settings;
         let found = env::find(self.driver.as_deref()?)?;
@@ -26,16 +25,16 @@ impl Question {
         if !is_about_image {
             return None;
         }
-        let carried = carry::carried(&carry::Wish {
+        let carried = carry::carried(&carry::CarryRequest {
             argv: self.command.clone(),
             variables: self.variables.clone(),
             has_own_image: true,
             shows_private: self.show_private,
             empty: home::empty_folder().ok()?,
-            ..carry::Wish::default()
+            ..carry::CarryRequest::default()
         });
         let carried = carried.ok()?;
-        let asked = Asked {
+        let asked = ImageCommand {
             argv: self.command.clone(),
             binds: carried.own,
             directory: carried.call.directory,

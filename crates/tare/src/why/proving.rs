@@ -1,4 +1,4 @@
-//! After `tare run`: what is suspected is switched off, as far as the time goes.
+//! Tests the suspects after `tare run` by switching them off, as far as the time goes.
 
 use tare_model::{RunId, StoppedBy, Study};
 
@@ -7,25 +7,25 @@ use crate::recount;
 use crate::report;
 use crate::run::AllBlocks;
 use crate::session::Session;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::progress::{Progress, WithoutDifferences};
 use crate::store::Store;
 use crate::why::{self, proof};
 
-/// What became of it.
+/// Result of testing the suspects.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
-    /// What could not be removed.
+    /// Leftovers that could not be removed.
     pub(crate) left_behind: Vec<String>,
-    /// Whether something was started that did not end in order.
+    /// Whether something that was started did not end properly.
     pub(crate) is_unclean: bool,
     pub(crate) is_interrupted: bool,
 }
 
-/// Tries what is suspected after `run`, which was `study` and is complete, for the time `wanted`, else for what the
-/// run left of its budget. What goes wrong is told: the run itself stands.
+/// Tests the suspects of the completed `run`, for `wanted_ns` or else for the rest of its budget. Failures are only
+/// reported, because the run itself is valid.
 pub(crate) fn tried(
-    place: &Place,
+    place: &GivenPaths,
     session: &mut Session,
     store: &mut Store,
     progress: &Progress,
@@ -66,7 +66,7 @@ pub(crate) fn tried(
     }
 }
 
-/// The study, if there is something to try and time for it. A stored run that cannot be read is told by the report.
+/// The study, if there is something to test and time for it. A stored run that cannot be read is reported elsewhere.
 fn wanted(store: &Store, run: &RunId, wanted_ns: Option<u64>) -> Option<Study> {
     let stored = store.run_without_records(run).ok()?;
     let main = stored.study.clone();

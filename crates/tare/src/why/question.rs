@@ -1,4 +1,4 @@
-//! What `tare why` is asked, and what of the user's own it is about.
+//! The question to `tare why`, and the user's object that it is about.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use tare_model::{CommandCall, Params};
 
 use super::Ask;
 use crate::env;
-use crate::env::own::{Consent, Shares, Source, WHICH, Wish};
+use crate::env::own::{Consent, ContainerRequest, Shares, Source, WHICH};
 use crate::service::user::UserClient;
 
-/// A question.
+/// A question to `tare why`.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
@@ -21,43 +21,42 @@ pub(crate) struct Question {
     pub(crate) driver: Option<String>,
     /// Its settings.
     pub(crate) settings: Params,
-    /// A container of the user's, by name, that arms are like.
+    /// Name of the user's container that arms are copies of, if any.
     pub(crate) like: Option<String>,
-    /// A running container of the user's, by name, in which the command is run.
+    /// Name of the user's running container in which the command runs, if any.
     pub(crate) inside: Option<String>,
     /// A compose file and one of its services.
     pub(crate) compose: Option<[String; 2]>,
-    /// Two sides that are compared with each other.
+    /// Two sides to compare.
     pub(crate) sides: Option<[String; 2]>,
     /// The command, or a line for an engine's client.
     pub(crate) command: Vec<String>,
     /// Variables that the command gets on both sides.
     pub(crate) variables: Vec<String>,
-    /// The metric.
     pub(crate) metric: &'static str,
-    /// The number that is picked from the output, where it is the metric.
+    /// The number to pick from the output, if that is the metric.
     pub(crate) pick: Option<Pick>,
-    /// What asks the command from outside, if that is a server.
+    /// The client, if the command is a server.
     pub(crate) client: Option<UserClient>,
-    /// Rates at which it asks both sides before anything else, rising; none for a client that has one load.
+    /// Increasing rates at which both sides are first queried; empty for a client with a single load.
     pub(crate) rates: Vec<f64>,
-    /// How long everything may take, nanoseconds.
+    /// Time for everything, nanoseconds.
     pub(crate) budget_ns: u64,
-    /// Seed of the order.
+    /// Seed of the trial order.
     pub(crate) seed: u64,
-    /// What may happen to what of the user's the command can write to.
+    /// What may happen to the user's data that the command can write to.
     pub(crate) shares: Shares,
-    /// Whether what a service depends on is started.
+    /// Whether the dependencies of a service are started.
     pub(crate) with_dependencies: bool,
-    /// Whether runs may use the machine's own network.
+    /// Whether runs may use the host's network.
     pub(crate) host_network: bool,
     /// Whether runs join the networks of the user's container.
     pub(crate) join_networks: bool,
     /// Protections that are removed like other differences.
     pub(crate) loosen: Vec<String>,
-    /// Whether a folder is shown inside that holds a home or Tare's files.
+    /// Whether a folder is mounted even if it contains a home or Tare's files.
     pub(crate) show_private: bool,
-    /// Whether what the command prints is stored.
+    /// Whether the command's output is stored.
     pub(crate) keep_output: bool,
     /// Whether the ladder is climbed even if the command is not slower.
     pub(crate) ladder: bool,
@@ -67,7 +66,7 @@ pub(crate) struct Question {
     pub(crate) is_dry: bool,
 }
 
-/// Something of the user's that is asked about.
+/// The user's object that a question is about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) driver: &'a str,
@@ -76,7 +75,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Question {
-    /// What of the user's own is asked about, if anything.
+    /// The user's object that the question is about, if any.
     pub(crate) fn subject(&self) -> Option<Subject<'_>> {
         let named = match (&self.like, &self.inside, &self.compose) {
             (Some(name), ..) => Some(Source::Container(name)),
@@ -87,7 +86,7 @@ impl Question {
         let knows = env::DRIVERS.iter().find(|it| it.knows_line(&self.command));
         let (driver, source) = match (named, knows, self.driver.as_deref()) {
             (Some(source), _, driver) => (driver.unwrap_or_else(|| env::usual()[0].id()), source),
-            // A line for a client is a command like any other where another environment is named for it.
+            // With another environment named, a line for an engine's client is an ordinary command.
             (None, Some(own), Some(name)) if name != own.id() => return None,
             (None, own, _) => (own?.id(), Source::Line(&self.command)),
         };
@@ -98,7 +97,7 @@ impl Question {
         })
     }
 
-    /// The question about a command in an environment.
+    /// Builds the question about a command in an environment.
     pub(crate) fn asks(&self, driver: &str, settings: Params, call: CommandCall) -> Ask {
         Ask {
             command: self.command.clone(),
@@ -120,10 +119,10 @@ impl Question {
 }
 
 impl<'a> Subject<'a> {
-    /// How it is to be taken; `folder` is the run's.
-    pub(crate) fn wish(&self, folder: &'a Path) -> Wish<'a> {
+    /// How to take the object; `folder` is the run's.
+    pub(crate) fn wish(&self, folder: &'a Path) -> ContainerRequest<'a> {
         let asked = self.asked;
-        Wish {
+        ContainerRequest {
             source: self.source,
             folder,
             shares: asked.shares,

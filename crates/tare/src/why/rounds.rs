@@ -1,4 +1,4 @@
-//! The studies of one question, carried out one after the other, each as a run of its own.
+//! Runs the studies of one question one after the other, each as a separate run.
 
 use tare_model::dossier::Dossier;
 use tare_model::{RunId, StoppedBy, Study};
@@ -10,62 +10,62 @@ use crate::recount;
 use crate::report;
 use crate::run::{AllBlocks, RunError};
 use crate::session::Session;
-use crate::session::home::Place;
+use crate::session::home::GivenPaths;
 use crate::session::progress::{Progress, WithoutDifferences};
 use crate::store::Store;
 use crate::why::{self, Ask, First};
 
-/// What was measured last, and how it went.
+/// The last measurement, and how it ended.
 pub(crate) struct Measured {
     pub(crate) data: RunData,
     pub(crate) dossier: Dossier,
-    /// What could not be removed.
+    /// Leftovers that could not be removed.
     pub(crate) left_behind: Vec<String>,
     pub(crate) ending: Ending,
 }
 
-/// Whether there may be more to measure.
+/// Whether more can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// There may.
+    /// More can be measured.
     Whole,
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     Interrupted,
-    /// What came next could not be measured, which was told.
+    /// The next study failed; that has been reported.
     CutShort,
 }
 
 impl Measured {
-    /// Whether nothing more is to be measured.
+    /// Whether nothing more is measured.
     pub(crate) fn is_over(&self) -> bool {
         self.ending != Ending::Whole
     }
 
-    /// Blocks that the answer has so far.
+    /// Blocks of the answer so far.
     pub(crate) fn n_blocks(&self) -> u32 {
         let cells = self.dossier.cells.iter().map(|cell| cell.n_blocks);
         cells.max().unwrap_or(0)
     }
 }
 
-/// Carries out one study after the other, each as a run of its own.
+/// Runs studies one after the other, each as a separate run.
 pub(crate) struct Runner<'a> {
-    place: &'a Place,
+    place: &'a GivenPaths,
     session: &'a mut Session,
     store: &'a mut Store,
     progress: &'a Progress,
     begun_ns: u64,
     is_first: bool,
-    /// The run that was measured last.
+    /// The last run that was measured, if any.
     before: Option<RunId>,
-    /// What none of them could remove.
+    /// Leftovers of all runs.
     left_behind: Vec<String>,
 }
 
 impl<'a> Runner<'a> {
-    /// For what began at `begun_ns`.
+    /// A runner whose budget counts from `begun_ns`.
     pub(crate) fn new(
-        place: &'a Place,
+        place: &'a GivenPaths,
         session: &'a mut Session,
         store: &'a mut Store,
         progress: &'a Progress,
@@ -87,12 +87,12 @@ impl<'a> Runner<'a> {
         self.session.now_ns().saturating_sub(self.begun_ns)
     }
 
-    /// What is left of the budget, nanoseconds.
+    /// The rest of the budget, nanoseconds.
     pub(crate) fn left_ns(&self, ask: &Ask) -> u64 {
         ask.budget_ns.saturating_sub(self.spent_ns())
     }
 
-    /// What is asked of the outside between two studies.
+    /// Context for actions between two studies.
     pub(crate) fn context(&self) -> crate::cx::Context<'_> {
         self.session.context(self.progress)
     }
@@ -100,14 +100,14 @@ impl<'a> Runner<'a> {
     /// Measures a study.
     ///
     /// # Errors
-    /// What ended the run before its time; nothing of it is lost.
+    /// Whatever ended the run early; no result is lost.
     pub(crate) fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
         if !self.is_first {
             self.session.renew(self.place)?;
         }
         self.is_first = false;
         let quiet = WithoutDifferences(self.progress);
-        // Whoever reads the stored run later finds the same beside it as is told now.
+        // The stored run names the one before it, so that reading it later gives the same answer as now.
         let study = match &self.before {
             Some(before) => why::after(study.clone(), before),
             None => study.clone(),
@@ -137,7 +137,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Measures what comes after `before`. What goes wrong is told, and what was measured before it stands.
+    /// Measures a study after `before`. A failure is only reported, and `before` remains valid.
     pub(crate) fn more(&mut self, study: &Study, before: Measured) -> Measured {
         self.measure(study).unwrap_or_else(|failed| {
             output::tell(&format!(
@@ -151,7 +151,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// The first suspicion, on standard error, while the proof goes on.
+    /// Prints the first suspect to stderr, before the proof.
     pub(crate) fn tell_first(&self, ask: &Ask, measured: &Measured) {
         let Some(why) = &measured.dossier.why else {
             return;
@@ -161,19 +161,19 @@ impl<'a> Runner<'a> {
             report::terminal::time(self.spent_ns() as f64),
             output::printable(&why.answer)
         ));
-        // What a container of the user's own differs in is searched, and not guessed.
+        // Differences of a user's container are searched, not guessed.
         let finding = measured.dossier.findings.first();
         if let Some(finding) = finding.filter(|_| ask.own.is_none()) {
             self.tell_suspicion(&finding.cause, &finding.claim);
         }
     }
 
-    /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
+    /// Prints the suspect after one run on each side, because the comparison takes a while.
     pub(crate) fn tell_early(&self, ask: &Ask, first: &First) {
         if let Some(asks) = &ask.own {
             self.tell_likeliest(asks);
         }
-        // One run inside may take a third longer than one outside for no reason of the environment's.
+        // A single run inside may take a third longer by chance.
         let is_slower =
             ask.own.is_none() && first.env.wall_ns as f64 > 1.5 * first.host.wall_ns as f64;
         let trials = why::suspects_of_one(ask, first);
@@ -182,9 +182,9 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Which differences are tried first.
+    /// Prints which differences are tried first.
     fn tell_likeliest(&self, asks: &why::own::Asks) {
-        /// So many are a lead.
+        /// Most differences that are named.
         const MOST: usize = 3;
         let mut all: Vec<_> = asks.differences.iter().collect();
         all.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));

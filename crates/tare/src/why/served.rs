@@ -1,38 +1,38 @@
-//! The first look at a server: its client is run as often as a command would be.
+//! Runs the client of a server before planning, as often as a command would run.
 
 use std::time::Duration;
 
 use tare_model::{CommandCall, CommandReport, Failure, Outcome, Reason};
 
-use super::trouble::{absent, how, said};
-use super::{Ask, Trouble};
+use super::error::{absent, how, said};
+use super::{Ask, WhyError};
 use crate::cx::Context;
 use crate::env::Instance;
 use crate::report::terminal::time;
 use crate::run::resident::{NoAnswer, ResidentServer};
-use crate::service::asked::Asked;
 use crate::service::ready::First;
+use crate::service::request_plan::RequestPlan;
 use crate::service::user::UserClient;
 
-/// How long a server is asked at each of several rates, nanoseconds.
+/// How long requests are sent at each of several rates, nanoseconds.
 const AT_RATE_NS: u64 = 1_000_000_000;
-/// A server keeps up with a rate of which it answers this part.
+/// A server keeps up with a rate if it answers this fraction.
 const KEEPS_UP: f64 = 0.95;
 
-/// A server in an instance, once it was started.
+/// The server in an instance, once it was started.
 #[derive(Debug, Default)]
 pub(super) struct AtServer(Option<ResidentServer>);
 
 impl AtServer {
-    /// One run of the client against the server, which is started before the first.
+    /// Runs the client once against the server, which is started before the first run.
     pub(super) fn asked(
         &mut self,
         cx: &Context<'_>,
         instance: &mut dyn Instance,
         (place, call): (&str, &CommandCall),
         limit: Duration,
-    ) -> Result<Outcome, Trouble> {
-        let agent = |why: String| Trouble::Agent {
+    ) -> Result<Outcome, WhyError> {
+        let agent = |why: String| WhyError::Agent {
             place: place.to_owned(),
             why,
         };
@@ -49,7 +49,7 @@ impl AtServer {
         });
         match answered.map_err(|why| unanswered(place, &client, why))? {
             Outcome::Failed(Failure::Probe(why)) if client.http.is_some() => {
-                Err(Trouble::WrongAnswer {
+                Err(WhyError::WrongAnswer {
                     place: place.to_owned(),
                     why,
                 })
@@ -59,24 +59,24 @@ impl AtServer {
     }
 }
 
-/// Refuses a client that failed, where there is one.
+/// Refuses a client that failed, if there is a client.
 pub(super) fn check(
     place: &str,
     call: &CommandCall,
     report: &CommandReport,
-) -> Result<(), Trouble> {
+) -> Result<(), WhyError> {
     if call.client.is_none() || report.exit.is_success() {
         return Ok(());
     }
-    Err(Trouble::ClientFails {
+    Err(WhyError::ClientFails {
         place: place.to_owned(),
         how: how(report.exit),
         said: said(report),
     })
 }
 
-/// Refuses answers of which one is another page than the other; pages with dates and names differ a little.
-pub(super) fn alike(ask: &Ask, host: &CommandReport, env: &CommandReport) -> Result<(), Trouble> {
+/// Refuses answers that are different pages; pages with dates and names may vary a little.
+pub(super) fn alike(ask: &Ask, host: &CommandReport, env: &CommandReport) -> Result<(), WhyError> {
     let client = UserClient::of(&ask.call).ok().flatten();
     let answers = client
         .and_then(|client| client.http)
@@ -87,7 +87,7 @@ pub(super) fn alike(ask: &Ask, host: &CommandReport, env: &CommandReport) -> Res
     if here.status == there.status && here.is_as_long_as(there) {
         return Ok(());
     }
-    Err(Trouble::WrongAnswer {
+    Err(WhyError::WrongAnswer {
         place: ask.driver.clone(),
         why: format!(
             "status {} with {} bytes; what it is compared with answers {} with {} bytes",
@@ -96,7 +96,7 @@ pub(super) fn alike(ask: &Ask, host: &CommandReport, env: &CommandReport) -> Res
     })
 }
 
-/// The first answer, where Tare asked itself.
+/// The first answer, if Tare sent the requests.
 fn answer(report: &CommandReport) -> Option<First> {
     let text = String::from_utf8_lossy(&report.stdout.0);
     let mut words = named(&text, "answer")?.split(' ');
@@ -108,19 +108,19 @@ fn answer(report: &CommandReport) -> Option<First> {
     })
 }
 
-/// How a server answered at one rate.
+/// Result of a server at one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AtRate {
-    /// Requests a second that were sent.
+    /// Requests sent per second.
     rate: f64,
-    /// Requests a second that were answered.
+    /// Requests answered per second.
     answered: f64,
-    /// Mean latency from when each was to be sent, nanoseconds.
+    /// Mean latency from the scheduled send time, nanoseconds.
     mean_ns: f64,
 }
 
 impl AtRate {
-    /// From what is reported of a trial at this rate.
+    /// Parses the report of a trial at this rate.
     pub(super) fn of(rate: f64, report: &CommandReport) -> Option<Self> {
         let text = String::from_utf8_lossy(&report.stdout.0);
         let number = |name: &str| named(&text, name)?.parse().ok();
@@ -131,7 +131,7 @@ impl AtRate {
         })
     }
 
-    /// Whether as much was answered as was sent.
+    /// Whether the server answered nearly all requests.
     pub(super) fn keeps_up(&self) -> bool {
         self.answered >= KEEPS_UP * self.rate
     }
@@ -146,7 +146,7 @@ impl AtRate {
     }
 }
 
-/// The call of a server whose client sends so many requests a second.
+/// The call of a server whose client sends `rate` requests per second.
 pub(super) fn at_rate(call: &CommandCall, rate: f64) -> CommandCall {
     changed(call, |client, http| {
         http.rate = Some(rate);
@@ -154,7 +154,10 @@ pub(super) fn at_rate(call: &CommandCall, rate: f64) -> CommandCall {
     })
 }
 
-fn changed(call: &CommandCall, change: impl FnOnce(&mut UserClient, &mut Asked)) -> CommandCall {
+fn changed(
+    call: &CommandCall,
+    change: impl FnOnce(&mut UserClient, &mut RequestPlan),
+) -> CommandCall {
     let mut call = call.clone();
     if let Some(mut client) = UserClient::of(&call).ok().flatten()
         && let Some(mut http) = client.http.take()
@@ -166,7 +169,8 @@ fn changed(call: &CommandCall, change: impl FnOnce(&mut UserClient, &mut Asked))
     call
 }
 
-/// Has the question asked at the highest rate that both sides keep up with; how they did at each, a line each.
+/// Sets the question's rate to the highest that both sides keep up with. Returns the results at each rate, one line
+/// each.
 pub(super) fn settle_rate(ask: &mut Ask, sides: &[Vec<AtRate>; 2]) -> Vec<String> {
     let Some((lines, rate)) = at_all_rates(&ask.driver, sides) else {
         return Vec::new();
@@ -175,7 +179,7 @@ pub(super) fn settle_rate(ask: &mut Ask, sides: &[Vec<AtRate>; 2]) -> Vec<String
     lines
 }
 
-/// How the sides did at each rate, a line each, and the rate to ask at.
+/// The results of both sides at each rate, one line each, and the rate to use.
 fn at_all_rates(env: &str, [there, here]: &[Vec<AtRate>; 2]) -> Option<(Vec<String>, f64)> {
     let last = |side: &[AtRate]| {
         let kept = side.iter().rev().find(|one| one.keeps_up());
@@ -216,27 +220,27 @@ fn at_all_rates(env: &str, [there, here]: &[Vec<AtRate>; 2]) -> Option<(Vec<Stri
     Some((lines, rate.unwrap_or(lowest)))
 }
 
-/// What follows a name at the beginning of a line.
+/// The rest of the line that begins with a name.
 fn named<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(of, _)| *of == name).map(|(_, rest)| rest)
 }
 
-/// Why a server was not asked, for the user.
-fn unanswered(place: &str, client: &UserClient, why: NoAnswer) -> Trouble {
+/// Converts the reason why a server was not queried to an error for the user.
+fn unanswered(place: &str, client: &UserClient, why: NoAnswer) -> WhyError {
     let place = place.to_owned();
-    let no_server = |place: String, why: String| Trouble::NoServer {
+    let no_server = |place: String, why: String| WhyError::NoServer {
         place,
         why,
         port: client.port,
     };
     match why {
-        NoAnswer::Cancelled => Trouble::Cancelled,
-        NoAnswer::Channel(error) => Trouble::Agent {
+        NoAnswer::Cancelled => WhyError::Cancelled,
+        NoAnswer::Channel(error) => WhyError::Agent {
             place,
             why: error.to_string(),
         },
-        NoAnswer::Unavailable(reason @ Reason::MissingTool(_)) => Trouble::NotInside {
+        NoAnswer::Unavailable(reason @ Reason::MissingTool(_)) => WhyError::NotInside {
             env: place,
             why: absent(&reason),
         },
@@ -244,11 +248,11 @@ fn unanswered(place: &str, client: &UserClient, why: NoAnswer) -> Trouble {
             no_server(place, format!("cannot be asked: {}", absent(&reason)))
         }
         NoAnswer::Server(why) => no_server(place, why),
-        NoAnswer::TooLong(limit) => Trouble::ClientTooLong {
+        NoAnswer::TooLong(limit) => WhyError::ClientTooLong {
             place,
             limit_s: limit.as_secs(),
         },
-        NoAnswer::Client(why) => Trouble::ClientFails {
+        NoAnswer::Client(why) => WhyError::ClientFails {
             place,
             how: "could not be run".to_owned(),
             said: format!(": {why}"),
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn highest_rate_that_both_keep_up_with_is_asked_at() {
+    fn highest_rate_both_sides_sustain_is_used() {
         let there = vec![at(100.0, 100.0), at(200.0, 199.0), at(400.0, 395.0)];
         let here = vec![at(100.0, 99.0), at(200.0, 201.0), at(400.0, 250.0)];
         let (lines, rate) = at_all_rates("docker", &[there.clone(), here]).unwrap();
@@ -293,7 +297,7 @@ mod tests {
         report.stdout.0.clear();
         assert_eq!(AtRate::of(100.0, &report), None);
         let client = UserClient {
-            http: Some(Asked::of(Request::get("/")).unwrap()),
+            http: Some(RequestPlan::of(Request::get("/")).unwrap()),
             ..UserClient::default()
         };
         let call = CommandCall {

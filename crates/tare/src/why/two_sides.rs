@@ -1,12 +1,12 @@
-//! `tare why --a … --b …`: which difference between two sides makes the second one slower.
+//! Answers `tare why --a … --b …`: which difference between two sides makes the second one slower?
 //!
 //! The sides are two environments or images, two sets of variables, or two commands. Differences are listed from what
-//! both were seen to run and read; an arm is the second side with some of them from the first.
+//! both were seen to run and read. An arm is the second side with some of them from the first.
 
 use std::collections::BTreeMap;
 
 use tare_model::CommandChange;
-use tare_model::command::Seen;
+use tare_model::command::ProcessSamples;
 
 use super::question::Question;
 use crate::compare::study::Side;
@@ -18,13 +18,13 @@ use crate::output;
 use crate::report;
 use crate::why::own::Asks;
 use crate::why::own::sides::{FIRST, Listed, other_files};
-use crate::why::{Ask, Base, First, Trouble, calibrate};
+use crate::why::{Ask, Base, First, WhyError, calibrate};
 
-/// Differences that are named in a line.
+/// Most differences named in a line.
 const NAMED_MOST: usize = 8;
 
 impl Question {
-    /// Looks at both sides and lists their differences.
+    /// Runs both sides once and lists their differences.
     pub(crate) fn ask_sides(
         &self,
         pair: [&str; 2],
@@ -68,11 +68,11 @@ impl Question {
     }
 }
 
-/// The same trouble by the names of the sides.
-fn fails_with(trouble: Trouble) -> Failed {
+/// The same error with the names of the sides.
+fn fails_with(trouble: WhyError) -> Failed {
     let (side, how, said, hint) = match trouble {
-        Trouble::FailsOnHost { how, said, hint } => (FIRST, how, said, hint),
-        Trouble::FailsInside {
+        WhyError::FailsOnHost { how, said, hint } => (FIRST, how, said, hint),
+        WhyError::FailsInside {
             how, said, hint, ..
         } => ("b", how, said, hint),
         other => return other.into(),
@@ -81,7 +81,7 @@ fn fails_with(trouble: Trouble) -> Failed {
     Failed::new(Exit::Failure, problem).maybe(hint)
 }
 
-/// The question without the differences, which are not known before both were looked at.
+/// The question without the differences, which are unknown before both sides have run.
 fn asked_of(a: &Side, b: &Side) -> Asks {
     Asks {
         base: Base {
@@ -107,7 +107,7 @@ fn asked_of(a: &Side, b: &Side) -> Asks {
     }
 }
 
-/// The differences, in a line.
+/// Describes the differences in a line.
 fn described(listed: &Listed) -> String {
     let what = listed.differences.iter().map(|it| it.what.as_str());
     let mut names: Vec<&str> = what.collect();
@@ -123,7 +123,7 @@ fn described(listed: &Listed) -> String {
     format!("b differs from a in {}", names.join(", "))
 }
 
-/// In what the second side differs, and what is not tried.
+/// Lists the differences of the second side, and those that are not tried.
 fn listed(
     cx: &Context<'_>,
     a: &Side,
@@ -138,7 +138,7 @@ fn listed(
     if images[0] == images[1] {
         return Ok((listed, notes));
     }
-    let nothing = Seen::default();
+    let nothing = ProcessSamples::default();
     let seen = [&first.host, &first.env].map(|look| look.report.seen.as_ref().unwrap_or(&nothing));
     let (paths, alone) = other_files(seen[0], seen[1]);
     let driver = env::find(&a.driver).expect("the name was looked up before");
@@ -147,7 +147,7 @@ fn listed(
         files::create_folder(&folder)?;
         Ok(folder)
     };
-    let failed = |source| Trouble::Environment {
+    let failed = |source| WhyError::Environment {
         env: a.driver.clone(),
         source,
     };
@@ -160,7 +160,7 @@ fn listed(
     for (path, file) in &parts.files {
         listed.file(path, &file.display().to_string());
     }
-    // A variable that an image brings can be set, and not unset.
+    // A variable of an image can be set, but not unset.
     let (can, cannot): (BTreeMap<_, _>, BTreeMap<_, _>) = others
         .variables
         .into_iter()

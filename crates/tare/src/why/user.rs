@@ -1,4 +1,4 @@
-//! `tare why` about a container of the user's own: taken as it is, compared, and searched for what makes it slow.
+//! Answers `tare why` about the user's container: takes it, compares it and searches for what makes it slow.
 
 mod as_typed;
 mod baselines;
@@ -8,13 +8,13 @@ mod starts;
 
 use tare_model::Status;
 
-use self::baselines::{Seen, seen};
+use self::baselines::{FirstLook, seen};
 pub(crate) use self::reach::hint_kept;
 use super::question::Subject;
 use super::rounds::{Measured, Runner};
 use crate::cx::Observer;
 use crate::cx::stdin::{self, Input};
-use crate::env::own::{Own, Shares, Source, Taken, WHICH};
+use crate::env::own::{ArmRequest, Own, Shares, Source, WHICH};
 use crate::env::{self, Driver, EnvError};
 use crate::failed::{Exit, Failed};
 use crate::output;
@@ -27,24 +27,23 @@ use crate::why::own::{
     Asks, Hunt, PLAIN_BLOCKS, applied, baseline, call, one_more_ns, plain_blocks,
 };
 use crate::why::pace::Pace;
-use crate::why::{Ask, First, Trouble, conclude};
+use crate::why::{Ask, First, WhyError, conclude};
 use crate::workload::user_command::REQUEST;
 
-/// A search that proved nothing begins anew where this part of the time is left.
+/// A search that proved nothing restarts if this fraction (1/N) of the time is left.
 const SECOND_PART: u64 = 4;
-/// So much standard input goes to a command with every run, bytes.
+/// Most bytes of stdin that a command gets with every run.
 const INPUT_BYTES: usize = 1 << 20;
 
 impl Subject<'_> {
-    /// How the command is on both sides. One that fails while what is the user's is read-only, or complains of that,
-    /// is given copies.
+    /// Runs the command on both sides. If it fails or complains because the user's data is read-only, it gets copies.
     fn looked(
         &self,
         cx: &crate::cx::Context<'_>,
         found: &dyn Driver,
         ask: &mut Ask,
         own: &mut Own,
-    ) -> Result<Seen, Failed> {
+    ) -> Result<FirstLook, Failed> {
         let wish = self.wish(cx.scratch);
         let first = match seen(cx, (found, &wish), ask, own) {
             Err(failed) if failed.may_have_left || cx.cancel.is_requested() => return Err(failed),
@@ -58,7 +57,7 @@ impl Subject<'_> {
         let copied = match self.asked.shares {
             Shares::ReadOnly => found.take_copies(
                 cx,
-                &Taken {
+                &ArmRequest {
                     wish,
                     settings: &own.settings,
                 },
@@ -85,7 +84,7 @@ impl Subject<'_> {
     }
 }
 
-/// What is said of a plain run of the container's, a line each; of a long start what carries it, too.
+/// Notes about a plain run of the container, one line each; for a slow start including its cause.
 ///
 /// # Errors
 /// Ctrl-C, or something of a start may be left.
@@ -103,10 +102,10 @@ pub(crate) fn about_a_run(
     Ok(typed.into_iter().chain(start).collect())
 }
 
-/// What every run is given as its standard input: what stands in Tare's own, where the container's command is given that.
+/// The stdin of every run: that of Tare, if the container's command gets it.
 fn input(own: &mut Own) -> Result<Option<String>, Failed> {
     if !own.reads_input {
-        // It may be the caller's, as in a loop that reads lines.
+        // Stdin may belong to the caller, as in a loop that reads lines.
         return Ok(None);
     }
     let text = match stdin::read()? {
@@ -128,7 +127,7 @@ fn input(own: &mut Own) -> Result<Option<String>, Failed> {
     Ok(Some(text))
 }
 
-/// The engine that has a container of this name, where none was named: the first of the usual ones.
+/// The engine that has a container of this name, among the usual ones.
 ///
 /// # Errors
 /// Several have one.
@@ -159,7 +158,7 @@ fn one_of(container: &str, having: &[&'static str]) -> Result<Option<&'static st
 }
 
 impl Subject<'_> {
-    /// What would be done, a line each, without running anything of the user's.
+    /// What would be done, one line each; runs nothing of the user's.
     pub(crate) fn plan(
         &self,
         session: &Session,
@@ -171,7 +170,7 @@ impl Subject<'_> {
         Ok(reach::plan(self, &own, &command, run))
     }
 
-    /// Takes the container and looks at the command in it and in what it is compared with.
+    /// Takes the container and runs the command in it and in its baseline.
     pub(crate) fn ask(
         self,
         session: &Session,
@@ -206,7 +205,7 @@ impl Subject<'_> {
         Ok((ask, first))
     }
 
-    /// Takes the container, and runs nothing of it yet.
+    /// Takes the container without running it.
     fn taken(&self, cx: &crate::cx::Context<'_>) -> Result<(Own, Ask), Failed> {
         let Subject {
             driver,
@@ -227,11 +226,11 @@ impl Subject<'_> {
         }
         let mut own = found.take(cx, &self.wish(cx.scratch)).map_err(|source| {
             if cx.cancel.is_requested() {
-                return Trouble::Cancelled.into();
+                return WhyError::Cancelled.into();
             }
             of_driver(driver, source)
         })?;
-        // The command of a line stands in the line.
+        // The command is part of the line.
         let command = match source {
             Source::Line(_) => &[],
             _ => asked.command.as_slice(),
@@ -274,7 +273,7 @@ impl Subject<'_> {
     }
 }
 
-/// Refuses the container's own command where a copy of it would stand in for the original, unless that was asked for.
+/// Refuses the container's command if a copy would answer in place of the original, unless the user allows that.
 fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
     match &own.answers {
         Some(why) if shares != Shares::Shared => Err(Failed::new(
@@ -286,7 +285,7 @@ fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
     }
 }
 
-/// How long the command took on both sides when it was looked at.
+/// The times of the command on both sides in its first runs.
 fn at_first_look(asks: &Asks, first: &First, inside: &Inside) -> String {
     format!(
         "{} {}, {} in the container at the first look",
@@ -302,7 +301,7 @@ fn at_first_look(asks: &Asks, first: &First, inside: &Inside) -> String {
     )
 }
 
-/// The typical time of a request, where Tare itself asked a server.
+/// The typical time of a request, if Tare sent the requests.
 pub(super) fn request_ns(report: &tare_model::CommandReport) -> Option<f64> {
     report
         .pick
@@ -315,16 +314,16 @@ pub(super) fn request_ns(report: &tare_model::CommandReport) -> Option<f64> {
     value?.parse().ok()
 }
 
-/// Whether a program says, in the words of most systems' libraries, that it could not write.
+/// Whether a program reports, in common wording, that it could not write.
 fn tells_read_only(said: &str) -> bool {
     said.contains("Read-only file system") || said.contains("EROFS")
 }
 
-/// The words for a command that does not work in its own container: there is no host to compare with.
-fn alone(trouble: Trouble, own: &Own) -> Failed {
+/// The error for a command that fails in its own container, where there is no host to compare with.
+fn alone(trouble: WhyError, own: &Own) -> Failed {
     let may_have_left = trouble.may_have_left();
     let failed = match &trouble {
-        Trouble::FailsInside { how, said, .. } => {
+        WhyError::FailsInside { how, said, .. } => {
             let hint = tells_read_only(said).then(|| {
                 "it writes to a volume or folder of yours, which is shown read-only: `--share-writable` lets it, and every run of it then changes what is there".to_owned()
             });
@@ -336,7 +335,7 @@ fn alone(trouble: Trouble, own: &Own) -> Failed {
                 "run it in the container by hand until it exits with status 0; a copy lacks your networks, sockets and writable folders (`--join-networks`, `--share-writable`)".to_owned()
             }))
         }
-        Trouble::TooLong { limit_s, .. } => Failed::new(
+        WhyError::TooLong { limit_s, .. } => Failed::new(
             Exit::Failure,
             format!("the command in the container did not end within {limit_s} s: a service that never ends has no time to compare"),
         )
@@ -350,18 +349,18 @@ fn alone(trouble: Trouble, own: &Own) -> Failed {
 }
 
 fn of_driver(driver: &str, source: EnvError) -> Failed {
-    Trouble::Environment {
+    WhyError::Environment {
         env: driver.to_owned(),
         source,
     }
     .into()
 }
 
-/// From so many times as much on a cost is plain to see in a few blocks.
+/// From this factor on, a few blocks show the slowdown clearly.
 const PLAIN_FROM: f64 = 1.5;
 
-/// Searches what of the container carries the cost, as far as the time goes; with `is_applied` some is left to apply
-/// what is found.
+/// Searches for the part of the container that causes the slowdown, as far as the time goes. With `is_applied`, some
+/// time is reserved to apply the fix.
 pub(crate) fn hunt(
     ask: &Ask,
     first: &First,
@@ -372,7 +371,7 @@ pub(crate) fn hunt(
     let Some(asks) = &ask.own else {
         return Ok(measured);
     };
-    // What the catalogue knows is about environments, not about two sides.
+    // The catalogue of suspects is about environments, not about two sides.
     let trials = if asks.undo.is_empty() {
         conclude::suspects(&measured.data, &measured.dossier)
     } else {
@@ -399,7 +398,7 @@ pub(crate) fn hunt(
             if is_second || is_found(&measured) || left_ns < ask.budget_ns / SECOND_PART {
                 return Ok(measured);
             }
-            // A part that seemed to matter was refuted in blocks of its own: now each part gets as many as a proof.
+            // A suspected part was refuted by its blocks; now each part gets as many blocks as a proof.
             output::tell("nothing was proved: the differences are searched once more");
             is_second = true;
             hunt = Hunt::new(asks, (ask, first), &measured.data, Vec::new(), None);
@@ -414,13 +413,13 @@ pub(crate) fn hunt(
     }
 }
 
-/// Whether a cause is proved, or likely by elimination.
+/// Whether a cause is proven, or likely by elimination.
 fn is_found(measured: &Measured) -> bool {
     let mut findings = measured.dossier.findings.iter();
     findings.any(|it| matches!(it.status, Status::Confirmed | Status::Likely))
 }
 
-/// Applies what was found as its user would, and measures once more whether the cost is gone.
+/// Applies the fix as the user would, and measures whether the slowdown is gone.
 pub(crate) fn apply(
     subject: Subject<'_>,
     ask: &Ask,
@@ -446,7 +445,7 @@ pub(crate) fn apply(
     let found = env::find(subject.driver).expect("the name was looked up before");
     let changed = {
         let cx = runner.context();
-        let taken = Taken {
+        let taken = ArmRequest {
             wish: subject.wish(cx.scratch),
             settings: asks.copy.as_ref().unwrap_or(&ask.settings),
         };
@@ -470,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_two_engines_have_is_asked_about_again() {
+    fn name_in_two_engines_is_ambiguous() {
         let failed = one_of("web", &["docker", "podman"]).unwrap_err();
         assert!(failed.to_string().contains("`web`"), "{failed}");
         assert_eq!(one_of("web", &["podman"]).unwrap(), Some("podman"));

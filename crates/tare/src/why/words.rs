@@ -1,4 +1,4 @@
-//! What `tare why` says before and between its rounds, and the environment that it takes where none is named.
+//! Messages of `tare why` before and between its rounds, and its default environment.
 
 use tare_model::ArmSpec;
 
@@ -10,7 +10,7 @@ use crate::why::observed::Observed;
 use crate::why::studies::Round;
 use crate::why::{Ask, First};
 
-/// What is said where the budget holds no six blocks.
+/// The error if six blocks do not fit into the budget.
 pub(crate) fn too_long(ask: &Ask, first: &First) -> Failed {
     let (host, inside) = (first.host.wall_ns as f64, first.env.wall_ns as f64);
     let needed_s = 6.0 * (host + inside) / 1e9 * 1.3 + 20.0;
@@ -35,7 +35,7 @@ pub(crate) fn too_long(ask: &Ask, first: &First) -> Failed {
     ))
 }
 
-/// How long the command, or a request, took at the first look.
+/// Prints how long the command, or a request, took in the first runs.
 pub(super) fn tell_first(ask: &Ask, first: &First) {
     let time = |look: &Observed| {
         let request_ns = super::user::request_ns(&look.report);
@@ -53,7 +53,7 @@ pub(super) fn tell_first(ask: &Ask, first: &First) {
     }
 }
 
-/// What is tried next.
+/// Prints what is tried next.
 pub(crate) fn tell_round(round: &Round, left_ns: u64) {
     let n_tried = round.n_tried();
     let plural = if n_tried == 1 { "" } else { "s" };
@@ -70,7 +70,7 @@ pub(crate) fn tell_round(round: &Round, left_ns: u64) {
     ));
 }
 
-/// The first of the usual environments that is there.
+/// The first available one of the usual environments.
 pub(crate) fn usual(cx: &crate::cx::Context<'_>) -> Result<String, Failed> {
     let mut reasons = Vec::new();
     for driver in env::usual() {

@@ -1,13 +1,12 @@
-//! The page for those who do not see it, do not point, or see little: every figure has text, headings come in order, table
-//! headers say what they head, controls have labels, the keyboard reaches what scrolls, and every text stands out from
-//! what lies behind it, light and dark. Looked at in a real browser, page by page; and by axe-core with all its rules
-//! where `TARE_AXE` names its file, which is another's and not kept here. No page asks a network for anything, or makes a
-//! browser complain.
+//! Tests the accessibility of the page: every figure has text, headings are in order, table headers name their cells,
+//! controls have labels, the keyboard reaches all that scrolls, and every text has enough contrast, light and dark.
+//! Checked in a real browser, page by page; and by axe-core with all its rules if `TARE_AXE` names its file, which is
+//! third-party and not in this repository. No page makes network requests or causes a browser complaint.
 
 use std::path::Path;
 
 use tare::analyze::analyze;
-use tare::report::{Made, html};
+use tare::report::{ReportOutput, html};
 use tare_model::Params;
 use tare_model::dossier::Dossier;
 use tare_testkit::{browser, skip};
@@ -73,7 +72,7 @@ fn pages() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Every kind of figure of its own, as a page of somebody's holds them.
+/// A user's page with every kind of standalone figure.
 fn figures() -> String {
     let dossiers = [
         analyze(&ordinary().run(), &find),
@@ -84,7 +83,7 @@ fn figures() -> String {
     ];
     let mut drawn = String::new();
     for dossier in &dossiers {
-        let Made::Files(files) = made_of("svg", dossier, &[]) else {
+        let ReportOutput::Files(files) = made_of("svg", dossier, &[]) else {
             panic!("a figure of every run");
         };
         for file in files {
@@ -101,8 +100,8 @@ fn figures() -> String {
     )
 }
 
-/// The page with its checks, which its own policy would forbid, behind what they build upon, and with one of its two sets of
-/// colours.
+/// Returns the page in one of its two colour schemes, with the checks appended and without its policy, which would
+/// forbid them.
 fn checking(page: &str, is_dark: bool, axe: &str) -> String {
     let policy = page.find("<meta http-equiv=\"Content-Security").unwrap();
     let end = policy + page[policy..].find('>').unwrap() + 1;
@@ -125,10 +124,11 @@ fn checking(page: &str, is_dark: bool, axe: &str) -> String {
     page.replace("</body>", &checks)
 }
 
-/// As wide as a phone, which is narrower than a browser's window can be.
+/// Width of a phone, narrower than a browser's window can be.
 const PHONE: u32 = 360;
 
-/// A page that holds these in frames of this width, and says what the checks in them say once all have.
+/// Returns a page with these pages in frames of this width, which reports the results of their checks once all are
+/// done.
 fn framed(pages: &[(String, String)], width: u32) -> String {
     let frames = pages.iter().map(|(name, page)| {
         let page = page.replace('&', "&amp;").replace('"', "&quot;");
@@ -138,7 +138,7 @@ fn framed(pages: &[(String, String)], width: u32) -> String {
     format!("<!DOCTYPE html><html><body>{frames}<script>{GATHER}</script></body></html>")
 }
 
-/// Waits until the checks of every frame have said what they found.
+/// Waits until the checks of every frame have reported.
 const GATHER: &str = "const frames = [...document.querySelectorAll('iframe')];
 const said = (frame) => frame.contentDocument.getElementById('found');
 const gather = () => {
@@ -151,9 +151,9 @@ const gather = () => {
 };
 addEventListener('load', gather);";
 
-/// The document of a file in a browser of this width, and what the browser complained of; `None` where there is no browser.
+/// Returns the document of a file in a browser of this width, and the browser's complaints; `None` without a browser.
 fn opened(file: &Path, profile: &Path, width: u32) -> Option<[String; 2]> {
-    // Time that passes only while there is nothing to do: what a page does later is waited for.
+    // Virtual time passes only while the page is idle, so this waits for what a page does later.
     let opened = browser::opened(file, profile, width, &["--virtual-time-budget=30000"]);
     if opened.is_none() {
         skip::skip("chromium", "the program `chromium` is not installed");
@@ -161,7 +161,7 @@ fn opened(file: &Path, profile: &Path, width: u32) -> Option<[String; 2]> {
     opened
 }
 
-/// What the checks say in a browser of this width; `None` where there is no browser.
+/// Returns the checks' report in a browser of this width; `None` without a browser.
 fn found(file: &Path, profile: &Path, width: u32) -> Option<String> {
     let [document, _] = opened(file, profile, width)?;
     let told = document.split("<pre id=\"found\">").nth(1);
@@ -169,14 +169,14 @@ fn found(file: &Path, profile: &Path, width: u32) -> Option<String> {
     Some(told.split("</pre>").next().unwrap().to_owned())
 }
 
-/// The lines in which a browser tells what pages wrote to its console, or did and may not.
+/// Returns the lines in which a browser reports console output and policy violations of pages.
 fn complaints(told: &str) -> Vec<&str> {
     told.lines()
         .filter(|line| line.contains("CONSOLE"))
         .collect()
 }
 
-/// The text of axe-core, where it is at hand.
+/// Returns the text of axe-core, if available.
 fn axe() -> Option<String> {
     let Some(file) = std::env::var_os("TARE_AXE") else {
         skip::skip("axe", "`TARE_AXE` names no file of axe-core");
@@ -187,11 +187,11 @@ fn axe() -> Option<String> {
     Some(text)
 }
 
-/// How pages are looked at: each width, and both sets of colours, which no width changes.
+/// How pages are checked: each width, and both colour schemes, which no width changes.
 const LOOKS: [(u32, bool); 4] = [(1400, false), (1400, true), (800, true), (PHONE, false)];
 
 #[test]
-fn nobody_is_kept_from_reading_a_page() {
+fn pages_pass_accessibility_checks() {
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("profile");
     let axe = axe().unwrap_or_default();
@@ -201,7 +201,7 @@ fn nobody_is_kept_from_reading_a_page() {
     }
     let mut problems = Vec::new();
     for (width, is_dark) in LOOKS {
-        // Its rules are about what a page says, not about how wide it is.
+        // axe-core's rules are about a page's content, not its width.
         let axe = if width == LOOKS[0].0 { &axe } else { "" };
         let checked = pages
             .iter()
@@ -219,7 +219,7 @@ fn nobody_is_kept_from_reading_a_page() {
 }
 
 #[test]
-fn checks_in_a_frame_find_what_is_wrong() {
+fn framed_accessibility_checks_find_problems() {
     let folder = tempfile::tempdir().unwrap();
     let page = |body: &str| {
         let head = "<html lang=en><head><title>t</title><meta http-equiv=\"Content-Security-Policy\"></head>";
@@ -245,7 +245,7 @@ fn checks_in_a_frame_find_what_is_wrong() {
 }
 
 #[test]
-fn the_checks_find_what_is_wrong() {
+fn accessibility_checks_find_problems() {
     let folder = tempfile::tempdir().unwrap();
     let page = "<html lang=en><head><title>t</title><meta http-equiv=\"Content-Security-Policy\"></head>\
                 <body><main><h1>one</h1><h3>three</h3><svg></svg><table><tr><th>a</th></tr></table><input>\
@@ -291,7 +291,7 @@ fn axe_is_at_work_among_the_checks() {
 fn a_browser_complains_of_no_page() {
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("profile");
-    // Each as it is, under its own policy, in a frame of one page.
+    // Each page unchanged, under its own policy, in a frame of one page.
     let frame = |name: &str, page: &str| {
         std::fs::write(folder.path().join(format!("{name}.html")), page).unwrap();
         format!("<iframe src=\"{name}.html\"></iframe>")

@@ -1,7 +1,7 @@
-//! What a reader takes from the first lines: an inconclusive metric is no absence of a cost,
-//! and an arm that Tare made for a trial says what for.
+//! Tests the first lines of an answer: an inconclusive metric is no proof of no overhead, and an arm that Tare made
+//! for a trial says what for.
 
-use tare::report::Made;
+use tare::report::ReportOutput;
 use tare::report::terminal::{Style, brief, table};
 use tare_model::Verdict;
 use tare_model::dossier::{Dossier, Flag, Span};
@@ -39,14 +39,14 @@ fn assert_says(text: &str, part: &str) {
 }
 
 #[test]
-fn what_is_open_is_never_told_as_no_cost() {
+fn inconclusive_is_never_reported_as_no_cost() {
     let dossier = six(Verdict::Inconclusive);
     let arm = dossier.cells[0].arm.clone();
     let drawn = brief(&dossier, WIDE).replace('\u{a0}', " ");
     let answer = line(&drawn, &format!("{arm}: "));
     assert_says(answer, "no overhead shown");
     assert_says(answer, "6 of 6 inconclusive");
-    // The widest of them, with both of its ends.
+    // The widest of them, with both ends.
     assert_says(answer, "size=5, between 5.0 % less and 6.2× more)");
     assert_says(&drawn, "tare resume");
     let dossier = six(Verdict::Equivalent);
@@ -57,7 +57,7 @@ fn what_is_open_is_never_told_as_no_cost() {
 }
 
 #[test]
-fn what_the_correction_does_not_hold_up_is_named_as_no_cost_and_counted_apart() {
+fn costs_failing_correction_are_counted_separately() {
     let mut dossier = six(Verdict::MaterialCost);
     let arm = dossier.cells[0].arm.clone();
     for cell in &mut dossier.cells[1..] {
@@ -81,7 +81,7 @@ fn what_the_correction_does_not_hold_up_is_named_as_no_cost_and_counted_apart() 
     let drawn = brief(&dossier, WIDE);
     let rows = |sign: &str| drawn.lines().filter(|line| line.starts_with(sign)).count();
     assert_eq!((rows("▲ "), rows("~ ")), (1, 5), "{drawn}");
-    // None of them stands: that is no absence of costs.
+    // None of them holds: that does not prove the absence of overhead.
     let first = &mut dossier.cells[0];
     (first.verdict, first.q) = (Verdict::Equivalent, None);
     let drawn = brief(&dossier, WIDE);
@@ -90,7 +90,7 @@ fn what_the_correction_does_not_hold_up_is_named_as_no_cost_and_counted_apart() 
 }
 
 #[test]
-fn that_nothing_costs_is_only_said_where_every_metric_is_decided() {
+fn no_overhead_needs_every_metric_decided() {
     let plan = Plan::default().workloads(["integer", "syscall", "stream", "files"]);
     let mut dossier = plan.trial_noise(0.002).dossier();
     let answer = |dossier: &Dossier| line(&brief(dossier, WIDE), "box").to_owned();
@@ -106,8 +106,8 @@ fn that_nothing_costs_is_only_said_where_every_metric_is_decided() {
 }
 
 #[test]
-fn too_few_blocks_for_so_many_metrics_are_said_once_and_not_in_each_row() {
-    // Six blocks give at best p = 1/32, and five metrics ask for 1/100.
+fn too_few_blocks_for_correction_reported_once() {
+    // Six blocks give at best p = 1/32, and five metrics require 1/100.
     let plan = Plan::default()
         .workloads(["integer", "syscall", "stream", "files"])
         .blocks(6);
@@ -124,7 +124,7 @@ fn too_few_blocks_for_so_many_metrics_are_said_once_and_not_in_each_row() {
 }
 
 #[test]
-fn a_start_is_told_by_what_it_adds_and_not_by_how_many_times_a_process_it_takes() {
+fn startup_cost_is_shown_as_added_time_not_ratio() {
     let mut dossier = six(Verdict::Equivalent);
     let arm = dossier.cells[0].arm.clone();
     for (cell, ms) in dossier.cells.iter_mut().zip([110.0, 70.0]) {
@@ -149,7 +149,7 @@ fn a_start_is_told_by_what_it_adds_and_not_by_how_many_times_a_process_it_takes(
 }
 
 #[test]
-fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
+fn too_few_blocks_answer_has_values_and_next_step() {
     let plan = ordinary().blocks(3);
     let dossier = plan.dossier();
     let style = Style { width: 80, ..WIDE };
@@ -169,7 +169,7 @@ fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
 }
 
 #[test]
-fn the_baseline_against_itself_says_what_it_means() {
+fn aa_control_line_explains_its_result() {
     let trust = |plan: Plan| {
         let drawn = brief(&plan.dossier(), WIDE);
         line(&drawn, "A/A control A′ (host against itself): ").to_owned()
@@ -183,13 +183,13 @@ fn the_baseline_against_itself_says_what_it_means() {
 }
 
 #[test]
-fn an_arm_that_was_made_for_a_trial_says_what_for() {
+fn trial_arm_is_labelled_with_tested_cause() {
     let dossier = answer_of_why();
     let wanted = "off-5 (to try cpu.cfs-quota-throttle)";
     for form in ["html", "latex", "markdown", "svg"] {
         let text = match made_of(form, &dossier, &[]) {
-            Made::Text(text) => text,
-            Made::Files(files) => files
+            ReportOutput::Text(text) => text,
+            ReportOutput::Files(files) => files
                 .iter()
                 .map(|file| String::from_utf8_lossy(&file.content).into_owned())
                 .collect(),

@@ -1,8 +1,8 @@
-//! What earlier versions stored is read as they read it: a store of a comparison and of `tare why` with its studies,
-//! and the dossiers that were drawn from it on the day.
+//! Tests that stores of earlier versions are read as before: a comparison and a `tare why` with its studies, against
+//! the dossiers rendered at the time.
 //!
-//! Where the analysis itself says something else, `TARE_BLESS=1 cargo test` writes the dossiers anew; the difference is
-//! then reviewed like any other change.
+//! If the analysis itself changes, `TARE_BLESS=1 cargo test` rewrites the dossiers; the difference is then reviewed
+//! like any other change.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,8 +20,8 @@ fn dossier(run: &str) -> String {
     std::fs::read_to_string(folder().join(format!("{run}.json"))).unwrap()
 }
 
-/// Asserts equality; floating-point numbers may differ in the last bits, for logarithms of one processor's
-/// instructions are not another's.
+/// Asserts equality; floating-point numbers may differ in the last bits, because logarithms differ between
+/// processors' instruction sets.
 fn assert_same(before: &Value, now: &Value, place: &str) {
     match (before, now) {
         (Value::Object(before), Value::Object(now)) => {

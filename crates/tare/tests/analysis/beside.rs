@@ -1,7 +1,7 @@
-//! Two runs beside each other: what is the same, what differs, what only one of them has.
+//! Tests the comparison of two runs: what is the same, what differs, what only one of them has.
 
 use tare::analyze::analyze;
-use tare::analyze::beside::{Row, beside};
+use tare::analyze::run_comparison::{Row, beside};
 use tare::report::html;
 use tare::report::terminal::{Called, Style, beside as drawn};
 use tare_model::Verdict;
@@ -24,7 +24,7 @@ fn row<'a>(rows: &'a [Row<'a>], metric: &str) -> &'a Row<'a> {
 }
 
 #[test]
-fn costs_that_are_the_same_are_called_so_and_one_that_grew_by_its_size() {
+fn equal_costs_match_and_grown_cost_shows_factor() {
     let first = plan(1).dossier();
     let second = plan(2)
         .with("box", "syscall.getppid.time", Effect::Times(1.8))
@@ -37,7 +37,7 @@ fn costs_that_are_the_same_are_called_so_and_one_that_grew_by_its_size() {
     assert_eq!(grown.verdict, Verdict::MaterialCost);
     let quotient = grown.quotient.unwrap();
     assert!(quotient.low < 1.2 && 1.2 < quotient.high, "{quotient:?}");
-    // A rate that suffers less is a cost that shrank.
+    // A rate that drops less means a smaller overhead.
     let shrunk = row(&set.rows, "net.tcp.throughput");
     assert_eq!(shrunk.verdict, Verdict::MaterialGain);
     let same = row(&set.rows, "cpu.integer.time");
@@ -49,7 +49,7 @@ fn costs_that_are_the_same_are_called_so_and_one_that_grew_by_its_size() {
 }
 
 #[test]
-fn a_machine_that_is_twice_as_fast_finds_the_same_costs() {
+fn twice_as_fast_machine_finds_same_costs() {
     let first = plan(1).dossier();
     let mut faster = plan(2);
     for metric in [
@@ -77,7 +77,7 @@ fn a_machine_that_is_twice_as_fast_finds_the_same_costs() {
     }
 }
 
-/// Every way of telling two runs, none of which may break or be too wide.
+/// Renders two runs in every form, none of which may fail or be too wide.
 fn told(first: &Dossier, second: &Dossier) -> String {
     for width in [1, 20, 40, 80, 140] {
         for called in [Called::HERE, Called::A_AND_B] {
@@ -96,7 +96,7 @@ fn told(first: &Dossier, second: &Dossier) -> String {
 }
 
 #[test]
-fn what_only_one_has_is_named_and_no_ratio_is_no_quotient() {
+fn unmatched_cells_listed_and_no_ratio_no_quotient() {
     let first = plan(1).dossier();
     let mut second = plan(2)
         .workloads(["integer", "syscall"])
@@ -132,7 +132,7 @@ fn what_only_one_has_is_named_and_no_ratio_is_no_quotient() {
 }
 
 #[test]
-fn what_qualifies_a_cell_qualifies_its_row_and_what_drifts_is_never_called_the_same() {
+fn cell_flags_qualify_row_and_drift_is_inconclusive() {
     let first = plan(1).dossier();
     let mut second = plan(2).dossier();
     let same = |second: &Dossier| {

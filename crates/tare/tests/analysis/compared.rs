@@ -1,5 +1,5 @@
-//! How a publication's numbers are compared, with each other and with a run's: by their parts, by instance, step by step
-//! of a trial, and in the publication's own quantities.
+//! Tests how a publication's numbers are compared with each other and with a run's: by their parts, by instance, by
+//! step of a trial, and in the publication's own quantities.
 
 use tare::analyze::analyze;
 use tare::config::{Adjustments, parse};
@@ -17,7 +17,7 @@ fn publication(rest: &str) -> Publication {
     publication.unfolded()
 }
 
-/// The dossier of a run of the host and of Docker beside it.
+/// Returns the dossier of a run of the host and Docker.
 fn beside(publication: Publication) -> Dossier {
     let mut run = Plan::default()
         .workloads(["integer"])
@@ -38,7 +38,7 @@ fn number(value: f64, arm: &str, rest: &str) -> String {
 const COMPUTE: &str =
     "[[quantity]]\nname = \"compute\"\nlabel = \"Computing\"\nmetric = \"cpu.integer.time\"\n";
 
-/// What the authors' own numbers say of a claim with this rule.
+/// Returns the verdict of the authors' own numbers on a claim with this rule.
 fn own(numbers: &[String], rule: &str) -> Option<DossierOwnNumbers> {
     let claim = format!(
         "[[claim]]\nid = \"c\"\npublished = \"p\"\nat = \"a\"\nrule = {{ {rule}, at_least = 1.1 }}\n"
@@ -61,7 +61,7 @@ fn numbers_of_one_part_are_compared_with_each_other() {
         number(2.0, "docker", &part("I")),
         number(3.0, "docker", &part("II")),
     ];
-    // By their means it would be 5 over 5.
+    // By their means it would be 5 to 5.
     let found = own(&both, COST).unwrap();
     assert_eq!((found.holds, found.partly), (false, true));
     assert!(
@@ -69,7 +69,7 @@ fn numbers_of_one_part_are_compared_with_each_other() {
         "{}",
         found.because
     );
-    // Where one side alone has parts, each of them with the other side.
+    // If only one side has parts, each is compared with the other side.
     let one = [both[0].clone(), both[1].clone(), number(2.0, "docker", "")];
     let found = own(&one, COST).unwrap();
     assert!(
@@ -77,7 +77,7 @@ fn numbers_of_one_part_are_compared_with_each_other() {
         "{}",
         found.because
     );
-    // A number of no part among them: means.
+    // One of the numbers has no part: means.
     let mixed = [
         number(3.0, "host", ""),
         both[0].clone(),
@@ -89,7 +89,7 @@ fn numbers_of_one_part_are_compared_with_each_other() {
 }
 
 #[test]
-fn instances_are_compared_by_their_mean_and_a_printed_ratio_stands_for_what_was_not_printed() {
+fn instances_use_mean_and_printed_ratio_fills_gaps() {
     let of = |part: &str| format!("instances = 2\npart = \"{part}\"");
     let numbers = [
         number(1.0, "docker", ""),
@@ -103,7 +103,7 @@ fn instances_are_compared_by_their_mean_and_a_printed_ratio_stands_for_what_was_
         "kind = \"all\", quantities = [\"compute\"], arm = \"docker\", instances = 2, alone = true";
     let found = own(&numbers, alone).unwrap();
     assert!(found.because.contains("1 of 1"), "{}", found.because);
-    // Twice as long with two on one side, alike on the other.
+    // Twice as long with two on one side, equal on the other.
     let more = [
         number(1.0, "host", ""),
         number(1.0, "host", &of("I")),
@@ -152,7 +152,7 @@ fn almost_all_is_a_share_and_not_more_than_half() {
     assert!(!judged("share = 0.9, "));
 }
 
-/// The only value of the only table of a publication of this quantity.
+/// Returns the only value of the only table of a publication of this quantity.
 fn told(quantity: &str) -> (DossierLayoutValue, String) {
     let number = "[[number]]\nprinted = \"0.5\"\nvalue = 0.5\nunit = \"GFLOPS\"\nat = \"a\"\nquantity = \"compute\"\narm = \"docker\"\n";
     let table = "[[table]]\ntitle = \"T\"\nrows = [\"compute\"]\ncolumns = [{ label = \"Docker\", arm = \"docker\" }, { label = \"over\", arm = \"docker\", over = \"host\" }]\n";
@@ -161,13 +161,13 @@ fn told(quantity: &str) -> (DossierLayoutValue, String) {
     let ratio = row.values[1].here.unwrap().point;
     let cell = dossier.cells.iter().find(|cell| cell.arm == "docker");
     let cost = cell.unwrap().ratio.unwrap().point;
-    // Whatever it is told in, above 1 is a cost.
+    // Whatever its unit, above 1 is an overhead.
     assert!((ratio / cost - 1.0).abs() < 0.05, "{ratio} {cost}");
     (row.values[0].clone(), row.unit.clone())
 }
 
 #[test]
-fn values_are_told_in_the_publications_quantity_by_a_factor_or_an_inverse() {
+fn values_convert_by_publication_factor_or_inverse() {
     let (plain, _) = told(COMPUTE);
     let plain = plain.here.unwrap();
     let (many, unit) = told(&format!("{COMPUTE}factor = 100000.0\n"));
@@ -184,7 +184,7 @@ fn values_are_told_in_the_publications_quantity_by_a_factor_or_an_inverse() {
 }
 
 #[test]
-fn each_instance_has_its_value_where_the_publication_tells_them_apart() {
+fn instance_parts_keep_separate_published_values() {
     let of = |part: &str| number(1.0, "box", &format!("instances = 2\npart = \"{part}\""));
     let layout = "[[table]]\ntitle = \"T\"\nrows = [\"compute\"]\ncolumns = [{ label = \"one\", arm = \"box\" }, { label = \"two\", arm = \"box\", instances = 2 }]\n";
     let numbers = number(1.0, "box", "") + &of("I") + &of("II");
@@ -214,7 +214,7 @@ fn each_instance_has_its_value_where_the_publication_tells_them_apart() {
 }
 
 #[test]
-fn steps_of_a_published_trial_are_no_value_of_a_table_and_are_listed() {
+fn published_trial_steps_are_listed_outside_tables() {
     let step = |at: f64| number(2.0, "docker", &format!("step = {at:?}\nwithout = \"step\""));
     let table = "[[table]]\ntitle = \"T\"\nrows = [\"compute\"]\ncolumns = [{ label = \"Docker\", arm = \"docker\" }]\n";
     let numbers = step(1.0) + &step(2.0);
@@ -233,15 +233,15 @@ fn example(name: &str) -> Study {
 }
 
 #[test]
-fn every_cell_of_the_published_grid_of_iozone_stands_beside_one_of_its_example() {
+fn every_published_iozone_cell_has_place_in_example() {
     let publication = example("cluster-iozone.toml").publication.unwrap();
     let of_logs: Vec<_> = publication
         .numbers
         .iter()
         .filter(|number| number.unit == "kB/s" && number.quantity.is_some())
         .collect();
-    // Three tables of ten rows and thirteen columns; in four rows only four columns can be told. One is told in the text
-    // besides.
+    // Three tables of ten rows and thirteen columns; in four rows only four columns have a value. One more is in the
+    // text.
     assert_eq!(of_logs.len(), 3 * 10 * 13 - 4 * 9 + 1);
     let lost: Vec<_> = of_logs
         .iter()
@@ -251,7 +251,7 @@ fn every_cell_of_the_published_grid_of_iozone_stands_beside_one_of_its_example()
 }
 
 #[test]
-fn examples_show_the_numbers_of_the_publication_that_they_repeat() {
+fn examples_show_numbers_of_their_publication() {
     for (name, least) in [
         ("cluster-machines.toml", 150),
         ("cluster-full.toml", 150),

@@ -1,4 +1,4 @@
-//! Several instances at once: planted stretch, unfairness and interaction must come out again.
+//! Tests that the analysis recovers planted stretch, unfairness and interaction of several instances at once.
 
 use tare::analyze::{RunData, analyze};
 use tare::report::terminal::{Style, table};
@@ -16,11 +16,11 @@ pub(crate) struct Crowd {
     pub(crate) workload: &'static str,
     pub(crate) numbers: Vec<u32>,
     pub(crate) spread: Spread,
-    /// What so many instances at once multiply the cost of each by, everywhere.
+    /// Factor on the time of each of N instances, in every arm.
     pub(crate) stretch: fn(f64) -> f64,
     /// The same for each doubling, in the arm `box` only.
     pub(crate) doubling: f64,
-    /// What the last instance's cost is multiplied by.
+    /// Factor on the last instance's time.
     pub(crate) last: f64,
     pub(crate) blocks: u32,
 }
@@ -100,7 +100,7 @@ impl Crowd {
     }
 }
 
-/// A dossier that holds a series, for tests of its form.
+/// Returns a dossier with a series, for tests of its form.
 pub(crate) fn with_series() -> Dossier {
     Crowd::with(|crowd| crowd.numbers = vec![1, 2, 3, 4, 6, 8]).dossier()
 }
@@ -165,7 +165,7 @@ fn stretch_and_efficiency_are_those_that_were_planted() {
         near(point.efficiency, 1.0 / wanted);
         near(point.fairness, 1.0);
     }
-    // Four that take four times as long do as much together as one alone.
+    // Four instances that take four times as long have the throughput of one alone.
     let alone = point(&dossier, "host", 1).throughput.unwrap().point;
     near(point(&dossier, "host", 4).throughput, alone);
     assert_eq!(only(&dossier).throughput_unit.as_deref(), Some("op/s"));
@@ -196,7 +196,7 @@ fn a_rate_that_is_shared_is_stretched_like_a_time() {
 }
 
 #[test]
-fn an_environment_that_gets_worse_with_more_instances_is_found_and_one_that_does_not_is_not() {
+fn degradation_with_instances_is_found_only_if_real() {
     let worse = Crowd::with(|crowd| crowd.doubling = 1.10).dossier();
     let doubling = arm(&worse, "box").doubling.as_ref().unwrap();
     near(doubling.ratio, 1.10);
@@ -216,7 +216,7 @@ fn an_environment_that_gets_worse_with_more_instances_is_found_and_one_that_does
 }
 
 #[test]
-fn one_instance_that_is_held_back_shows_in_fairness_worst_and_makespan() {
+fn delayed_instance_shows_in_fairness_and_makespan() {
     let crowd = Crowd {
         numbers: vec![1, 2],
         stretch: |_| 1.0,
@@ -239,7 +239,7 @@ fn one_instance_that_is_held_back_shows_in_fairness_worst_and_makespan() {
 }
 
 #[test]
-fn instances_on_kernels_of_their_own_have_no_skew_and_the_hosts_makespan() {
+fn separate_kernels_have_no_skew_and_host_makespan() {
     let crowd = Crowd::with(|crowd| crowd.spread = Spread::Environments);
     let mut run = crowd.run();
     let boot = "11111111-2222-3333-4444-555555555555";
@@ -264,7 +264,7 @@ fn instances_on_kernels_of_their_own_have_no_skew_and_the_hosts_makespan() {
 }
 
 #[test]
-fn a_trial_of_which_one_instance_failed_is_counted_with_the_reason_and_has_no_reading() {
+fn trial_with_failed_instance_has_reason_no_reading() {
     let mut run = Crowd::default().run();
     let trial = run
         .trials
@@ -309,7 +309,7 @@ fn an_instance_that_did_other_work_spoils_its_trial() {
 }
 
 #[test]
-fn the_order_of_the_instances_means_nothing() {
+fn instance_order_does_not_matter() {
     let crowd = Crowd::with(|crowd| crowd.last = 2.0);
     let mut turned = crowd.run();
     for data in &mut turned.trials {
@@ -329,7 +329,7 @@ fn the_order_of_the_instances_means_nothing() {
 }
 
 #[test]
-fn a_law_of_scaling_needs_six_numbers_and_finds_what_was_planted() {
+fn scaling_law_needs_six_counts_and_fits_planted() {
     let few = Crowd::with(|crowd| crowd.numbers = vec![1, 2, 3, 4, 5]);
     assert_eq!(arm(&few.dossier(), "host").scaling, None);
     // Amdahl with a fifth done one at a time: X(N) = N/(1 + 0.2(N − 1)), so each takes N/X times as long.
@@ -350,7 +350,7 @@ fn a_law_of_scaling_needs_six_numbers_and_finds_what_was_planted() {
 }
 
 #[test]
-fn one_number_alone_has_neither_stretch_nor_interaction() {
+fn single_count_has_no_stretch_or_interaction() {
     let dossier = Crowd::with(|crowd| crowd.numbers = vec![3]).dossier();
     let three = point(&dossier, "box", 3);
     assert!(three.value.is_some() && three.stretch.is_none() && three.efficiency.is_none());
@@ -366,7 +366,7 @@ fn too_few_blocks_have_no_verdict_on_the_interaction() {
 }
 
 #[test]
-fn the_table_shows_arms_and_numbers_and_says_what_more_instances_do() {
+fn table_shows_instance_counts_and_their_effect() {
     let dossier = Crowd::with(|crowd| crowd.doubling = 1.10).dossier();
     for width in [40, 80, 140] {
         let text = table(
@@ -388,7 +388,7 @@ fn the_table_shows_arms_and_numbers_and_says_what_more_instances_do() {
 }
 
 #[test]
-fn what_all_instances_take_together_is_that_of_each_times_their_number() {
+fn instances_total_is_each_value_times_count() {
     let of = |times: &str| {
         let publication = format!(
             r#"
@@ -414,7 +414,7 @@ columns = [{{ label = "four", arm = "box", instances = 4 }}]
     };
     let ratio = value(&all) / value(&each);
     assert!((ratio - 4.0).abs() < 1e-9, "{ratio}");
-    // Each takes four times as long beside three others, so all together sixteen times.
+    // Each takes four times as long when four run, so all together sixteen times.
     let verdict = |dossier: &Dossier, place: usize| dossier.claims[place].verdict;
     assert_eq!(verdict(&each, 0), tare_model::ClaimVerdict::Fails);
     assert_eq!(verdict(&all, 0), tare_model::ClaimVerdict::Holds);
@@ -422,7 +422,7 @@ columns = [{{ label = "four", arm = "box", instances = 4 }}]
 }
 
 #[test]
-fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
+fn instance_counts_plot_as_sweep_with_line_per_arm() {
     let of = |numbers: Vec<u32>| {
         let dossier = Crowd::with(|crowd| crowd.numbers = numbers).dossier();
         let made = tare::report::find("svg")
@@ -436,7 +436,7 @@ fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
                     width: 100,
                 },
             });
-        let tare::report::Made::Files(files) = made else {
+        let tare::report::ReportOutput::Files(files) = made else {
             panic!("{made:?}");
         };
         let is_sweep = |name: &str| name.starts_with("sweep-");

@@ -1,5 +1,6 @@
-//! What numbers of several instances and claims may be decided by: intervals that hold what blocks of one launch, or that
-//! follow each other, have in common; and never a range, or a cell whose two sides cannot be compared.
+//! Tests how numbers of several instances and claims are decided: by intervals that include what blocks of one
+//! launch, or consecutive blocks, have in common; and never by a range, or by a cell whose two sides are not
+//! comparable.
 
 use tare::analyze::{RunData, analyze};
 use tare::report::html;
@@ -10,7 +11,7 @@ use tare_stats::hodges_lehmann_paired;
 use super::concurrency::{Crowd, arm, point, records_of, together};
 use super::generator::{Plan, completed, find, of, publication_of, rewrite};
 
-/// Changes the cost in every instance of the trials that `which` picks.
+/// Multiplies the cost of every instance in the trials that `which` picks.
 fn times(run: &mut RunData, which: impl Fn(&Trial) -> bool, factor: impl Fn(&Trial) -> f64) {
     for data in run.trials.iter_mut().filter(|data| which(&data.trial)) {
         let factor = factor(&data.trial);
@@ -26,7 +27,7 @@ fn times(run: &mut RunData, which: impl Fn(&Trial) -> bool, factor: impl Fn(&Tri
     }
 }
 
-/// Four of the host, which cost so much in each block, beside one.
+/// A run with one and with four instances on the host; `factor` scales the four in each block.
 fn crowd(factor: fn(u32) -> f64) -> RunData {
     let mut run = Crowd::with(|crowd| crowd.numbers = vec![1, 4]).run();
     let is_four = |trial: &Trial| of("host")(trial) && trial.cell.instances == 4;
@@ -34,7 +35,7 @@ fn crowd(factor: fn(u32) -> f64) -> RunData {
     run
 }
 
-/// How many times as wide as that of independent blocks an interval of the stretch is.
+/// Returns the width of the stretch's interval relative to that of independent blocks.
 fn widening(run: &RunData) -> f64 {
     let dossier = analyze(run, &find);
     let typical = |trial: &Trial, outcome| -> Vec<f64> {
@@ -68,8 +69,7 @@ fn widening(run: &RunData) -> f64 {
 }
 
 #[test]
-fn what_several_instances_do_to_each_other_has_an_interval_as_wide_as_its_blocks_depend_on_each_other()
- {
+fn interaction_interval_widens_with_dependence() {
     let independent = widening(&crowd(|_| 1.0));
     assert!((independent - 1.0).abs() < 1e-6, "{independent}");
     let slow = widening(&crowd(|block| (0.2 * (f64::from(block) / 3.0).sin()).exp()));
@@ -83,7 +83,7 @@ fn what_several_instances_do_to_each_other_has_an_interval_as_wide_as_its_blocks
 }
 
 #[test]
-fn the_doublings_of_each_arm_are_a_family_of_their_own() {
+fn doublings_of_each_arm_form_separate_family() {
     let mut run = Crowd::default().run();
     let mut other = run.clone();
     for data in &mut other.trials {
@@ -101,13 +101,13 @@ fn the_doublings_of_each_arm_are_a_family_of_their_own() {
     let dossier = analyze(&run, &find);
     for name in ["box", "jail"] {
         let doubling = arm(&dossier, name).doubling.as_ref().unwrap();
-        // One question in the family leaves p as it is.
+        // With one question in the family, p stays unchanged.
         assert_eq!(doubling.q, doubling.p, "{name}");
     }
 }
 
 #[test]
-fn a_page_calls_no_range_of_few_blocks_an_interval_of_95_per_cent() {
+fn page_avoids_confidence_label_for_few_blocks() {
     let page = |blocks: u32| {
         let dossier = Crowd::with(|crowd| crowd.blocks = blocks).dossier();
         let page = html::page(&dossier);
@@ -123,7 +123,7 @@ fn a_page_calls_no_range_of_few_blocks_an_interval_of_95_per_cent() {
     assert!(!enough.contains("range,"), "{enough}");
 }
 
-/// The one claim of a run with this rule.
+/// Returns the only claim of a run with this rule.
 fn claim(mut run: RunData, rule: &str) -> DossierClaim {
     let publication = format!(
         r#"
@@ -138,7 +138,7 @@ claim = [{{ id = "it", published = "It is so.", at = "a place", rule = {{ {rule}
 }
 
 #[test]
-fn a_growth_of_which_few_blocks_have_both_numbers_decides_no_claim() {
+fn growth_with_few_complete_blocks_decides_no_claim() {
     let growth = "kind = \"growth\", instances = 4";
     let mut run = Crowd::default().run();
     assert_eq!(claim(run.clone(), growth).verdict, ClaimVerdict::Holds);
@@ -150,7 +150,7 @@ fn a_growth_of_which_few_blocks_have_both_numbers_decides_no_claim() {
 }
 
 #[test]
-fn a_cell_that_is_not_comparable_decides_no_claim_and_says_why() {
+fn incomparable_cell_makes_claim_not_testable() {
     let cost = "kind = \"cost\"";
     let run = Plan::default().run();
     assert_eq!(claim(run.clone(), cost).verdict, ClaimVerdict::Holds);
@@ -161,7 +161,7 @@ fn a_cell_that_is_not_comparable_decides_no_claim_and_says_why() {
     let told = claim(throttled.clone(), cost);
     assert_eq!(told.verdict, ClaimVerdict::NotTestable);
     assert!(told.because.contains("the arm was stopped for"), "{told:?}");
-    // Where a quota is what the study asks for, being stopped by it is what it costs.
+    // If the study asks for a quota, throttling by it is part of the overhead.
     let asked = &mut throttled.head.arms[2].spec.settings;
     *asked = asked.clone().with("cpus", 0.5);
     assert_eq!(claim(throttled, cost).verdict, ClaimVerdict::Holds);
@@ -174,11 +174,11 @@ fn a_cell_that_is_not_comparable_decides_no_claim_and_says_why() {
     assert!(told.because.contains("checksum"), "{told:?}");
 }
 
-/// A span is as wide as its ends say; nothing here is a point.
+/// Here every interval is as wide as its ends say; none is a point.
 #[test]
-fn shares_of_several_instances_stay_within_one_however_wide_they_become() {
+fn instance_shares_stay_within_one_when_widened() {
     let mut run = crowd(|_| 1.0);
-    // Every second run of blocks one instance is held back.
+    // In every second run of blocks, one instance is held back.
     for data in &mut run.trials {
         let is_held = data.trial.block / 5 % 2 == 1 && data.trial.cell.instances == 4;
         if !(is_held && of("host")(&data.trial)) {

@@ -1,26 +1,26 @@
-//! Figures as files: every kind holds its texts, every metric has its blocks and their distribution, and pictures are the
-//! drawings with their words.
+//! Tests figures as files: every kind contains its texts, every metric has its blocks and their distribution, and
+//! images are the drawings with their words.
 
 use tare::analyze::analyze;
-use tare::report::Made;
+use tare::report::ReportOutput;
 
 use super::forms::{answer_of_why, huge, made_of};
 use super::generator::find;
 use super::snapshots::{hostile, ordinary};
 
-/// Keeps what was drawn for whoever wants to look at it, in the folder that `TARE_KEEP_FIGURES` names.
+/// Saves a drawing for inspection in the folder that `TARE_KEEP_FIGURES` names.
 pub(crate) fn keep(name: &str, content: impl AsRef<[u8]>) {
     if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
         std::fs::write(std::path::Path::new(&folder).join(name), content).unwrap();
     }
 }
 
-/// The attribute of a tag.
+/// Returns an attribute of a tag.
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     tag.split(&format!(" {name}=\"")).nth(1)?.split('"').next()
 }
 
-/// Asserts that every text of a drawing begins and ends within it, by the width that letters have in the middle.
+/// Asserts that every text of a drawing fits inside it, by the average width of letters.
 fn assert_holds_its_texts(name: &str, drawing: &str) {
     let number = |tag: &str, name: &str| -> Option<f64> { attribute(tag, name)?.parse().ok() };
     let size = |side: &str| number(drawing, side).unwrap();
@@ -51,7 +51,7 @@ fn assert_holds_its_texts(name: &str, drawing: &str) {
 }
 
 #[test]
-fn figures_hold_their_texts_and_every_metric_has_its_distribution() {
+fn figures_contain_texts_and_all_distributions() {
     let dossiers = [
         analyze(&ordinary().run(), &find),
         analyze(&hostile(), &find),
@@ -61,7 +61,7 @@ fn figures_hold_their_texts_and_every_metric_has_its_distribution() {
         huge(3, 500),
     ];
     for dossier in &dossiers {
-        let Made::Files(files) = made_of("svg", dossier, &[]) else {
+        let ReportOutput::Files(files) = made_of("svg", dossier, &[]) else {
             panic!("{} has no figure", dossier.run);
         };
         for file in &files {
@@ -85,9 +85,9 @@ fn figures_hold_their_texts_and_every_metric_has_its_distribution() {
 }
 
 #[test]
-fn more_rows_than_a_page_holds_are_several_figures_with_one_axis() {
+fn overlong_figure_splits_with_common_axis() {
     let dossier = huge(250, 3);
-    let Made::Files(files) = made_of("svg", &dossier, &[]) else {
+    let ReportOutput::Files(files) = made_of("svg", &dossier, &[]) else {
         panic!("files");
     };
     let parts = files.iter().filter(|file| file.name.starts_with("costs-"));
@@ -107,11 +107,11 @@ fn more_rows_than_a_page_holds_are_several_figures_with_one_axis() {
 }
 
 #[test]
-fn a_distribution_rises_over_the_values_of_each_side_to_all_of_them() {
+fn distribution_curve_of_each_side_reaches_total() {
     let dossier = analyze(&ordinary().run(), &find);
     let place = dossier.cells.iter().position(|cell| cell.arm == "docker");
     let begin = format!("distribution-{}-", place.unwrap());
-    let Made::Files(files) = made_of("svg", &dossier, &[]) else {
+    let ReportOutput::Files(files) = made_of("svg", &dossier, &[]) else {
         panic!("files");
     };
     let file = files.iter().find(|file| file.name.starts_with(&begin));
@@ -146,7 +146,7 @@ fn a_distribution_rises_over_the_values_of_each_side_to_all_of_them() {
 
 #[cfg(feature = "png")]
 #[test]
-fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made() {
+fn png_is_double_size_figure_and_needs_font() {
     use resvg::tiny_skia::Pixmap;
     use tare::report::{self, Material};
 
@@ -161,7 +161,7 @@ fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made()
             style: STYLE,
         })
     };
-    let Made::Nothing(reason) = of("png", &[]) else {
+    let ReportOutput::Nothing(reason) = of("png", &[]) else {
         panic!("a picture without words");
     };
     assert!(reason.contains("font"), "{reason}");
@@ -170,7 +170,8 @@ fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made()
         tare_testkit::skip::skip("font", "no font is installed");
         return;
     }
-    let (Made::Files(drawings), Made::Files(pictures)) = (of("svg", &fonts), of("png", &fonts))
+    let (ReportOutput::Files(drawings), ReportOutput::Files(pictures)) =
+        (of("svg", &fonts), of("png", &fonts))
     else {
         panic!("files");
     };
@@ -192,7 +193,7 @@ fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made()
             "{}",
             picture.name
         );
-        // The heading stands above everything else.
+        // The heading is above everything else.
         let heading = &pixels.pixels()[..pixels.width() as usize * 56];
         let n_dark = heading.iter().filter(|pixel| pixel.red() < 128).count();
         assert!(n_dark > 200, "{}: {n_dark} dark pixels", picture.name);

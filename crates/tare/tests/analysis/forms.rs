@@ -1,14 +1,14 @@
-//! Every form of report from the same dossiers: an ordinary one, one without anything, one of a single block, one with
-//! hostile names, one that is huge, and an answer of `tare why`.
+//! Renders the same dossiers in every form of report: an ordinary one, an empty one, one of a single block, one with
+//! hostile names, a huge one, and an answer of `tare why`.
 //!
-//! Forms that are text are kept as files and compared exactly; of a page its style and script are left out. Whatever the
-//! dossier, a page is well formed, loads nothing, and shows every number as text.
+//! Text forms are kept as files and compared exactly, pages without their style and script. Whatever the dossier, a
+//! page is well-formed, loads nothing, and shows every number as text.
 
 use std::collections::BTreeSet;
 
 use tare::analyze::{RunData, Series, analyze, readings};
 use tare::report::terminal::{Style, brief, plain};
-use tare::report::{self, FORMATS, Made, Material, html};
+use tare::report::{self, FORMATS, Material, ReportOutput, html};
 use tare_model::dossier::{Dossier, DossierBlock};
 use tare_model::{Params, Value};
 
@@ -20,11 +20,11 @@ pub(crate) const STYLE: Style = Style {
     colour: false,
 };
 
-fn made(name: &str, run: &RunData) -> Made {
+fn made(name: &str, run: &RunData) -> ReportOutput {
     made_of(name, &analyze(run, &find), &readings(run, &find))
 }
 
-pub(crate) fn made_of(name: &str, dossier: &Dossier, readings: &[Series]) -> Made {
+pub(crate) fn made_of(name: &str, dossier: &Dossier, readings: &[Series]) -> ReportOutput {
     report::find(name).unwrap().make(&Material {
         dossier,
         readings,
@@ -37,18 +37,18 @@ fn text(name: &str, run: &RunData) -> String {
     told(made(name, run))
 }
 
-fn told(made: Made) -> String {
+fn told(made: ReportOutput) -> String {
     match made {
-        Made::Text(text) => text,
-        Made::Bytes(bytes) => panic!("{} bytes are no text", bytes.len()),
-        Made::Files(files) => {
+        ReportOutput::Text(text) => text,
+        ReportOutput::Bytes(bytes) => panic!("{} bytes are no text", bytes.len()),
+        ReportOutput::Files(files) => {
             let told = files.iter().map(|file| {
                 let content = std::str::from_utf8(&file.content).unwrap();
                 format!("=== {}\n{content}", file.name)
             });
             told.collect()
         }
-        Made::Nothing(reason) => reason,
+        ReportOutput::Nothing(reason) => reason,
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn answer_of_why() -> Dossier {
 }
 
 #[test]
-fn every_form_as_kept() {
+fn every_form_matches_snapshot() {
     let runs = [
         ("ordinary", ordinary().run()),
         ("unavailable", unavailable()),
@@ -82,7 +82,7 @@ fn every_form_as_kept() {
 }
 
 #[test]
-fn an_answer_of_why_as_kept() {
+fn why_answer_matches_snapshots() {
     let dossier = answer_of_why();
     let forms = ["table", "full", "html", "markdown", "latex", "svg"];
     as_kept("why", &dossier, &[], &forms);
@@ -97,7 +97,7 @@ fn as_kept(run_name: &str, dossier: &Dossier, readings: &[Series], forms: &[&str
     for form in forms {
         let text = told(made_of(form, dossier, readings));
         let has_one = |it: char| it.is_control() && it != '\n';
-        // Programs get names as they are.
+        // JSON is for programs and keeps names unchanged.
         assert!(
             *form == "json" || !text.chars().any(has_one),
             "{form}: {text:?}"
@@ -111,7 +111,7 @@ fn as_kept(run_name: &str, dossier: &Dossier, readings: &[Series], forms: &[&str
     }
 }
 
-/// What is long, by its begin and its end and how much there is between.
+/// Shortens a long text to its begin, its end and the length in between.
 fn excerpt(text: &str) -> String {
     const WHOLE: usize = 60_000;
     if text.len() <= WHOLE {
@@ -132,15 +132,15 @@ fn without_style(page: &str) -> String {
         let end = out.find(&to).unwrap();
         out.replace_range(begin..end, "…");
     }
-    // The policy holds the hashes of both.
+    // The policy contains the hashes of both.
     let begin = out.find("sha256-").unwrap();
     let end = out[begin..].find("base-uri").unwrap();
     out.replace_range(begin..begin + end, "…; ");
     out
 }
 
-/// Asserts that tags are closed in the order in which they were opened, that nothing is loaded from anywhere, and that
-/// no text of a dossier is markup.
+/// Asserts that tags are closed in the reverse order of opening, that nothing is loaded, and that no text of a
+/// dossier is markup.
 pub(crate) fn assert_sound(page: &str) {
     const VOID: &[&str] = &["meta", "input", "br"];
     let mut open: Vec<String> = Vec::new();
@@ -181,7 +181,7 @@ pub(crate) fn assert_sound(page: &str) {
     let is_hidden =
         |it: char| it.is_control() && it != '\n' || ('\u{202a}'..='\u{202e}').contains(&it);
     assert!(!page.chars().any(is_hidden));
-    // Anchors lead somewhere.
+    // Every anchor has a target.
     let between = |text: &'static str| {
         let parts = page.split(text).skip(1);
         parts.map(|part| part.split('"').next().unwrap())
@@ -193,7 +193,7 @@ pub(crate) fn assert_sound(page: &str) {
 }
 
 #[test]
-fn pages_are_well_formed_and_load_nothing() {
+fn pages_are_well_formed_and_self_contained() {
     let runs = [ordinary().run(), unavailable(), one_block(), hostile()];
     let dossiers = runs.iter().map(|run| analyze(run, &find));
     let others = [
@@ -209,7 +209,7 @@ fn pages_are_well_formed_and_load_nothing() {
 }
 
 #[test]
-fn a_page_holds_every_ratio_as_text_and_answers_before_its_tables() {
+fn page_has_ratios_as_text_and_answer_first() {
     let dossier = analyze(&ordinary().run(), &find);
     let page = html::page(&dossier);
     for cell in &dossier.cells {
@@ -229,7 +229,7 @@ fn a_page_holds_every_ratio_as_text_and_answers_before_its_tables() {
 }
 
 #[test]
-fn a_dossier_without_blocks_is_drawn_and_says_so() {
+fn dossier_without_blocks_is_drawn_with_notice() {
     let mut dossier = analyze(&ordinary().run(), &find);
     for cell in &mut dossier.cells {
         cell.blocks.clear();
@@ -240,7 +240,7 @@ fn a_dossier_without_blocks_is_drawn_and_says_so() {
     assert!(page.contains("does not hold the blocks of every cell"));
 }
 
-/// So many cells with so many blocks each.
+/// Returns a dossier with `cells` cells of `blocks` blocks each.
 pub(crate) fn huge(cells: u32, blocks: u32) -> Dossier {
     let mut dossier = analyze(&ordinary().run(), &find);
     let model = dossier.cells[1].clone();
@@ -272,13 +272,13 @@ fn a_large_run_is_a_page_of_bounded_size() {
     super::figures::keep("huge.html", &page);
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
     assert_sound(&page);
-    // 5 000 cells are many pages of a table, and still whole.
+    // 5 000 cells fill many pages of a table, and all of them are there.
     let page = html::page(&huge(5_000, 3));
     assert_eq!(page.matches("<div class=\"cell\"").count(), 5_000);
 }
 
 #[test]
-fn differences_that_are_infinite_negative_or_no_numbers_break_nothing() {
+fn non_finite_or_negative_differences_render() {
     let mut dossier = analyze(&ordinary().run(), &find);
     let odd = [
         f64::INFINITY,
@@ -315,7 +315,7 @@ fn differences_that_are_infinite_negative_or_no_numbers_break_nothing() {
 }
 
 #[test]
-fn the_short_table_fits_every_terminal_and_says_all_without_colour_or_unicode() {
+fn brief_table_fits_width_without_colour_or_unicode() {
     for run in [ordinary().run(), unavailable(), one_block(), hostile()] {
         let dossier = analyze(&run, &find);
         for width in [20, 30, 40, 60, 80, 100, 140, 200] {
@@ -338,7 +338,7 @@ fn the_short_table_fits_every_terminal_and_says_all_without_colour_or_unicode() 
 }
 
 #[test]
-fn on_a_narrow_terminal_long_names_make_room_for_the_intervals() {
+fn narrow_terminal_shortens_names_for_intervals() {
     let mut dossier = analyze(&ordinary().run(), &find);
     for cell in &mut dossier.cells {
         cell.metric = "net.tcp.throughput.to.somewhere.else.rate".into();
@@ -348,7 +348,7 @@ fn on_a_narrow_terminal_long_names_make_room_for_the_intervals() {
 }
 
 #[test]
-fn data_holds_every_block_of_every_arm_and_brings_the_same_numbers_back() {
+fn jsonl_has_every_block_with_same_values() {
     let run = ordinary().run();
     let lines = text("jsonl", &run);
     let of_integer = lines
@@ -378,12 +378,12 @@ fn data_holds_every_block_of_every_arm_and_brings_the_same_numbers_back() {
 
 #[cfg(feature = "parquet")]
 #[test]
-fn a_file_of_columns_holds_the_rows_of_the_table_with_their_types() {
+fn parquet_has_table_rows_with_types() {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     use parquet::record::Field;
 
     for run in [ordinary().run(), unavailable(), one_block(), hostile()] {
-        let Made::Bytes(bytes) = made("parquet", &run) else {
+        let ReportOutput::Bytes(bytes) = made("parquet", &run) else {
             panic!("a file of bytes");
         };
         let mut file = tempfile::tempfile().unwrap();

@@ -1,8 +1,8 @@
-//! Runs with planted effects: what the store would hold had a machine behaved so.
+//! Generates runs with planted effects, as a store would hold them.
 //!
-//! Every trial is written as the agent writes it (`probe/1` as JSON), so that decoding is part of what is
-//! tested. Noise is multiplicative and normal: one draw for the block, shared by all arms as the weather of
-//! a machine is, one for the trial, and one for each observation. The generator is seeded.
+//! Every trial is written as the agent writes it (`probe/1` as JSON), so decoding is tested as well. Noise is
+//! multiplicative and normal: one draw for the block, shared by all arms like the state of the machine, one for the
+//! trial, and one for each observation. The generator is seeded.
 
 use std::collections::BTreeMap;
 
@@ -69,41 +69,41 @@ pub(crate) static FILES: Synthetic = synthetic(
     },
 );
 
-/// The registry of these tests.
+/// The workload registry of these tests.
 pub(crate) fn find(id: &str) -> Option<&'static dyn Workload> {
     let all: [&'static Synthetic; 4] = [&INTEGER, &SYSCALL, &STREAM, &FILES];
     let found = all.into_iter().find(|workload| workload.id() == id)?;
     Some(found)
 }
 
-/// What an arm does to a value of cost orientation.
+/// An arm's effect on a value for which lower is better.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Effect {
     /// Multiplies by this.
     Times(f64),
     /// Adds this, in the metric's unit.
     Plus(f64),
-    /// Multiplies every observation but the best one by this.
+    /// Multiplies every observation except the best one by this.
     AllButFloor(f64),
     /// Multiplies the best observation alone by this.
     Floor(f64),
-    /// Multiplies by this to the power of the block: a drift.
+    /// Multiplies by this to the power of the block, as a drift.
     Drift(f64),
 }
 
-/// How a generated run is to look.
+/// The shape of a generated run.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) blocks: u32,
     pub(crate) workloads: Vec<&'static str>,
-    /// Arms beside the baseline and A′.
+    /// Arms in addition to the baseline and A′.
     pub(crate) arms: Vec<&'static str>,
-    /// Standard deviation of a trial, on the ln scale.
+    /// Standard deviation of a trial, on the log scale.
     pub(crate) trial_noise: f64,
     /// Standard deviation of a block, shared by its trials.
     pub(crate) block_noise: f64,
-    /// By arm and metric.
+    /// Effects by arm and metric.
     pub(crate) effects: BTreeMap<(&'static str, &'static str), Effect>,
     /// Observations in a trial.
     pub(crate) observations: usize,
@@ -124,7 +124,7 @@ impl Default for Plan {
     }
 }
 
-/// What is known of this arm.
+/// Returns the facts about this arm.
 pub(crate) fn facts_of<'a>(run: &'a mut RunData, arm: &str) -> &'a mut Facts {
     let mut arms = run.head.arms.iter_mut();
     let found = arms.find(|known| known.spec.id.as_str() == arm);
@@ -216,7 +216,7 @@ impl Plan {
         }
     }
 
-    /// The dossier of the run.
+    /// Returns the dossier of the run.
     pub(crate) fn dossier(&self) -> Dossier {
         analyze(&self.run(), &find)
     }
@@ -290,7 +290,7 @@ impl Plan {
     }
 }
 
-/// What a metric costs on the bare host.
+/// Returns a metric's value on the bare host.
 fn level_of(metric: &MetricSpec) -> f64 {
     match metric.id {
         "syscall.getppid.time" => 92.0,
@@ -317,7 +317,7 @@ fn apply(effect: Option<Effect>, costs: &mut [f64], block: u32) {
     }
 }
 
-/// What the agent's report looks like to the store.
+/// Wraps the agent's report as the store holds it.
 pub(crate) fn completed(report: &ProbeReport) -> Outcome {
     Outcome::Completed(RawOutput::of_probe(serde_json::to_vec(report).unwrap()))
 }
@@ -341,7 +341,7 @@ pub(crate) fn rewrite(
     }
 }
 
-/// Has every trial of the run done its work in slices, in turn with the others of its block.
+/// Marks every trial of the run as done in slices, interleaved with the others of its block.
 pub(crate) fn take_turns(run: &mut RunData) {
     rewrite(
         run,
@@ -356,7 +356,7 @@ pub(crate) fn take_turns(run: &mut RunData) {
     );
 }
 
-/// A publication with these parts.
+/// Returns a publication with these parts.
 pub(crate) fn publication_of(parts: &str) -> Publication {
     let head = "title = \"t\"\nwhere = \"w\"\nmachine = \"m\"\n";
     toml::from_str(&(head.to_owned() + parts)).unwrap()
@@ -372,7 +372,7 @@ pub(crate) fn in_block(arm: &'static str, block: u32) -> impl Fn(&Trial) -> bool
     move |trial| of(arm)(trial) && trial.block == block
 }
 
-/// The one cell of this arm and metric.
+/// Returns the only cell of this arm and metric.
 pub(crate) fn cell<'a>(dossier: &'a Dossier, arm: &str, metric: &str) -> &'a DossierCell {
     let all = dossier.cells.iter().chain(&dossier.aa);
     let mut found = all.filter(|cell| cell.arm == arm && cell.metric == metric);
@@ -414,7 +414,7 @@ fn arm_data(spec: &ArmSpec) -> ArmData {
     }
 }
 
-/// What a place tells about itself.
+/// Returns typical facts about an arm.
 pub(crate) fn facts() -> Facts {
     let facts = [
         ("kernel.release", "6.18.44"),

@@ -1,7 +1,7 @@
-//! What a verdict stands on: many cells, single blocks, starts of the arms, and values that give the ratio.
+//! Tests the basis of a verdict: many cells, single blocks, launches of the arms, and values that give the ratio.
 
 use tare::analyze::analyze;
-use tare::report::Made;
+use tare::report::ReportOutput;
 use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::{Better, CheckResult, Deviation, Trial, Verdict};
@@ -12,7 +12,7 @@ use super::generator::{Effect, Plan, cell, find, has, of, rewrite, take_turns};
 const INTEGER: &str = "cpu.integer.time";
 
 #[test]
-fn a_finding_among_many_that_chance_explains_is_marked() {
+fn chance_finding_among_many_is_marked() {
     // Five metrics an arm without any effect: the family is the arm's.
     let marked = (0..60).any(|seed| {
         let dossier = Plan::default()
@@ -39,8 +39,8 @@ fn a_finding_among_many_that_chance_explains_is_marked() {
 }
 
 #[test]
-fn a_tenfold_cost_is_not_put_in_doubt_by_a_correction_that_nothing_could_pass() {
-    // Six blocks give at best p = 1/32, and five metrics ask for 1/100.
+fn tenfold_cost_survives_unpassable_correction() {
+    // Six blocks give at best p = 1/32, and five metrics require 1/100.
     let plan = Plan::default()
         .workloads(["integer", "syscall", "stream", "files"])
         .blocks(6);
@@ -63,7 +63,7 @@ fn a_tenfold_cost_is_not_put_in_doubt_by_a_correction_that_nothing_could_pass() 
         1,
         "{told}"
     );
-    // The headline counts it for what it is.
+    // The headline counts it correctly.
     assert!(
         told.contains("1 not significant after correction"),
         "{told}"
@@ -81,7 +81,7 @@ fn one_block_can_make_a_verdict_fragile() {
         let dossier = fragile(10, seed);
         let found = cell(&dossier, "box", INTEGER);
         if has(found, "fragile") {
-            // Never of a cell that is open: leaving blocks out until it is decided would be picking.
+            // Never on an inconclusive cell: removing blocks until it is decided would be cherry-picking.
             assert_ne!(found.verdict, Verdict::Inconclusive);
             let flag = found
                 .flags
@@ -94,7 +94,7 @@ fn one_block_can_make_a_verdict_fragile() {
         }
     }
     assert!(n_fragile > 3, "{n_fragile}");
-    // Of the fewest blocks none can be left out.
+    // At the minimum number of blocks none can be removed.
     let six = Plan::default().blocks(6);
     let dossier = six.with("box", INTEGER, Effect::Times(3.0)).dossier();
     assert!(has(cell(&dossier, "box", INTEGER), "fragile"));
@@ -122,7 +122,7 @@ fn the_values_of_a_row_give_its_ratio() {
 }
 
 #[test]
-fn starts_of_an_arm_that_differ_widen_its_interval_and_one_start_is_told() {
+fn differing_launches_widen_interval_one_is_flagged() {
     let mut run = Plan::default().blocks(15).run();
     let once = {
         let mut run = run.clone();
@@ -133,7 +133,7 @@ fn starts_of_an_arm_that_differ_widen_its_interval_and_one_start_is_told() {
     };
     let once = cell(&once, "box", INTEGER);
     assert!(has(once, "one-launch"));
-    // Each start of the box has a level of its own.
+    // Each launch of the box has a different level.
     for data in &mut run.trials {
         data.trial.launch = data.trial.block / 5;
     }
@@ -154,7 +154,7 @@ fn starts_of_an_arm_that_differ_widen_its_interval_and_one_start_is_told() {
 
 #[test]
 fn arms_that_are_the_same_have_no_quantile_shift() {
-    // Of whole trials and of slices: there an arm's value is the baseline's times a ratio.
+    // For whole trials and for slices, where an arm's value is the baseline's times a ratio.
     for in_turn in [false, true] {
         let mut shifts = [0.0, 0.0];
         let seeds = 0..40_u64;
@@ -183,14 +183,15 @@ fn arms_that_are_the_same_have_no_quantile_shift() {
                 *shift += (at(&env) - at(&base)) / 40.0;
             }
         }
-        // The middle of two copies beside one arm gives 1.8 % at either end; the error of these means is 0.2 %.
+        // The mean of two copies compared with one arm would give 1.8 % at either end; the error of these means is
+        // 0.2 %.
         let is_none = shifts.iter().all(|shift: &f64| shift.abs() < 0.007);
         assert!(is_none, "{in_turn}: {shifts:?}");
     }
 }
 
 #[test]
-fn blocks_that_were_added_after_the_end_are_told_in_every_report_and_keep_no_plan() {
+fn added_blocks_are_reported_and_fail_plan_check() {
     let mut run = Plan::default().run();
     let planned = |dossier: &Dossier| {
         let mut items = dossier.checklist.iter();
@@ -220,8 +221,8 @@ fn blocks_that_were_added_after_the_end_are_told_in_every_report_and_keep_no_pla
     ];
     for form in ["html", "markdown", "latex"] {
         let text = match made_of(form, &dossier, &[]) {
-            Made::Text(text) => text,
-            Made::Files(files) => files
+            ReportOutput::Text(text) => text,
+            ReportOutput::Files(files) => files
                 .iter()
                 .filter(|file| file.name == "method.tex")
                 .map(|file| String::from_utf8_lossy(&file.content).into_owned())
@@ -239,12 +240,12 @@ fn blocks_that_were_added_after_the_end_are_told_in_every_report_and_keep_no_pla
 }
 
 #[test]
-fn a_row_that_is_wide_because_its_effect_moves_says_so_and_not_that_the_machine_is_noisy() {
+fn wide_row_from_moving_effect_is_not_called_noise() {
     let flagged = |dossier: &Dossier| has(cell(dossier, "box", INTEGER), "effect-moves");
     let quiet = Plan::default().trial_noise(0.003).blocks(16);
     let mut run = quiet.run();
     rewrite(&mut run, of("box"), |report| {
-        // Another effect in each block: told by the block's own first value.
+        // A different effect in each block, derived from the block's first value.
         let first = report.series[0].values[0];
         let share = (first * 1e4).fract() - 0.5;
         for value in &mut report.series[0].values {
@@ -268,7 +269,7 @@ fn a_row_that_is_wide_because_its_effect_moves_says_so_and_not_that_the_machine_
     assert!(full.contains("MOVES: the effect itself"), "{full}");
     let page = tare::report::html::page(&moving);
     assert!(page.contains(", moves"), "{page}");
-    // Noise that all arms have is the machine's, and what is precise enough needs no reason.
+    // Noise that all arms share is the machine's, and a precise row needs no reason.
     assert!(!flagged(&quiet.dossier()));
     for seed in 0..20 {
         let noisy = Plan::default().trial_noise(0.1).blocks(16).seed(seed);

@@ -1,4 +1,4 @@
-//! What must hold of every run, whatever was planted in it.
+//! Tests what holds for every run, whatever effect was planted.
 
 use proptest::prelude::*;
 use tare::analyze::{Analysis, RunData, TrialData, TrialRef, analyze};
@@ -8,7 +8,7 @@ use tare_stats::Verdict;
 
 use super::generator::{Effect, Plan, cell, find, of, take_turns};
 
-/// The same run with baseline and arm in each other's place.
+/// Returns the same run with baseline and arm exchanged.
 fn swapped(run: &RunData) -> RunData {
     let (host, other) = (ArmId::new("host").unwrap(), ArmId::new("box").unwrap());
     let swap = |id: &mut ArmId| {
@@ -25,14 +25,14 @@ fn swapped(run: &RunData) -> RunData {
     run
 }
 
-/// A run in which the baseline has no second copy: that one stays what it is when the others change places.
+/// Returns the run without the A/A control, which would not change places with the others.
 fn without_a_prime(mut run: RunData) -> RunData {
     run.trials.retain(|data| !of(A_PRIME)(&data.trial));
     run
 }
 
 #[test]
-fn slices_are_dropped_also_where_an_arm_of_the_study_is_absent_or_fails() {
+fn slices_dropped_with_absent_or_failing_arm() {
     // A third of the trials of `box` fail, and `jail` cannot be started.
     let plan = Plan {
         observations: 2_000,
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_in_which_trials_are_read_changes_nothing(seed in 0u64..1_000_000) {
+    fn trial_read_order_does_not_matter(seed in 0u64..1_000_000) {
         let plan = Plan::default().seed(seed).blocks(8).workloads(["files", "syscall"]);
         let run = plan.run();
         let mut backwards = Analysis::new(&run.head, &find);
@@ -128,8 +128,8 @@ proptest! {
     }
 
     #[test]
-    fn trials_decoded_on_every_processor_give_the_same_as_one_after_the_other(seed in 0u64..1_000_000, n_failed in 0usize..40, length in 1usize..90) {
-        // Parts end within blocks, with more kinds of failure than are told one by one.
+    fn parallel_decoding_equals_sequential(seed in 0u64..1_000_000, n_failed in 0usize..40, length in 1usize..90) {
+        // Parts end within blocks, and there are more kinds of failure than are listed one by one.
         let plan = Plan::default().seed(seed).blocks(40).workloads(["files", "syscall"]);
         let mut run = plan.run();
         for (signal, data) in (0..).zip(run.trials.iter_mut().step_by(7).take(n_failed)) {
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_that_cannot_be_read_is_told(place in 0usize..9) {
+    fn unreadable_part_is_an_error(place in 0usize..9) {
         let run = Plan::default().run();
         let mut analysis = Analysis::new(&run.head, &find);
         let parts: Vec<usize> = (0..9).collect();

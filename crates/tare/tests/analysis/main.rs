@@ -1,7 +1,7 @@
-//! The analysis and its reports, end to end: generated runs in, dossiers, tables and JSON out.
+//! Tests the analysis and its reports end to end: generated runs in, dossiers, tables and JSON out.
 //!
-//! One binary, so that the library is linked once. The runs are made by a seeded generator with effects that
-//! are known, so that a verdict can be right or wrong.
+//! One binary, so that the library is linked once. A seeded generator makes the runs with known effects, so a verdict
+//! can be right or wrong.
 #![allow(
     clippy::unwrap_used,
     reason = "a test may end where its own generator fails"

@@ -1,4 +1,5 @@
-//! The pages on the method and on promises name tests that exist, and of each source all that its study has.
+//! Checks that the pages on the method and on promises name existing tests, and for each source all that its study
+//! has.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use tare::config::builtin::STUDIES;
 use tare::config::{Adjustments, built_in};
 
-/// Every `fn` in Rust files below `folder`.
+/// Collects every `fn` in Rust files below `folder`.
 fn functions(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -25,7 +26,7 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_test_that_the_method_or_a_promise_names_exists() {
+fn tests_named_in_documents_exist() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut found = BTreeSet::new();
     for folder in [
@@ -60,7 +61,7 @@ fn every_test_that_the_method_or_a_promise_names_exists() {
     }
 }
 
-/// The words of a text between `open` and `close`.
+/// Returns the parts of a text between `open` and `close`.
 fn between(text: &str, open: char, close: char) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -89,7 +90,7 @@ fn stands_for(swept: &str, name: &str) -> bool {
 }
 
 #[test]
-fn every_source_has_a_page_that_names_all_of_its_study_and_nothing_else() {
+fn source_page_names_exactly_its_study_items() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let page = std::fs::read_to_string(root.join("docs/src/sources.md")).unwrap();
     let mut n_pages = 0;
@@ -106,7 +107,7 @@ fn every_source_has_a_page_that_names_all_of_its_study_and_nothing_else() {
             .split_once(&heading)
             .unwrap_or_else(|| panic!("there is no page for `{}`", study.id));
         let section = section.split("\n#").next().unwrap();
-        // The second column says where it is here.
+        // The second column names the counterpart here.
         let here: Vec<&str> = section
             .lines()
             .filter(|line| line.starts_with("| "))
@@ -130,7 +131,7 @@ fn every_source_has_a_page_that_names_all_of_its_study_and_nothing_else() {
             .chain(quantities)
             .chain(claims)
             .collect();
-        // `{parameter}` in a name stands for every value of a sweep, as it does in the study's file.
+        // `{parameter}` in a name stands for every value of a sweep, as in the study's file.
         let (swept, named): (Vec<&str>, Vec<&str>) =
             named.into_iter().partition(|name| name.contains('{'));
         let is_swept = |name: &&str| swept.iter().any(|swept| stands_for(swept, name));
@@ -157,7 +158,7 @@ fn every_source_has_a_page_that_names_all_of_its_study_and_nothing_else() {
 }
 
 #[test]
-fn the_book_counts_the_works_of_the_first_run_as_the_study_has_them() {
+fn first_run_page_matches_workload_count() {
     let quick = built_in("quick", &Adjustments::default()).unwrap().unwrap();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/first-run.md");
     let text = std::fs::read_to_string(page).unwrap();

@@ -1,9 +1,9 @@
-//! Runs at the edge of what there can be: without a trial, with nothing but failures, with thousands of cells. Every form
-//! says what there is, nothing breaks, and nothing of it is lost without a word.
+//! Tests extreme runs: without a trial, with only failures, with thousands of cells. Every form reports them, nothing
+//! crashes, and nothing is dropped silently.
 
 use tare::analyze::{RunData, analyze, readings};
 use tare::report::terminal::{Style, brief, draw, table};
-use tare::report::{FORMATS, Made, Material, html};
+use tare::report::{FORMATS, Material, ReportOutput, html};
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome};
 
@@ -34,7 +34,7 @@ fn failed() -> RunData {
     run
 }
 
-/// What every form that is text makes of a dossier, with its name.
+/// Renders a dossier in every text form; returns each with its name.
 fn forms(dossier: &Dossier, run: Option<&RunData>) -> Vec<(&'static str, String)> {
     let readings = run.map_or_else(Vec::new, |run| readings(run, &find));
     let made = |form: &&'static tare::report::Format| {
@@ -45,13 +45,13 @@ fn forms(dossier: &Dossier, run: Option<&RunData>) -> Vec<(&'static str, String)
             style: STYLE,
         });
         let text = match made {
-            Made::Text(text) => text,
-            Made::Bytes(bytes) => panic!("{} bytes are no text", bytes.len()),
-            Made::Files(files) => files
+            ReportOutput::Text(text) => text,
+            ReportOutput::Bytes(bytes) => panic!("{} bytes are no text", bytes.len()),
+            ReportOutput::Files(files) => files
                 .iter()
                 .map(|file| String::from_utf8_lossy(&file.content))
                 .collect(),
-            Made::Nothing(reason) => reason,
+            ReportOutput::Nothing(reason) => reason,
         };
         (form.name, text)
     };
@@ -60,12 +60,12 @@ fn forms(dossier: &Dossier, run: Option<&RunData>) -> Vec<(&'static str, String)
 }
 
 #[test]
-fn a_run_without_a_trial_and_one_of_failures_alone_are_told_in_every_form() {
+fn empty_and_all_failed_runs_render_in_every_form() {
     for run in [empty(), failed()] {
         let dossier = analyze(&run, &find);
         super::schema::assert_fits(&dossier);
         for (name, text) in forms(&dossier, Some(&run)) {
-            // A line a reading, of which there is none.
+            // One line for each reading, and there are none.
             assert!(name == "jsonl" || text.len() > 20, "{name}: {text}");
             let is_steering = |it: char| it.is_control() && it != '\n' && it != '\t';
             assert!(!text.chars().any(is_steering), "{name}: {text:?}");
@@ -73,7 +73,7 @@ fn a_run_without_a_trial_and_one_of_failures_alone_are_told_in_every_form() {
             assert!(name == "json" || !text.chars().any(is_turning), "{name}");
             let is_markup = ["html", "markdown", "svg"].contains(&name);
             assert!(!is_markup || !text.contains("<script>\\u"), "{name}");
-            // The page's own script speaks of it.
+            // The page's own script contains the word `NaN`.
             let told = text.split("<script>").next().unwrap();
             assert!(!told.contains("NaN"), "{name}: {told}");
         }
@@ -81,13 +81,13 @@ fn a_run_without_a_trial_and_one_of_failures_alone_are_told_in_every_form() {
         assert_sound(&page);
         assert!(dossier.cells.iter().all(|cell| cell.ratio.is_none()));
     }
-    // That it failed is said with the reason, and not as a lack of blocks alone.
+    // The failure is reported with its reason, and not only as a lack of blocks.
     let page = html::page(&analyze(&failed(), &find));
     assert!(page.contains("signal 11"), "{page}");
 }
 
 #[test]
-fn trials_that_are_not_of_the_study_are_counted_in_every_form_and_break_none() {
+fn foreign_trials_are_counted_and_break_no_form() {
     let mut run = ordinary().run();
     let n_workloads = u32::try_from(run.head.study.workloads.len()).unwrap();
     assert!(n_workloads > 1);
@@ -126,9 +126,9 @@ fn five_thousand_cells_are_all_there_in_every_form() {
     let last = "size=4999";
     for (name, text) in forms(&dossier, None) {
         match name {
-            // Of readings, of which there are none here.
+            // These contain only readings, of which there are none here.
             "csv" | "jsonl" => {}
-            // One screen, whatever there is.
+            // One screen, however much there is.
             "table" => assert!(text.lines().count() <= 24, "{text}"),
             "latex" => assert!(text.contains("4999"), "{name}"),
             "json" => assert!(text.contains("\"size\": 4999"), "{name}"),
@@ -140,7 +140,7 @@ fn five_thousand_cells_are_all_there_in_every_form() {
 }
 
 #[test]
-fn a_terminal_of_twenty_columns_is_filled_and_never_overrun() {
+fn twenty_columns_are_filled_and_never_overrun() {
     let dossiers = [
         analyze(&ordinary().run(), &find),
         analyze(&empty(), &find),

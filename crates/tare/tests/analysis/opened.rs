@@ -1,13 +1,14 @@
-//! What forms are for: a compiler makes a paper of one, and libraries for data read the others as the numbers that they are.
+//! Opens reports with the programs they are for: a compiler makes a paper of one, and data libraries read the others
+//! as correct numbers.
 //!
-//! Each is tried with the program itself where that is installed: LaTeX with BibTeX, and pandas and polars in the
-//! interpreter that `TARE_PANDAS` names, `python3` where it names none.
+//! Uses the programs themselves if installed: LaTeX with BibTeX, and pandas and polars in the interpreter that
+//! `TARE_PANDAS` names, else in `python3`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tare::analyze::{RunData, Series, analyze, readings};
-use tare::report::Made;
+use tare::report::ReportOutput;
 use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::{Deviation, Sliced};
 
@@ -27,7 +28,7 @@ fn run_in(folder: &Path, program: &str, arguments: &[&str]) -> Option<(bool, Str
 }
 
 #[test]
-fn a_document_for_a_paper_compiles_with_its_tables_and_references() {
+fn paper_document_compiles_with_tables_and_refs() {
     let mut extended = ordinary().run();
     extended.head.study.pairs = true;
     extended.head.deviations = vec![DossierDeviation {
@@ -43,7 +44,7 @@ fn a_document_for_a_paper_compiles_with_its_tables_and_references() {
     ];
     for (name, dossier) in dossiers {
         let folder = tempfile::tempdir().unwrap();
-        let Made::Files(files) = made_of("latex", &dossier, &[]) else {
+        let ReportOutput::Files(files) = made_of("latex", &dossier, &[]) else {
             panic!("files for a folder");
         };
         for file in files {
@@ -70,8 +71,8 @@ fn a_document_for_a_paper_compiles_with_its_tables_and_references() {
     }
 }
 
-/// What a library finds in a file: how many rows and columns, the sums of the readings' and of the slices' values, and the
-/// arms. Of text a column with a gap in it stays a column of numbers.
+/// Prints a file as the library reads it: number of rows and columns, sums of the readings' and of the slices'
+/// values, and the arms. In text files a column with gaps must remain numeric.
 const PANDAS: &str = r#"
 import sys, pandas
 kind, path = sys.argv[1:]
@@ -89,7 +90,7 @@ whole = frame.filter(frame["slice"].is_null())
 print(frame.height, frame.width, repr(float(whole["value"].sum())), repr(float(frame["value"].sum())), "|".join(sorted(frame["arm"].unique())))
 "#;
 
-/// A run of which half is of slices.
+/// A run of which half is in slices.
 fn with_slices() -> RunData {
     let mut run = Plan::default()
         .workloads(["integer", "syscall"])
@@ -109,7 +110,7 @@ fn with_slices() -> RunData {
     run
 }
 
-/// What a library must find of these readings.
+/// Returns what a library must find in these readings.
 fn expected(all: &[Series]) -> (usize, f64, f64, String) {
     let points = || all.iter().flat_map(|series| &series.points);
     let slices = || points().flat_map(|point| &point.slices);
@@ -122,7 +123,7 @@ fn expected(all: &[Series]) -> (usize, f64, f64, String) {
     (n_rows, whole, whole + sliced, arms.join("|"))
 }
 
-/// Asks each library that is at hand what it finds in this form of the runs.
+/// Checks what each available library finds in this form of the runs.
 fn opens(form: &str) {
     let python = std::env::var("TARE_PANDAS").unwrap_or_else(|_| "python3".to_owned());
     let folder = tempfile::tempdir().unwrap();
@@ -136,8 +137,8 @@ fn opens(form: &str) {
         for run in [ordinary().run(), hostile(), with_slices()] {
             let (dossier, all) = (analyze(&run, &find), readings(&run, &find));
             let content = match made_of(form, &dossier, &all) {
-                Made::Text(text) => text.into_bytes(),
-                Made::Bytes(bytes) => bytes,
+                ReportOutput::Text(text) => text.into_bytes(),
+                ReportOutput::Bytes(bytes) => bytes,
                 other => panic!("{other:?}"),
             };
             let path = folder.path().join("readings");
@@ -159,12 +160,12 @@ fn opens(form: &str) {
 }
 
 #[test]
-fn libraries_for_data_read_the_table_of_readings_as_numbers() {
+fn data_libraries_read_csv_as_numbers() {
     opens("csv");
 }
 
 #[cfg(feature = "parquet")]
 #[test]
-fn libraries_for_data_read_the_file_of_columns_as_numbers() {
+fn data_libraries_read_parquet_as_numbers() {
     opens("parquet");
 }

@@ -1,15 +1,16 @@
-//! Each two arms with each other, from the same blocks: as if one of them were the baseline, and told in every form.
+//! Tests the comparison of each two arms from the same blocks: as if one of them were the baseline, and in every form
+//! of report.
 
 use tare::analyze::{RunData, analyze};
 use tare::report::terminal::{Style, brief, table};
-use tare::report::{self, Made, Material};
+use tare::report::{self, Material, ReportOutput};
 use tare_model::dossier::DossierCell;
 use tare_model::study::A_PRIME;
 
 use super::generator::{Effect, Plan, find};
 use super::schema::assert_fits;
 
-/// Four arms, of which `volume` costs 20 % more than `layer`, and `bind` as much as that.
+/// Four arms: `volume` is 20 % slower than `layer`, and `bind` equals `volume`.
 fn plan() -> Plan {
     Plan::default()
         .workloads(["integer", "files", "stream"])
@@ -26,7 +27,7 @@ fn with_pairs(plan: &Plan) -> RunData {
     run
 }
 
-/// The run with another baseline and without A′, as if it had been planned so.
+/// Returns the run with another baseline and without A′, as if planned that way.
 fn against(mut run: RunData, arm: &str) -> RunData {
     let study = &mut run.head.study;
     study.pairs = false;
@@ -43,7 +44,7 @@ fn against(mut run: RunData, arm: &str) -> RunData {
 }
 
 #[test]
-fn each_two_arms_are_compared_as_if_the_first_were_the_baseline() {
+fn pairs_compare_as_if_first_were_baseline() {
     let dossier = analyze(&with_pairs(&plan()), &find);
     let sides: Vec<(&str, &str)> = dossier
         .pairs
@@ -84,7 +85,7 @@ fn each_two_arms_are_compared_as_if_the_first_were_the_baseline() {
 }
 
 #[test]
-fn pairs_are_told_only_where_they_are_asked_for_and_an_arm_that_is_missing_has_none() {
+fn pairs_shown_only_on_request_without_missing_arm() {
     let dossier = analyze(&plan().run(), &find);
     assert!(dossier.pairs.is_empty());
     let style = Style {
@@ -102,7 +103,7 @@ fn pairs_are_told_only_where_they_are_asked_for_and_an_arm_that_is_missing_has_n
 }
 
 #[test]
-fn every_form_for_readers_tells_each_pair_with_its_interval() {
+fn reader_forms_show_each_pair_with_interval() {
     let dossier = analyze(&with_pairs(&plan()), &find);
     let fsync = |cell: &&DossierCell| cell.metric == "disk.fsync.time";
     let ratio = dossier.pairs.iter().find(fsync).unwrap();
@@ -134,8 +135,8 @@ fn every_form_for_readers_tells_each_pair_with_its_interval() {
             },
         });
         let text = match made {
-            Made::Text(text) => text,
-            Made::Files(files) => {
+            ReportOutput::Text(text) => text,
+            ReportOutput::Files(files) => {
                 let of_costs = files.into_iter().find(|file| file.name == "costs.tex");
                 String::from_utf8(of_costs.unwrap().content).unwrap()
             }

@@ -1,4 +1,4 @@
-//! The stopping rule agrees with the report, and looks at widths only.
+//! Tests that the stopping rule agrees with the report and depends on widths only.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn plan() -> Plan {
         .trial_noise(0.004)
 }
 
-/// The rule with all trials of the run.
+/// Returns the rule with all trials of the run.
 fn rule(run: &RunData) -> PrecisionRule<'static> {
     let mut rule = PrecisionRule::new(&run.head.study, &find);
     for trial in &run.trials {
@@ -22,14 +22,14 @@ fn rule(run: &RunData) -> PrecisionRule<'static> {
     rule
 }
 
-/// How many blocks each workload needs until it is precise enough.
+/// Returns how many blocks each workload needs to be precise enough.
 fn enough(rule: &mut PrecisionRule<'_>, run: &RunData) -> Vec<f64> {
     let needed = rule.needed(&inside(run));
     assert!(needed.iter().all(|it| it.most >= it.enough), "{needed:?}");
     needed.iter().map(|it| it.enough).collect()
 }
 
-/// What was found in each arm.
+/// Returns the facts of each arm.
 fn inside(run: &RunData) -> BTreeMap<ArmId, Facts> {
     let arms = run.head.arms.iter();
     arms.map(|arm| (arm.spec.id.clone(), arm.facts.clone()))
@@ -51,7 +51,7 @@ fn a_quiet_workload_is_done_and_a_noisy_one_is_not() {
 }
 
 #[test]
-fn what_the_rule_calls_done_the_report_calls_precise_enough() {
+fn precision_rule_done_agrees_with_report() {
     for seed in 0..10 {
         let plan = plan().seed(seed);
         let run = plan
@@ -72,7 +72,7 @@ fn what_the_rule_calls_done_the_report_calls_precise_enough() {
 }
 
 #[test]
-fn five_blocks_are_never_enough_and_failures_hold_nothing_back() {
+fn five_blocks_never_suffice_failures_never_delay() {
     let run = plan().blocks(5).trial_noise(1e-6).run();
     let mut rule = rule(&run);
     assert!(enough(&mut rule, &run).iter().all(|blocks| *blocks > 0.0));
@@ -86,9 +86,9 @@ fn five_blocks_are_never_enough_and_failures_hold_nothing_back() {
 }
 
 #[test]
-fn what_is_void_counts_in_the_rule_as_little_as_in_the_report() {
+fn void_trials_count_alike_in_rule_and_report() {
     let mut run = plan().run();
-    // The worker claims to have taken longer than the host waited for it; five of twenty blocks are left.
+    // The worker claims to have taken longer than the host waited for it; five of twenty blocks remain.
     rewrite(
         &mut run,
         |trial| of("box")(trial) && trial.workload_index == 0 && trial.block < 15,
@@ -98,7 +98,7 @@ fn what_is_void_counts_in_the_rule_as_little_as_in_the_report() {
     for _ in 0..2 {
         assert_eq!(enough(&mut rule, &run), [f64::INFINITY, 0.0]);
     }
-    // On the host's own kernel there is one clock.
+    // With the host's own kernel there is one clock.
     for arm in &mut run.head.arms {
         arm.facts.insert("kernel.boot_id".into(), "one".into());
     }
@@ -106,7 +106,7 @@ fn what_is_void_counts_in_the_rule_as_little_as_in_the_report() {
 }
 
 #[test]
-fn a_wanted_precision_takes_the_place_of_the_margin() {
+fn requested_precision_replaces_margin() {
     let mut run = plan().run();
     run.head.study.precision = Some(1e-6);
     assert!(
@@ -114,7 +114,7 @@ fn a_wanted_precision_takes_the_place_of_the_margin() {
             .iter()
             .all(|blocks| *blocks > 0.0)
     );
-    // Nothing more precise than what is wanted is worth any time; without a wish a part of the margin is.
+    // More precision than requested is worth no time; without a request the limit is a fraction of the margin.
     run.head.study.precision = Some(0.1);
     let most = |run: &RunData| -> Vec<f64> {
         let needed = rule(run).needed(&inside(run));
@@ -127,7 +127,7 @@ fn a_wanted_precision_takes_the_place_of_the_margin() {
 }
 
 #[test]
-fn what_is_told_so_far_is_what_the_report_says_of_the_same_trials() {
+fn so_far_summary_matches_report() {
     let run = plan()
         .with("box", "cpu.integer.time", Effect::Times(1.5))
         .run();

@@ -1,4 +1,4 @@
-//! What is suspected after a run, switched off: which arms that takes, and what their trials prove.
+//! Tests how suspected causes are switched off after a run: the arms that this needs, and what their trials prove.
 
 use tare::analyze::{RunData, TrialData};
 use tare::cause::{Counterfactual, Suspected, Suspicion};
@@ -11,7 +11,7 @@ use crate::generator::{Effect, Plan};
 const INTEGER: &str = "cpu.integer.time";
 const MINUTE: u64 = 60_000_000_000;
 
-/// A run in which the box costs twice as much.
+/// A run in which the box is 2× slower.
 fn main_run() -> (Plan, Dossier) {
     let plan = Plan::default().with("box", INTEGER, Effect::Times(2.0));
     let dossier = plan.dossier();
@@ -51,7 +51,7 @@ fn arms(study: &Study) -> Vec<&str> {
 }
 
 #[test]
-fn a_suspect_has_an_arm_beside_the_baseline_and_the_arm_that_costs() {
+fn proof_study_has_baseline_costly_and_suspect_arm() {
     let (plan, dossier) = main_run();
     let suspects = [without_quota("cpu.cfs-quota-throttle")];
     let study = study(&plan, &dossier, &suspects, MINUTE).unwrap();
@@ -64,7 +64,7 @@ fn a_suspect_has_an_arm_beside_the_baseline_and_the_arm_that_costs() {
 }
 
 #[test]
-fn one_instance_of_a_series_is_tried_as_it_is_and_several_are_not() {
+fn proof_tries_single_instance_but_not_several() {
     let (plan, mut dossier) = main_run();
     let suspects = [without_quota("cpu.cfs-quota-throttle")];
     let of = |dossier: &Dossier, instances: u32| {
@@ -86,12 +86,12 @@ fn one_instance_of_a_series_is_tried_as_it_is_and_several_are_not() {
 }
 
 #[test]
-fn what_does_not_fit_or_would_not_reach_the_workload_is_not_tried() {
+fn unfit_or_unreachable_suspect_is_not_tried() {
     let (plan, dossier) = main_run();
     let one = [without_quota("cpu.cfs-quota-throttle")];
     assert!(study(&plan, &dossier, &one, 0).is_none());
     assert!(study(&plan, &dossier, &[], MINUTE).is_none());
-    // A variable of a command changes nothing of a probe, which would look like a refutation.
+    // A command's variable does not affect a probe, which would look like a refutation.
     let variable = [("OMP_NUM_THREADS".to_owned(), "1".to_owned())].into();
     let lost = [
         suspected(
@@ -104,24 +104,24 @@ fn what_does_not_fit_or_would_not_reach_the_workload_is_not_tried() {
         ),
     ];
     assert!(study(&plan, &dossier, &lost, MINUTE).is_none());
-    // With twenty suspects those that are the likeliest have an arm.
+    // Of twenty suspects the likeliest get an arm.
     let many: Vec<Suspected> = (0..20)
         .map(|_| without_quota("cpu.cpuset-numa-smt"))
         .collect();
     let few = study(&plan, &dossier, &many, MINUTE).unwrap();
     assert!(proof::n_suspects(&few) < 20, "{:?}", arms(&few));
-    // A cell without a material cost gives no occasion.
+    // A cell without a material overhead needs no proof.
     let quiet = Plan::default();
     let dossier = quiet.dossier();
     assert!(study(&quiet, &dossier, &one, MINUTE).is_none());
 }
 
-/// The run's dossier with what a proof showed in which the box without its quota costs `times` as much as the host.
+/// Returns the run's dossier with the proof; without its quota the box takes `times` as long as the host.
 fn proved(times: f64, blocks: u32) -> Dossier {
     proved_after(times, blocks, |_| {})
 }
 
-/// The same after something happened to the trials.
+/// Like `proved`, with a change to the trials.
 fn proved_after(times: f64, blocks: u32, happens: impl Fn(&mut TrialData)) -> Dossier {
     let (plan, mut dossier) = main_run();
     let suspects = [without_quota("cpu.cfs-quota-throttle")];
@@ -144,13 +144,13 @@ fn proved_after(times: f64, blocks: u32, happens: impl Fn(&mut TrialData)) -> Do
 }
 
 #[test]
-fn a_suspect_whose_cost_goes_with_it_is_confirmed_with_its_share() {
+fn suspect_that_removes_cost_is_confirmed_with_share() {
     let dossier = proved(1.0, 12);
     let finding = &dossier.findings[0];
     assert_eq!(finding.status, Status::Confirmed, "{finding:#?}");
     let share = finding.share.unwrap();
     assert!(share.low > 0.9 && share.high < 1.1, "{share:?}");
-    // In the metric's own unit: what the box adds.
+    // In the metric's unit: what the box adds.
     let effect = finding.effect.unwrap();
     assert!(effect.low > 2.5 && effect.high < 4.0, "{effect:?}");
     assert_eq!(finding.arm.as_deref(), Some("off-1"));
@@ -161,7 +161,7 @@ fn a_suspect_whose_cost_goes_with_it_is_confirmed_with_its_share() {
 }
 
 #[test]
-fn a_suspect_without_which_the_cost_stays_is_refuted_and_a_part_is_a_part() {
+fn useless_suspect_is_refuted_partial_is_supported() {
     assert_eq!(proved(2.0, 12).findings[0].status, Status::Refuted);
     let part = proved(1.75, 12);
     assert_eq!(part.findings[0].status, Status::Supported);
@@ -179,8 +179,8 @@ fn too_few_blocks_leave_the_evidence_as_it_was() {
 }
 
 #[test]
-fn a_trial_that_the_table_strikes_out_proves_nothing() {
-    // The clock inside the tried arm runs ahead of the host's.
+fn excluded_trials_do_not_confirm_suspect() {
+    // The clock in the tried arm runs ahead of the host's.
     let dossier = proved_after(1.0, 12, |data| {
         if data.trial.cell.arm.as_str() == "off-1" {
             data.host_elapsed_ns /= 2;

@@ -1,4 +1,4 @@
-//! A study with a publication: claims whose truth is known, tables with known places, figures.
+//! Tests a study with a publication: claims of known truth, tables with known places, figures.
 
 use tare::analyze::{RunData, analyze};
 use tare::report::svg;
@@ -53,7 +53,7 @@ rows = ["compute", "stream"]
 columns = [{ label = "host", arm = "host" }, { label = "container", arm = "container" }, { label = "Docker", arm = "docker" }]
 "#;
 
-/// Claims: what each is called, what was published and where, and the rule that it says.
+/// Claims: id, published statement, its place, and the rule that expresses it.
 const CLAIMS: [[&str; 4]; 8] = [
     [
         "compute-is-free",
@@ -105,7 +105,7 @@ const CLAIMS: [[&str; 4]; 8] = [
     ],
 ];
 
-/// The publication with its claims.
+/// Returns the publication with its claims.
 fn publication() -> Publication {
     let claims = CLAIMS.map(|[id, published, at, rule]| {
         format!("[[claim]]\nid = {id:?}\npublished = {published:?}\nat = {at:?}\nrule = {rule}\n")
@@ -133,7 +133,7 @@ fn dossier_of(change: impl FnOnce(&mut RunData)) -> Dossier {
 }
 
 #[test]
-fn claims_whose_truth_is_known_are_judged_so() {
+fn known_claims_get_correct_verdicts() {
     let dossier = dossier();
     let verdicts: Vec<(&str, ClaimVerdict)> = dossier
         .claims
@@ -158,7 +158,7 @@ fn claims_whose_truth_is_known_are_judged_so() {
 }
 
 #[test]
-fn nothing_is_claimed_of_an_arm_that_is_emulated() {
+fn emulated_arm_decides_no_claim() {
     let dossier = dossier_of(|run| {
         let facts = facts_of(run, "docker");
         facts.insert("vm.emulated".into(), "true".into());
@@ -166,7 +166,7 @@ fn nothing_is_claimed_of_an_arm_that_is_emulated() {
     });
     for claim in &dossier.claims {
         assert_eq!(claim.verdict, ClaimVerdict::NotTestable, "{claim:?}");
-        // However many quantities it is about.
+        // Once, however many quantities the claim is about.
         assert!(claim.because.matches("`docker` is emulated").count() <= 1);
     }
     let because = &dossier.claims[0].because;
@@ -182,7 +182,7 @@ fn few_blocks_decide_no_claim() {
 }
 
 #[test]
-fn tables_hold_what_was_measured_or_the_reason_why_not_and_what_was_printed() {
+fn publication_table_has_value_or_reason_and_printed() {
     let dossier = dossier();
     let publication = dossier.publication.unwrap();
     let row = &publication.tables[0].rows[0];
@@ -203,20 +203,20 @@ fn a_figure_is_a_file_that_any_reader_of_xml_takes() {
     super::figures::keep("figure.svg", text);
     assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
     assert!(text.contains("Times &amp; &lt;rates&gt;"), "{text}");
-    // A panel of three bars, and the white ground; one of three points, for its axis is logarithmic, and beside one of them
-    // what was published.
+    // A panel of three bars, and the white background; a panel of three points, because its axis is logarithmic, and
+    // next to one of them the published value.
     assert_eq!(text.matches("<rect").count(), 4);
     assert_eq!(text.matches("<circle").count(), 4);
     assert_eq!(text.matches("stroke-dasharray").count(), 1);
 }
 
 #[test]
-fn the_report_as_kept() {
+fn publication_report_matches_snapshot() {
     super::snapshots::of_dossier("publication", &dossier());
 }
 
 #[test]
-fn the_short_answer_shows_a_table_with_values_of_this_run_alone_and_counts_one_without_any() {
+fn brief_shows_measured_tables_and_counts_empty_ones() {
     let style = Style {
         width: 100,
         colour: false,
@@ -242,7 +242,7 @@ fn the_dossier_fits_its_schema() {
 }
 
 #[test]
-fn a_recorded_arm_stands_in_a_column_and_decides_nothing() {
+fn recorded_arm_has_column_but_decides_no_claim() {
     let dossier = dossier_of(|run| {
         let publication = run.head.study.publication.as_mut().unwrap();
         let parts: Publication = toml::from_str(

@@ -1,12 +1,12 @@
-//! The publications that the built-in studies repeat: everything that was printed reaches the reader, and every claim is
-//! held against its authors' own numbers.
+//! Tests the publications that the built-in studies repeat: every printed number reaches the reader, and every claim
+//! is checked against its authors' own numbers.
 
 use std::collections::BTreeSet;
 
 use tare::analyze::{ArmData, RunData, RunHead, analyze, other_scale};
 use tare::config::builtin::STUDIES;
 use tare::config::{Adjustments, built_in};
-use tare::report::Made;
+use tare::report::ReportOutput;
 use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::Dossier;
 use tare_model::publication::Publication;
@@ -15,7 +15,7 @@ use tare_model::{NoCounterpart, Params, RunId, Study};
 use super::forms::made_of;
 use super::generator::publication_of;
 
-/// The built-in studies with a publication.
+/// Returns the built-in studies with a publication.
 fn studies() -> Vec<Study> {
     STUDIES
         .iter()
@@ -28,7 +28,7 @@ fn studies() -> Vec<Study> {
         .collect()
 }
 
-/// The dossier of a run of which nothing came.
+/// Returns the dossier of a run without results.
 fn nothing_measured(study: &Study) -> Dossier {
     let arms = study.arms.iter().map(|spec| ArmData {
         spec: spec.clone(),
@@ -48,7 +48,7 @@ fn nothing_measured(study: &Study) -> Dossier {
     analyze(&RunData { head, trials }, &tare::workload::find)
 }
 
-/// The report with every run of white space as one blank, as wrapping leaves it to the reader.
+/// Returns the report with each run of white space as one space, so that wrapping does not matter.
 fn drawn(dossier: &Dossier) -> String {
     let style = Style {
         colour: false,
@@ -57,14 +57,14 @@ fn drawn(dossier: &Dossier) -> String {
     words(&table(dossier, style))
 }
 
-/// The words of the page, without its marks.
+/// Returns the page's text without markup.
 fn page(dossier: &Dossier) -> String {
     let markup = tare::report::html::page(dossier);
     let body = markup.split("<body>").nth(1).unwrap();
     let mut text = String::new();
     for part in body.split('<') {
         let (mark, said) = part.split_once('>').unwrap_or(("", part));
-        // What stands within a line goes on in it.
+        // An inline element does not end the line.
         let is_inline = ["code", "/code", "span", "/span", "strong", "/strong"]
             .iter()
             .any(|name| mark.split([' ', '.']).next() == Some(name));
@@ -89,11 +89,11 @@ fn words(text: &str) -> String {
 }
 
 #[test]
-fn every_number_and_every_note_of_a_publication_stands_in_the_report() {
+fn report_has_every_published_number_and_note() {
     for study in studies() {
         let publication = study.publication.as_ref().unwrap();
         let dossier = nothing_measured(&study);
-        // Backticks are letters on a terminal and marks on the page.
+        // Backticks are characters on a terminal and markup on the page.
         let reports = [drawn(&dossier), page(&dossier)].map(|text| text.replace('`', ""));
         let mut lost = Vec::new();
         let mut look = |what: &str| {
@@ -145,7 +145,7 @@ fn every_number_and_every_note_of_a_publication_stands_in_the_report() {
 }
 
 #[test]
-fn a_number_has_a_place_or_a_reason_and_what_was_corrected_is_marked() {
+fn number_has_place_or_reason_corrections_marked() {
     let mut seen = BTreeSet::new();
     for study in studies() {
         let publication = study.publication.unwrap();
@@ -170,7 +170,7 @@ fn a_number_has_a_place_or_a_reason_and_what_was_corrected_is_marked() {
 }
 
 #[test]
-fn the_short_answer_names_what_of_a_publication_it_leaves_out_and_a_summary_has_its_claims() {
+fn brief_names_omitted_parts_summary_has_claims() {
     for study in studies() {
         let dossier = nothing_measured(&study);
         let publication = dossier.publication.as_ref().unwrap();
@@ -191,7 +191,7 @@ fn the_short_answer_names_what_of_a_publication_it_leaves_out_and_a_summary_has_
                 study.id
             );
         }
-        let Made::Text(made) = made_of("markdown", &dossier, &[]) else {
+        let ReportOutput::Text(made) = made_of("markdown", &dossier, &[]) else {
             panic!("a summary is a text");
         };
         for claim in &dossier.claims {
@@ -202,7 +202,7 @@ fn the_short_answer_names_what_of_a_publication_it_leaves_out_and_a_summary_has_
             let begin = table.title.split([',', '(']).next().unwrap();
             assert!(made.contains(begin), "{}: {begin}", study.id);
         }
-        let Made::Files(files) = made_of("latex", &dossier, &[]) else {
+        let ReportOutput::Files(files) = made_of("latex", &dossier, &[]) else {
             panic!("a paper is files");
         };
         let file = |name: &str| {
@@ -226,8 +226,7 @@ fn the_short_answer_names_what_of_a_publication_it_leaves_out_and_a_summary_has_
     }
 }
 
-/// Where authors' own numbers are against what they say of them, or of their own assumptions. Each was looked up in
-/// the publication.
+/// Claims on results or assumptions that the authors' own numbers contradict. Each was looked up in the publication.
 const CONTRADICTED: &[(&str, &str)] = &[
     // Redis with 50 clients: 79 thousand a second in a container behind translated addresses, 93 thousand in a machine.
     ("classic", "containers-equal-or-exceed-machines"),
@@ -312,7 +311,7 @@ fn every_rule_is_held_against_the_published_numbers() {
     assert!(n_decided >= 60, "{n_decided}");
 }
 
-/// A generated run of one workload in Docker with these parameters, held against a publication.
+/// Compares a generated run of one workload in Docker, with these parameters, with a publication.
 fn in_docker(publication: &Publication, called: impl Fn(Params) -> Params) -> Dossier {
     let mut run = super::generator::Plan::default()
         .workloads(["integer"])
@@ -328,7 +327,7 @@ fn in_docker(publication: &Publication, called: impl Fn(Params) -> Params) -> Do
 }
 
 #[test]
-fn a_whole_file_is_a_line_times_all_lines_and_a_difference_says_its_direction() {
+fn file_value_is_line_times_lines_ratio_has_direction() {
     let publication = publication_of(
         r#"
 quantity = [{ name = "file", label = "A file", metric = "cpu.integer.time", times = ["lines", "files"] }]
@@ -359,7 +358,7 @@ columns = [{ label = "Docker over host", arm = "docker", over = "host" }]
     let ratio = value(&thousand, 0).here.unwrap().point / value(&one, 0).here.unwrap().point;
     assert!((ratio - 1000.0).abs() < 1e-6, "{ratio}");
     assert_eq!(value(&one, 0).published, ["3 ms [3 s]"]);
-    // The printed ratio is the other way round, and says so; ours is a ratio of the two.
+    // The printed ratio is inverted, and says so; ours is the ratio of the two.
     let difference = value(&thousand, 1);
     assert_eq!(difference.published, ["150% host over docker"]);
     let ours = difference.here.unwrap();
@@ -371,7 +370,7 @@ columns = [{ label = "Docker over host", arm = "docker", over = "host" }]
 }
 
 #[test]
-fn a_study_says_its_scale_and_one_at_the_published_scale_none() {
+fn study_reports_scale_only_if_it_differs() {
     let scale = |text: &str, name: &str| {
         let study = tare::config::parse(name, text, &Adjustments::default()).unwrap();
         other_scale(&study).unwrap_or_default()
@@ -405,7 +404,7 @@ fn a_study_says_its_scale_and_one_at_the_published_scale_none() {
     for (id, text) in full {
         assert_eq!(scale(text, id), "", "{id}");
     }
-    // Its files have the greatest size of the grid; the text's have 64 kB.
+    // Its files have the largest size of the grid; the text's have 64 kB.
     let cluster = include_str!("../../../../examples/studies/cluster-full.toml");
     assert_eq!(scale(cluster, "cluster-full"), "size = 1g here, 64k there");
 }
@@ -416,7 +415,7 @@ fn without_tags(svg: &str) -> String {
 }
 
 #[test]
-fn a_row_at_another_scale_is_marked_and_said_in_every_form() {
+fn differently_scaled_row_is_marked_in_every_form() {
     let publication = publication_of(
         r#"
 quantity = [{ name = "file", label = "A file", metric = "cpu.integer.time", there = { lines = 1000 }, linear = "lines" }]
@@ -446,10 +445,10 @@ columns = [{ label = "Docker", arm = "docker" }]
         colour: false,
         width: 100,
     };
-    let Made::Text(markdown) = made_of("markdown", &here, &[]) else {
+    let ReportOutput::Text(markdown) = made_of("markdown", &here, &[]) else {
         panic!("a summary is a text");
     };
-    let Made::Files(latex) = made_of("latex", &here, &[]) else {
+    let ReportOutput::Files(latex) = made_of("latex", &here, &[]) else {
         panic!("a paper is files");
     };
     let latex = latex.iter().find(|it| it.name == "published.tex").unwrap();

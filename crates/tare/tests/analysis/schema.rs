@@ -1,4 +1,4 @@
-//! The dossier and its schema say the same.
+//! Tests that the dossier and its schema agree.
 
 use serde_json::{Value, json};
 use tare::analyze::analyze;
@@ -10,7 +10,7 @@ use super::concurrency::with_series;
 use super::generator::{Effect, Plan, find, of};
 use tare_testkit::schema::Checker;
 
-/// Fails unless the dossier, as it is printed, is as the schema says.
+/// Fails unless the dossier, as printed, matches the schema.
 pub(crate) fn assert_fits(dossier: &Dossier) {
     let json: Value = serde_json::from_str(&to_string(dossier)).unwrap();
     if let Err(error) = Checker::of_dossier().check(&json) {
@@ -31,7 +31,7 @@ fn full() -> Dossier {
     analyze(&run, &find)
 }
 
-/// Equal but for the last digit of numbers, which reading JSON may lose.
+/// Whether two values are equal except for the last digit of numbers, which reading JSON may lose.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
@@ -51,7 +51,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 #[test]
-fn dossiers_are_as_the_schema_says() {
+fn dossiers_match_schema() {
     let checker = Checker::of_dossier();
     let one_block = Plan::default().blocks(1);
     let mut absent = Plan::default().run();
@@ -78,7 +78,7 @@ fn dossiers_are_as_the_schema_says() {
 }
 
 #[test]
-fn what_the_schema_forbids_is_refused() {
+fn schema_violations_are_refused() {
     let checker = Checker::of_dossier();
     let good = serde_json::to_value(full()).unwrap();
     assert_eq!(checker.check(&good), Ok(()));

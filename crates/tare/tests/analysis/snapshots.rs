@@ -1,6 +1,6 @@
-//! Tables as a reader sees them, kept as files and compared exactly.
+//! Compares tables exactly with stored files, as a reader sees them.
 //!
-//! `TARE_BLESS=1 cargo test` writes the files anew; the difference is then reviewed like any other change.
+//! `TARE_BLESS=1 cargo test` rewrites the files; the difference is then reviewed like any other change.
 
 use std::path::PathBuf;
 
@@ -148,7 +148,7 @@ fn a_noisy_run_with_failures_and_unequal_arms() {
 }
 
 #[test]
-fn nothing_but_the_host_is_available() {
+fn only_host_is_available() {
     drawn("unavailable", &unavailable());
 }
 

@@ -1,4 +1,4 @@
-//! Planted effects come out as the verdicts that they deserve.
+//! Tests that planted effects get the right verdicts.
 
 use tare::analyze::{RunData, analyze};
 use tare::report::terminal::{Style, table};
@@ -15,14 +15,14 @@ use super::generator::{
 const INTEGER: &str = "cpu.integer.time";
 const SYSCALL: &str = "syscall.getppid.time";
 
-/// The cell in which this effect was planted.
+/// Returns the cell in which this effect was planted.
 fn affected(plan: Plan, effect: Effect) -> DossierCell {
     let dossier = plan.with("box", INTEGER, effect).dossier();
     cell(&dossier, "box", INTEGER).clone()
 }
 
 #[test]
-fn nothing_planted_is_equivalent() {
+fn no_effect_is_equivalent() {
     let dossier = Plan::default().dossier();
     let cell = cell(&dossier, "box", INTEGER);
     assert_eq!(cell.verdict, Verdict::Equivalent, "{cell:?}");
@@ -33,7 +33,7 @@ fn nothing_planted_is_equivalent() {
 }
 
 #[test]
-fn ten_per_cent_are_a_material_cost_with_the_truth_in_the_interval() {
+fn ten_percent_is_material_cost_within_interval() {
     let cell = affected(Plan::default(), Effect::Times(1.10));
     assert_eq!(cell.verdict, Verdict::MaterialCost);
     let ratio = cell.ratio.unwrap();
@@ -52,7 +52,7 @@ fn a_real_cost_below_the_margin_is_negligible() {
 }
 
 #[test]
-fn one_and_a_half_per_cent_in_noise_are_undecided_and_say_what_could_be_seen() {
+fn small_effect_in_noise_is_inconclusive_with_mde() {
     let noisy = Plan::default().trial_noise(0.05).blocks(10);
     let cell = affected(noisy, Effect::Times(1.015));
     assert_eq!(cell.verdict, Verdict::Inconclusive);
@@ -93,17 +93,17 @@ fn a_rate_that_falls_is_a_cost() {
     assert_eq!(cell.verdict, Verdict::MaterialCost);
     let ratio = cell.ratio.unwrap();
     assert!(ratio.low < 1.3 && 1.3 < ratio.high, "{ratio:?}");
-    // As measured: the arm moves fewer bytes.
+    // In the measured direction: the arm moves fewer bytes.
     assert!(cell.difference.unwrap().high < 0.0);
     assert!(cell.env.unwrap().point < cell.base.unwrap().point);
     assert_eq!(cell.better, Better::Higher);
     assert_eq!(cell.path, Some(tare_model::Path::HostToArm));
-    // The best moment of a network says nothing that holds.
+    // A network's best moment is not a reliable value.
     assert_eq!(cell.floor, None);
 }
 
 #[test]
-fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
+fn floor_only_effect_shows_only_in_floor() {
     let plan = || Plan::default().trial_noise(0.004);
     let cell = affected(plan(), Effect::Floor(0.9));
     assert_eq!(cell.verdict, Verdict::Equivalent);
@@ -115,7 +115,7 @@ fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
 }
 
 #[test]
-fn a_drifting_effect_is_told_and_never_equivalent() {
+fn drifting_effect_is_flagged_never_equivalent() {
     let plan = Plan::default().trial_noise(0.0005);
     let cell = &affected(plan, Effect::Drift(1.0006));
     assert!(has(cell, "drifting-effect"), "{:?}", cell.flags);
@@ -129,7 +129,7 @@ fn a_drifting_effect_is_told_and_never_equivalent() {
         "{}",
         cell.verdict
     );
-    // Dependent blocks are not worth their number.
+    // Dependent blocks are worth fewer than their number.
     assert!(has(cell, "autocorrelated"), "{:?}", cell.flags);
 }
 
@@ -146,7 +146,7 @@ fn one_block_is_too_few_and_still_has_its_values() {
 }
 
 #[test]
-fn missing_trials_are_counted_and_their_blocks_left_out() {
+fn missing_trials_are_counted_and_blocks_dropped() {
     let mut run = Plan::default().run();
     for data in &mut run.trials {
         if of("box")(&data.trial) && data.trial.block < 7 {
@@ -184,7 +184,7 @@ fn an_arm_in_which_everything_fails_keeps_its_row() {
 }
 
 #[test]
-fn an_arm_that_is_not_available_has_a_reason_and_a_fix_and_no_cells() {
+fn unavailable_arm_has_reason_and_fix_but_no_cells() {
     let mut run = Plan::default().run();
     let absent = run.head.arms.last_mut().unwrap();
     absent.available = false;
@@ -227,13 +227,13 @@ fn another_checksum_voids_the_cell_and_is_listed() {
 }
 
 #[test]
-fn a_clock_that_runs_against_the_hosts_voids_its_trial_unless_it_is_the_hosts() {
+fn clock_mismatch_voids_trial_unless_host_clock() {
     let mut run = Plan::default().run();
     // The worker claims to have taken longer than the host waited for it.
     rewrite(&mut run, in_block("box", 2), |report| {
         report.elapsed_ns *= 2;
     });
-    // The worker stood still for ten seconds, by its own clock for none.
+    // The worker was stopped for ten seconds, which its own clock does not show.
     for data in &mut run.trials {
         if of("box")(&data.trial) && data.trial.block == 3 {
             data.host_elapsed_ns += 10_000_000_000;
@@ -243,7 +243,7 @@ fn a_clock_that_runs_against_the_hosts_voids_its_trial_unless_it_is_the_hosts() 
     assert_eq!(cell(&dossier, "box", INTEGER).n_blocks, 18);
     assert_eq!(dossier.failures[0].trials, 2);
     assert!(dossier.failures[0].reason.contains("clock"));
-    // The same on the host's own kernel: there is one clock, so it was the way that took long.
+    // The same on the host's own kernel: there is one clock, so the transport took that long.
     for arm in &mut run.head.arms {
         arm.facts.insert("kernel.boot_id".into(), "one".into());
     }
@@ -251,7 +251,7 @@ fn a_clock_that_runs_against_the_hosts_voids_its_trial_unless_it_is_the_hosts() 
 }
 
 #[test]
-fn output_that_cannot_be_read_is_a_failure_of_its_trial() {
+fn unreadable_output_fails_its_trial() {
     let mut run = Plan::default().run();
     rewrite(&mut run, in_block("box", 0), |report| report.series.clear());
     let dossier = analyze(&run, &find);
@@ -261,7 +261,7 @@ fn output_that_cannot_be_read_is_a_failure_of_its_trial() {
 }
 
 #[test]
-fn throttling_that_nobody_asked_for_is_an_error_and_that_which_was_is_none() {
+fn throttling_is_error_unless_requested() {
     let mut run = Plan::default().run();
     rewrite(&mut run, of("box"), |report| {
         report.counters.insert("throttled_ns".to_owned(), 4e6);
@@ -291,7 +291,7 @@ fn a_slower_canary_confounds_the_cell() {
 }
 
 #[test]
-fn steal_faults_coarse_batches_and_crooked_loops_are_told() {
+fn steal_faults_coarse_batches_nonlinearity_flagged() {
     let mut run = Plan::default().run();
     rewrite(&mut run, of("box"), |report| {
         report.counters.insert("steal_ticks".to_owned(), 3.0);
@@ -314,7 +314,7 @@ fn steal_faults_coarse_batches_and_crooked_loops_are_told() {
 }
 
 #[test]
-fn slices_on_another_processor_than_the_baselines_are_told() {
+fn slices_on_other_processor_are_flagged() {
     let mut run = Plan::default().run();
     let on = |cpu| {
         move |report: &mut ProbeReport| {
@@ -331,7 +331,7 @@ fn slices_on_another_processor_than_the_baselines_are_told() {
     rewrite(&mut run, of("box"), on(Some(1)));
     let apart = analyze(&run, &find);
     assert!(has(cell(&apart, "box", INTEGER), "other-processor"));
-    // What needs more than one is bound nowhere.
+    // A workload that needs more than one processor is not pinned.
     rewrite(&mut run, |_| true, on(None));
     let free = analyze(&run, &find);
     assert!(!has(cell(&free, "box", INTEGER), "other-processor"));
@@ -347,7 +347,7 @@ fn longer(run: &mut RunData, factor: f64, which: impl Fn(&Trial) -> bool) {
 }
 
 #[test]
-fn a_value_that_depends_on_the_place_in_the_block_is_told() {
+fn order_effect_within_block_is_flagged() {
     let mut run = Plan::default().blocks(30).run();
     longer(&mut run, 1.2, |trial| {
         of("box")(trial) && trial.position == 0
@@ -357,7 +357,7 @@ fn a_value_that_depends_on_the_place_in_the_block_is_told() {
 }
 
 #[test]
-fn what_the_arms_were_given_is_compared() {
+fn parity_checks_compare_arm_facts() {
     let mut run = Plan::default().run();
     let facts = &mut run.head.arms[2].facts;
     facts.insert("cpu.affinity".to_owned(), "0".to_owned());
@@ -414,7 +414,7 @@ fn an_arm_on_another_machine_is_labelled_as_one() {
 }
 
 #[test]
-fn a_workload_that_this_version_does_not_know_is_a_failure() {
+fn unknown_workload_is_a_failure() {
     let run = Plan::default().run();
     let dossier = analyze(&run, &|_| None);
     assert!(dossier.cells.is_empty());
@@ -435,7 +435,7 @@ fn a_workload_that_was_not_reached_is_listed() {
 }
 
 #[test]
-fn more_false_alarms_than_chance_gives_are_said_aloud() {
+fn excess_aa_false_alarms_are_reported() {
     let mut plan = Plan::default().workloads(["integer", "syscall", "stream"]);
     for metric in [INTEGER, SYSCALL, "net.tcp.throughput"] {
         plan = plan.with(A_PRIME, metric, Effect::Times(1.2));
@@ -458,7 +458,7 @@ fn more_false_alarms_than_chance_gives_are_said_aloud() {
 }
 
 #[test]
-fn heavy_tails_are_told_with_the_mean_beside() {
+fn heavy_tails_are_flagged_with_mean() {
     let mut run = Plan::default().run();
     longer(&mut run, 3.0, in_block("box", 3));
     let dossier = analyze(&run, &find);
@@ -468,7 +468,7 @@ fn heavy_tails_are_told_with_the_mean_beside() {
 }
 
 #[test]
-fn every_cell_of_an_emulated_arm_says_so_and_so_does_the_report() {
+fn emulated_arm_is_labelled_in_cells_and_report() {
     let by = "software emulation (TCG): not a VM's cost";
     let drawn = |dossier: &tare_model::dossier::Dossier| {
         let style = tare::report::terminal::Style {
@@ -503,7 +503,7 @@ fn every_cell_of_an_emulated_arm_says_so_and_so_does_the_report() {
         let told = text.matches("emulated:").count();
         assert_eq!(told, 3, "each of the three metrics once: {text}");
 
-        // An emulated baseline makes every comparison with it one of emulation.
+        // With an emulated baseline every comparison is one of emulation.
         let base = run.head.study.baseline.clone();
         facts_of(&mut run, base.as_str()).insert("vm.emulated".into(), "true".into());
         let dossier = analyze(&run, &find);
@@ -514,7 +514,7 @@ fn every_cell_of_an_emulated_arm_says_so_and_so_does_the_report() {
 }
 
 #[test]
-fn few_slow_slices_are_told_with_the_total() {
+fn rare_slow_slices_are_flagged_with_total() {
     let mut run = Plan::default().run();
     take_turns(&mut run);
     let calm = analyze(&run, &find);

@@ -1,11 +1,11 @@
-//! What somebody inside would try first, tried in each kind of environment: devices of the host's, its secrets,
-//! the kernel's switches and doors, the engine's socket, another run's files. All of it has to be denied.
+//! Runs an attacker's first attempts in each kind of environment: the host's devices, its secrets, the kernel's
+//! switches and interfaces, the engine's socket, another run's files. All of it must be denied.
 
 use crate::prelude::*;
 
 use std::os::unix::fs::chown;
 
-use tare::env::Wanted;
+use tare::env::FileRequest;
 use tare::env::container::Container;
 use tare::env::oci::Oci;
 use tare::workload::{command_output, python_tool};
@@ -17,16 +17,16 @@ use crate::docker::ask;
 use crate::launcher::{is_root, launcher, lies_where_others_may_go, report, roots, shell};
 use crate::product::with_own_mounts;
 
-/// The attacker. For x86_64: it makes system calls by number.
+/// The attacker, for x86_64: it makes syscalls by number.
 const SCRIPT: &str = include_str!("attack.py");
 
-/// Its interpreter: no shim in a home.
+/// Its interpreter, not a shim in a home.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// The store, where its user has put it elsewhere.
+/// A store in a place that the user chose.
 const STORE: &str = "elsewhere.sqlite";
 
-/// What must stay the host's, planted in a folder of the test's own.
+/// Objects of the host that must stay private, planted in the test's folder.
 struct Planted {
     _socket: UnixListener,
     hidden: Vec<String>,
@@ -70,7 +70,7 @@ fn plant(folder: &Path) -> Planted {
     }
 }
 
-/// Whether the attacker can be started here; says why not.
+/// Whether the attacker can run here; reports a skip if not.
 fn has_attacker() -> bool {
     if !cfg!(target_arch = "x86_64") {
         skip("python3", "the attacker knows the calls of x86_64");
@@ -87,7 +87,7 @@ fn assert_denied(output: &str) {
     assert_denied_but(output, &[]);
 }
 
-/// All was denied, but what this environment's own defaults allow.
+/// Asserts that all was denied except what this environment's defaults allow.
 fn assert_denied_but(output: &str, allowed: &[&str]) {
     let outcomes: BTreeMap<&str, &str> = output
         .lines()
@@ -100,7 +100,7 @@ fn assert_denied_but(output: &str, allowed: &[&str]) {
     }
 }
 
-/// The built-in container around the attacker, with the planted secrets hidden.
+/// Returns the built-in container with the attacker, with the planted secrets hidden.
 fn attacked(world: &World, planted: &Planted, change: impl Fn(&mut LaunchSpec)) -> LaunchSpec {
     let script = world.folder.path().join("attack.py");
     fs::write(&script, SCRIPT).unwrap();
@@ -117,12 +117,12 @@ fn attacked(world: &World, planted: &Planted, change: impl Fn(&mut LaunchSpec)) 
 }
 
 #[test]
-fn nothing_of_the_hosts_is_reached_from_the_container_of_root() {
+fn container_of_root_cannot_reach_host() {
     let (_turn, world) = needed!(turn_where("attack", |_| is_root() && has_attacker()));
     let planted = plant(world.folder.path());
     let changes: [fn(&mut LaunchSpec); 3] = [
         |_| {},
-        // Without control groups there are no device rules.
+        // Without cgroups there are no device rules.
         |spec| spec.cgroup = false,
         |spec| {
             spec.rootfs = Rootfs::Host;
@@ -147,7 +147,7 @@ fn nothing_of_the_hosts_is_reached_from_the_container_of_root() {
 }
 
 #[test]
-fn nothing_of_the_users_is_reached_from_the_container_of_an_ordinary_user() {
+fn container_of_user_cannot_reach_user_data() {
     let (_turn, mut world) = needed!(turn_where("attack-user", |_| is_root() && has_attacker()));
     lies_where_others_may_go(&mut world);
     let planted = plant(world.folder.path());
@@ -178,7 +178,7 @@ fn nothing_of_the_users_is_reached_from_the_container_of_an_ordinary_user() {
     assert_denied(&String::from_utf8_lossy(&output.stdout));
 }
 
-/// What the attacker printed in an instance of this environment, which has its interpreter as any tool.
+/// Returns the attacker's output in an instance of this environment, which has its interpreter like any tool.
 fn printed_inside(
     driver: &dyn Driver,
     world: &World,
@@ -191,10 +191,10 @@ fn printed_inside(
     let python = Params::new().with("python", PYTHON);
     let tool = python_tool::tool(&python, "ctypes, os, socket, stat, sys");
     let tells = [tool.program.clone()].into_iter();
-    environment.provide(&Wanted {
+    environment.provide(&FileRequest {
         programs: vec![tool.program.clone()],
         told_by: vec![tells.chain(tool.files_told_by).collect()],
-        ..Wanted::default()
+        ..FileRequest::default()
     });
     environment.prepare(&cx).unwrap();
     let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
@@ -224,7 +224,7 @@ fn printed_inside(
 }
 
 #[test]
-fn nothing_of_the_hosts_is_reached_from_a_container_of_docker() {
+fn docker_container_cannot_reach_host() {
     let world = needed!(crate::docker::world("attack"));
     if !has_attacker() {
         return;
@@ -240,7 +240,7 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_docker() {
 }
 
 #[test]
-fn nothing_of_the_hosts_is_reached_through_the_userland_that_why_shows_in_docker() {
+fn why_userland_in_docker_cannot_reach_host() {
     if !is_root() || !has_attacker() {
         return;
     }
@@ -248,7 +248,7 @@ fn nothing_of_the_hosts_is_reached_through_the_userland_that_why_shows_in_docker
     let closed = closed_folder();
     let key = closed.path().join("key");
     fs::write(&key, "secret").unwrap();
-    // The engine is root, whoever asks it.
+    // The engine is root for every client.
     let userland = crate::carried::userland_of_a_user("KUBECONFIG", &key);
     let empty = tempfile::tempdir().unwrap();
     let nothing = empty.path().display().to_string();
@@ -262,7 +262,7 @@ fn nothing_of_the_hosts_is_reached_through_the_userland_that_why_shows_in_docker
         "ssl=/etc/ssl/private".into(),
         "sudoers=/etc/sudoers.d".into(),
         "ssh=/etc/ssh/ssh_host_ed25519_key".into(),
-        // There is something to protect.
+        // A readable file, to show that there is something to protect.
         "shown=/etc/passwd".into(),
     ];
     let output = printed_inside(&DOCKER, &world, &settings, &targets);
@@ -272,7 +272,7 @@ fn nothing_of_the_hosts_is_reached_through_the_userland_that_why_shows_in_docker
 }
 
 #[test]
-fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
+fn rootless_podman_container_cannot_reach_host() {
     if !has_attacker() {
         return;
     }
@@ -285,7 +285,7 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
         &Params::new(),
         &planted.targets,
     );
-    // Its own defaults allow namespaces of users and every family of sockets.
+    // Its defaults allow user namespaces and every socket family.
     assert_denied_but(&output, &["unshare", "vsock"]);
 }
 
@@ -293,7 +293,7 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
 fn a_mask_that_cannot_be_laid_is_a_refusal() {
     let (_turn, world) = needed!(roots("no-mask"));
     let mut spec = shell(&world, "echo started");
-    // The machine's own `/sys` is what is masked, and a link to itself can be looked at by nobody.
+    // The machine's own `/sys` is masked, and a link to itself cannot be resolved.
     (spec.mounts.sys, spec.cgroup) = (false, false);
     let script = "mount -t tmpfs none /sys && ln -s firmware /sys/firmware || exit 99; exec \"$@\"";
     let output = with_own_mounts(script, &[], &launcher(&world, &spec)).output();
@@ -307,16 +307,16 @@ fn a_mask_that_cannot_be_laid_is_a_refusal() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
 }
 
-/// Names the runtime, or the built-in container, where a test's body runs in a child process of another test.
+/// Names the runtime, or the built-in container, for a test body that runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_ATTACKED";
 
-/// What the child tries to reach, a line each.
+/// The child's targets, one a line.
 const TARGETS: &str = "TARE_TEST_TARGETS";
 
-/// The agent's file that the child takes.
+/// The file of the child's agent.
 const AGENT: &str = "TARE_TEST_ATTACKED_AGENT";
 
-/// What the child prints where such an environment cannot be had.
+/// What the child prints if the environment is not available.
 const NOT_HERE: &str = "not here: ";
 
 #[test]
@@ -327,7 +327,7 @@ fn child_is_attacked() {
     };
     let agent = std::env::var(AGENT).unwrap();
     let mut world = World::with_agent("attacked", Path::new(&agent));
-    // Relative, as somebody would type it.
+    // Relative, as a user would type it.
     world.store = Some(STORE.into());
     let (driver, settings): (&dyn Driver, _) = if kind == "container" {
         (&Container, Params::new())
@@ -348,17 +348,17 @@ fn child_is_attacked() {
     assert_denied(&printed_inside(driver, &world, &settings, &targets));
 }
 
-/// Tries this kind of environment with its own defaults, as root or as an ordinary user. What is to stay private has
-/// the places that its user gave it: a home that is on the search path itself, a state folder and a store named
-/// relative to the working directory, an engine's socket named by a variable.
+/// Attacks this kind of environment with its defaults, as root or as an ordinary user. Private objects are where a
+/// user may put them: a home that is itself on the search path, a state folder and a store named relative to the
+/// working directory, an engine's socket named by a variable.
 fn assert_denied_by_default(kind: &str, is_root: bool) {
-    // On the root's file system, or an overlay over it does not hold it.
+    // On the root's file system; otherwise an overlay over it does not contain it.
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let planted = plant(folder.path());
-    // The key has no place that anybody knows.
+    // The key has no known place.
     let of_store = |target: &&String| !target.starts_with("key=");
     let targets = planted.targets.iter().filter(of_store);
-    // Programs of the search path are shown, also those in a home.
+    // Programs of the search path are visible, even those in a home.
     let targets: Vec<_> = targets
         .map(|target| target.replace("root=/root", "root=/root/.profile"))
         .collect();
@@ -397,10 +397,10 @@ fn assert_denied_by_default(kind: &str, is_root: bool) {
     );
 }
 
-/// An ordinary user with nothing.
+/// An ordinary user without any rights.
 const NOBODY: &str = "65534:65534";
 
-/// A test of this program in a process of its own, as root or as an ordinary user.
+/// Returns a test of this program as a separate process, as root or as an ordinary user.
 pub(crate) fn of_this_program(test: &str, is_root: bool) -> Command {
     let own = std::env::current_exe().unwrap();
     let mut command = Command::new(&own);
@@ -408,7 +408,7 @@ pub(crate) fn of_this_program(test: &str, is_root: bool) -> Command {
         command = Command::new("setpriv");
         command
             .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-            // Handed over open: an ordinary user may not come to where it lies.
+            // Passed as an open file: an ordinary user may not reach its path.
             .arg("/proc/self/fd/0")
             .stdin(fs::File::open(own).unwrap());
     }
@@ -417,7 +417,7 @@ pub(crate) fn of_this_program(test: &str, is_root: bool) -> Command {
 }
 
 #[test]
-fn nothing_of_the_hosts_is_reached_from_a_container_of_a_runtime() {
+fn runtime_container_cannot_reach_host() {
     if !is_root() || !has_attacker() {
         return;
     }
@@ -431,7 +431,7 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_a_runtime() {
 }
 
 #[test]
-fn nothing_is_reached_from_the_built_in_container_as_it_is_by_default() {
+fn built_in_container_default_reaches_no_host() {
     if !is_root() || !has_attacker() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Wrong commands, wrong studies, wrong files: the exit code, the place and the hint.
+//! Tests wrong commands, studies and files: the exit status, the place and the hint.
 
 use crate::prelude::*;
 
@@ -19,7 +19,7 @@ id = "getppid"
 "#;
 
 #[test]
-fn a_word_that_does_not_exist_is_answered_with_the_nearest_that_does() {
+fn unknown_word_suggests_nearest() {
     let product = Product::new();
     for (arguments, wrong, right) in tare_model::rows! {
         (vec!["run", "qiuck"], "study `qiuck`", "`quick`"),
@@ -39,7 +39,7 @@ fn a_word_that_does_not_exist_is_answered_with_the_nearest_that_does() {
 }
 
 #[test]
-fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
+fn study_error_shows_line_and_caret() {
     let product = Product::new();
     for (from, to, line, problem, hint) in tare_model::rows! {
         ("blocks_max", "blocks_mix", 6, "blocks_mix", "blocks_m"),
@@ -73,7 +73,7 @@ fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
 }
 
 #[test]
-fn a_study_of_ones_own_is_measured() {
+fn user_study_is_measured() {
     let product = Product::new();
     product.file("study.toml", STUDY);
     let dossier = product.dossier(["run", "study.toml"]);
@@ -83,7 +83,7 @@ fn a_study_of_ones_own_is_measured() {
 }
 
 #[test]
-fn what_is_no_study_file_is_refused_by_name() {
+fn invalid_study_file_is_refused_by_name() {
     let product = Product::new();
     fs::create_dir(product.folder().join("folder.toml")).unwrap();
     product.file("garbage.toml", b"\x7fELF\x02\x01\xff\xfe\x00\x00\x1b[31m");
@@ -107,7 +107,7 @@ fn what_is_no_study_file_is_refused_by_name() {
 }
 
 #[test]
-fn numbers_that_mean_nothing_are_refused_with_the_options_name() {
+fn meaningless_number_error_names_option() {
     let product = Product::new();
     for (option, value, problem) in [
         ("--blocks", "0", "1..=100000"),
@@ -123,21 +123,21 @@ fn numbers_that_mean_nothing_are_refused_with_the_options_name() {
         assert!(ended.stderr.contains(option), "{ended}");
         assert!(ended.stderr.contains(problem), "{ended}");
     }
-    // A run that goes on has its study already.
+    // A resumed run already has its study.
     let ended = product.run(["resume", "--blocks", "3"]).expect(2);
     ended.complains("unexpected argument '--blocks'");
     assert!(!product.home().exists());
 }
 
 #[test]
-fn a_budget_too_small_for_one_block_still_gives_one_block() {
+fn budget_below_one_block_still_gives_one_block() {
     let product = Product::new();
     let ended = product
         .run(words(
             "run --env host --workload getppid,stat --budget 1ms --json -",
         ))
         .expect(0);
-    // What would do is said before anything is measured.
+    // A sufficient budget is suggested before anything is measured.
     let told = "warning: 1.00 ms hold about 0 of the ";
     assert!(ended.stderr.contains(told), "{ended}");
     ended.complains("`--budget ");
@@ -150,7 +150,7 @@ fn a_budget_too_small_for_one_block_still_gives_one_block() {
 }
 
 #[test]
-fn an_agent_that_is_none_is_refused_before_anything_is_made() {
+fn invalid_agent_is_refused_before_setup() {
     let product = Product::new();
     let missing = PathBuf::from("missing-agent");
     for agent in [missing.as_path(), "/bin/ls".as_ref(), "/".as_ref()] {
@@ -164,7 +164,7 @@ fn an_agent_that_is_none_is_refused_before_anything_is_made() {
     }
 }
 
-/// Runs a command with no Docker engine where its host variable says; it ends with this status.
+/// Runs a command with a host variable that points to no Docker engine; it must end with this status.
 pub(crate) fn without_docker(product: &Product, arguments: &[&str], status: i32) -> Ended {
     let mut command = product.command(arguments);
     let socket = format!("unix://{}/no.sock", product.folder().display());
@@ -173,7 +173,7 @@ pub(crate) fn without_docker(product: &Product, arguments: &[&str], status: i32)
 }
 
 #[test]
-fn an_engine_that_was_asked_for_and_is_not_there_is_an_error_with_a_hint() {
+fn missing_requested_engine_is_error_with_hint() {
     let product = Product::new();
     let arguments = words("run --env docker --workload getppid --blocks 1");
     let ended = without_docker(&product, arguments, 3);
@@ -184,7 +184,7 @@ fn an_engine_that_was_asked_for_and_is_not_there_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn an_engine_that_was_not_asked_for_is_reported_and_the_run_goes_on() {
+fn missing_optional_engine_is_reported_run_continues() {
     let product = Product::new();
     let arguments = words("run --workload getppid --blocks 1 --json -");
     let ended = without_docker(&product, arguments, 0);
@@ -212,7 +212,7 @@ fn an_engine_that_was_not_asked_for_is_reported_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_user_who_may_not_use_docker_is_told_what_helps_and_may_do_the_rest() {
+fn user_without_docker_gets_advice_and_other_arms() {
     if !is_root() {
         return skip("root", "only root can become another user");
     }
@@ -258,7 +258,7 @@ fn a_user_who_may_not_use_docker_is_told_what_helps_and_may_do_the_rest() {
 }
 
 #[test]
-fn a_place_for_the_dossier_that_cannot_be_written_is_found_out_before_measuring() {
+fn unwritable_dossier_path_fails_before_measuring() {
     let product = Product::new();
     fs::create_dir(product.folder().join("folder")).unwrap();
     product.file("old.json", "precious");
@@ -267,7 +267,7 @@ fn a_place_for_the_dossier_that_cannot_be_written_is_found_out_before_measuring(
         assert!(ended.stderr.contains(place), "{ended}");
         assert!(!ended.hint().is_empty());
     }
-    // What is there is replaced by a whole dossier or not at all.
+    // An existing file is replaced by a whole dossier or not at all.
     product
         .run(["run", "nonsense", "--json", "old.json"])
         .expect(2);
@@ -277,7 +277,7 @@ fn a_place_for_the_dossier_that_cannot_be_written_is_found_out_before_measuring(
 }
 
 #[test]
-fn a_store_that_is_none_is_refused_and_stays_as_it_is() {
+fn non_store_file_is_refused_unchanged() {
     let product = Product::new();
     fs::create_dir(product.folder().join("folder")).unwrap();
     product.file("letter", "dear reader, this is not a database at all");
@@ -300,7 +300,7 @@ fn a_store_that_is_none_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_store_of_a_newer_tare_is_refused_with_a_hint_and_stays_as_it_is() {
+fn cli_refuses_newer_store_with_hint_unchanged() {
     let product = Product::new();
     drop(tare::store::Store::open(&product.store()).unwrap());
     let set = |version: u32| {
@@ -322,7 +322,7 @@ fn a_store_of_a_newer_tare_is_refused_with_a_hint_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
+fn second_run_on_store_is_refused_first_unharmed() {
     let product = Product::new();
     let arguments = words("run --env host --workload getppid --blocks 40");
     let mut first = Product::start(product.command(arguments));
@@ -334,12 +334,12 @@ fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
         "{second}"
     );
     assert!(second.hint().contains("--store"), "{second}");
-    // Reading is free meanwhile, and cleaning removes nothing of a run that lives.
+    // Meanwhile reading is allowed, and cleaning removes nothing of a live run.
     product.run(["runs"]).expect(0);
     product.run(["show"]).expect(0);
     let cleaned = product.run(["clean"]).expect(0);
     assert_eq!(cleaned.stdout, "");
-    // Another store is no obstacle.
+    // Another store is not locked.
     let elsewhere = words("run --env host --workload getppid --blocks 1 --store b.sqlite");
     product.run(elsewhere).expect(0);
     first.wait().expect(0);
@@ -349,14 +349,14 @@ fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
 }
 
 #[test]
-fn a_full_disk_ends_the_run_and_keeps_what_was_measured() {
+fn full_disk_ends_run_and_keeps_measurements() {
     if !is_root() {
         return skip("root", "only root can mount a small file system");
     }
     let product = Product::new();
     let disk = product.folder().join("disk");
     fs::create_dir(&disk).unwrap();
-    // The small file system lives in a mount namespace that ends with the shell; what is stored is copied out.
+    // The small file system is in a mount namespace that ends with the shell; the stored data is copied out.
     let script = r#"set -u
 mount -t tmpfs -o size=512k tare-test "$DISK" || exit 90
 "$@"; code=$?
@@ -385,7 +385,7 @@ exit $code"#;
     ended.complains("trials are stored");
     assert!(ended.hint().contains("tare resume"), "{ended}");
     product.assert_nothing_left();
-    // On a disk with room again, all of it can be read.
+    // On a disk with free space, all of it can be read.
     let copied = out.join("store.sqlite");
     let n_trials = crate::product::stored(&copied, "SELECT sequence FROM trial").len();
     assert!(n_trials > 6, "{n_trials}");

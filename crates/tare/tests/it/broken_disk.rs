@@ -1,5 +1,5 @@
-//! A disk that becomes full, that cannot be written to, or that fails, under the store of a run: the run ends with an
-//! error that says what to do, what was stored before is kept, and nothing else is left.
+//! Tests a disk that fills up, is read-only, or fails under the store of a run: the run ends with an error that says
+//! what to do, earlier data is kept, and nothing else is left.
 
 use crate::prelude::*;
 
@@ -21,7 +21,7 @@ id = "getppid"
 /// Trials of a whole run of it: the host and its copy.
 const WHOLE: usize = 200;
 
-/// Every trial of a store that has a beginning, in order, completed; how many.
+/// Asserts that a store has a beginning and every trial in order, completed; returns their number.
 #[track_caller]
 fn assert_kept(store: &Path) -> usize {
     let sequences = stored(store, "SELECT sequence FROM trial ORDER BY sequence");
@@ -33,7 +33,7 @@ fn assert_kept(store: &Path) -> usize {
     sequences.len()
 }
 
-/// The run ended early, said where and what to do, and did not lose what it had.
+/// Asserts that the run ended early, said where and what to do, and lost none of its data.
 #[track_caller]
 fn assert_ended_well(product: &Product, ended: &Ended, store: &Path, words: &str) {
     assert!(matches!(ended.code, Some(5 | 2)), "{ended}");
@@ -44,13 +44,13 @@ fn assert_ended_well(product: &Product, ended: &Ended, store: &Path, words: &str
     let n_trials = assert_kept(store);
     assert!((5..WHOLE).contains(&n_trials), "{n_trials}: {ended}");
     product.assert_nothing_left();
-    // What there is can be shown.
+    // The stored part can be shown.
     let path = store.display().to_string();
     let shown = product.run(["show", "--store", &path]).expect(0);
     assert!(shown.stdout.contains("INCOMPLETE"), "{shown}");
 }
 
-/// Runs a script in a mount namespace of its own; `None` where nothing can be mounted.
+/// Runs a script in a separate mount namespace; `None` if mounting is not possible.
 pub(crate) fn with_mounts(
     product: &Product,
     script: &str,
@@ -72,13 +72,13 @@ pub(crate) fn with_mounts(
 }
 
 #[test]
-fn a_disk_that_becomes_full_ends_the_run_which_goes_on_when_there_is_room() {
+fn full_disk_ends_run_and_it_resumes_with_space() {
     let product = Product::new();
     product.file("study.toml", STUDY);
     for place in ["disk", "kept"] {
         fs::create_dir(product.folder().join(place)).unwrap();
     }
-    // What lies on the small disk is copied from it before it goes with its namespace.
+    // Files on the small disk are copied out before it disappears with its namespace.
     let script =
         "mount -t tmpfs -o size=2m tmpfs disk && head -c 1700000 /dev/zero > disk/filler || exit 99
         \"$@\"; code=$?
@@ -97,7 +97,7 @@ fn a_disk_that_becomes_full_ends_the_run_which_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_started() {
+fn unwritable_store_disk_is_refused_before_start() {
     let product = Product::new();
     product.file("study.toml", STUDY.replace("100", "3"));
     fs::create_dir(product.folder().join("disk")).unwrap();
@@ -124,7 +124,7 @@ fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_sta
     }
 }
 
-/// Runs a command under strace; `None` where nothing can be traced.
+/// Runs a command under strace; `None` if tracing is not possible.
 fn traced(product: &Product, options: &[String], arguments: &[&str]) -> Option<Ended> {
     if Command::new("strace").arg("-V").output().is_err() {
         skip("strace", "strace is not installed");
@@ -143,9 +143,9 @@ fn traced(product: &Product, options: &[String], arguments: &[&str]) -> Option<E
     Some(ended)
 }
 
-/// Lets writes to the store fail from some time on, as a disk does that has just broken.
+/// Makes writes to the store fail after some time, like a disk that has just broken.
 fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
-    // Fewer of them: under strace every call takes its time.
+    // Fewer of them: under strace every call is slow.
     product.file("study.toml", STUDY.replace("100", "60"));
     let store = product
         .folder()
@@ -163,14 +163,14 @@ fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
 }
 
 #[test]
-fn a_disk_that_fails_or_turns_read_only_ends_the_run_and_keeps_every_trial_before() {
+fn failing_or_read_only_disk_keeps_earlier_trials() {
     for error in ["EIO", "EROFS"] {
         let product = Product::new();
         let (ended, store) = needed!(failing(&product, error));
         assert_ended_well(&product, &ended, &store, "disk");
         assert!(ended.stderr.contains("what it holds is kept"), "{ended}");
         assert!(ended.hint().contains("dmesg"), "{ended}");
-        // On a disk that works again it goes on.
+        // On a working disk it resumes.
         let path = store.display().to_string();
         product.run(["resume", "--store", &path]).expect(0);
         assert_eq!(assert_kept(&store), WHOLE * 3 / 5);
@@ -178,7 +178,7 @@ fn a_disk_that_fails_or_turns_read_only_ends_the_run_and_keeps_every_trial_befor
 }
 
 #[test]
-fn what_takes_the_place_of_a_file_is_on_the_disk_before_and_its_name_afterwards() {
+fn replacement_is_synced_before_and_after_rename() {
     let product = Product::new();
     product.file("study.toml", STUDY.replace("100", "2"));
     let folder = product.folder().canonicalize().unwrap();

@@ -1,10 +1,10 @@
-//! Bundles: derived again elsewhere, measured again elsewhere, and what is none or was changed.
+//! Tests bundles: replayed and measured again elsewhere, and files that are no bundle or were changed.
 
 use crate::product::Product;
 use crate::reports::measured;
 
 #[test]
-fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
+fn bundle_replays_bit_for_bit_and_rejects_changes() {
     let product = measured();
     product
         .run(["report", "latest", "--bundle", "run.tar"])
@@ -23,7 +23,7 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     };
     let told = replay("run.tar", &bundle).expect(0);
     assert!(told.stdout.contains("bit for bit"), "{told}");
-    // What was measured is not in this home, and does not come into it.
+    // The run is not in this home, and replaying does not add it.
     assert!(elsewhere.run(["runs"]).expect(0).stdout.is_empty());
 
     // A digit of the dossier, with and without its checksum.
@@ -41,7 +41,7 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     let ended = replay("forged.tar", &changed).expect(5);
     assert!(ended.stdout.contains("/cost/wall_s"), "{ended}");
 
-    // Of a version that is not known here.
+    // Of a version that is unknown here.
     let (version, next) = ("\"dossier\": 1", "\"dossier\": 2");
     let later = forged(&bundle, "dossier.json", version, next);
     let ended = replay("later.tar", &later).expect(2);
@@ -56,7 +56,7 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
 }
 
 #[test]
-fn output_of_a_command_is_kept_only_where_it_is_asked_for() {
+fn command_output_is_stored_only_on_request() {
     let product = Product::new();
     let secret = "s3cr3t-9f";
     let file = product.file("secret", secret);
@@ -94,7 +94,7 @@ fn output_of_a_command_is_kept_only_where_it_is_asked_for() {
     assert!(replayed.stdout.contains("bit for bit"), "{replayed}");
 }
 
-/// The archive with other bytes of the same length instead of these in one of its files, and with the checksum of that.
+/// Returns the archive with some bytes of a file replaced by as many others, and with a matching checksum.
 fn forged(archive: &[u8], name: &str, old: &str, new: &str) -> Vec<u8> {
     let (old, new) = (old.as_bytes(), new.as_bytes());
     assert_eq!(old.len(), new.len());
@@ -117,14 +117,14 @@ fn forged(archive: &[u8], name: &str, old: &str, new: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
+fn bundle_repeat_compares_costs_there_and_here() {
     let product = measured();
     product.run(["report", "--bundle", "run.tar"]).expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
     let elsewhere = Product::new();
     elsewhere.file("run.tar", &bundle);
 
-    // Its study is a program, which whoever published it wrote.
+    // Its study runs a program that came from the publisher of the bundle.
     let refused = elsewhere.run(["repeat", "run.tar"]).expect(2);
     assert!(refused.hint().contains("--trust"), "{refused}");
     assert_eq!(elsewhere.run(["runs"]).expect(0).stdout, "");
@@ -150,10 +150,10 @@ fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
     );
     assert_ne!(there["run"], here["run"]);
 
-    // Whoever began it need not be asked, unless the bundle holds another study under its name.
+    // The user who began it need not be asked, unless the bundle holds another study under its name.
     product.run(["repeat", "run.tar"]).expect(0);
     let other = forged(&bundle, "store.db", "\"getppid\"", "\"integer\"");
-    // What is to be read is then not what would be run, whatever is trusted.
+    // Then the study that is read is not the one that would run, whatever is trusted.
     product.file("forged.tar", &other);
     for arguments in [
         &["repeat", "forged.tar"][..],
@@ -174,7 +174,7 @@ fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
 }
 
 #[test]
-fn what_lies_beside_the_raw_output_follows_from_it_too() {
+fn replay_checks_files_derived_from_raw_output() {
     let product = measured();
     product.run(["report", "--bundle", "run.tar"]).expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
@@ -189,7 +189,7 @@ fn what_lies_beside_the_raw_output_follows_from_it_too() {
         let ended = product.run(["replay", "changed.tar"]).expect(5);
         assert!(ended.stdout.contains(name), "{ended}");
     }
-    // Whatever another version makes of it: then that is not checked, and said.
+    // A report derived by another version is not checked, and the output says so.
     let by = format!("\"derived_by_tare\": \"{}\"", env!("CARGO_PKG_VERSION"));
     let other = by.replace('.', "9");
     let older = forged(&bundle, "versions.json", &by, &other);
@@ -203,7 +203,7 @@ fn what_lies_beside_the_raw_output_follows_from_it_too() {
 }
 
 #[test]
-fn what_is_no_file_of_a_bundle_is_not_taken_into_memory() {
+fn foreign_bundle_entry_is_not_read_into_memory() {
     let product = measured();
     product.run(["report", "--bundle", "run.tar"]).expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
@@ -264,7 +264,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
         .position(|window| window == wanted)
 }
 
-/// The SHA-256 of a file in an archive.
+/// Returns the SHA-256 of a file in an archive.
 fn sum_of(name: &str, archive: &[u8]) -> String {
     use sha2::{Digest, Sha256};
     use std::io::Read as _;

@@ -1,19 +1,20 @@
-//! What `tare why` shows of this machine inside, asked in a process of its own with another user or another home.
+//! Tests which of this machine's files `tare why` makes visible inside, in a separate process with another user or
+//! home.
 
 use crate::prelude::*;
 
-use tare::why::carry::{Wish, carried};
+use tare::why::carry::{CarryRequest, carried};
 
 use crate::attack::of_this_program;
 use crate::launcher::is_root;
 
-/// The program that a child carries.
+/// The variable that names the child's program.
 const PROGRAM: &str = "TARE_TEST_CARRIED";
 
-/// A variable that it asks for, where an image of its user's holds the program.
+/// A variable that the child asks for if the user's image holds the program.
 const VARIABLE: &str = "TARE_TEST_CARRIED_VARIABLE";
 
-/// A folder with nothing in it.
+/// An empty folder.
 pub(crate) const EMPTY: &str = "/tare-test-nothing";
 
 #[test]
@@ -23,12 +24,12 @@ fn child_carries() {
         return;
     };
     let variable = std::env::var(VARIABLE).ok();
-    let wish = Wish {
+    let wish = CarryRequest {
         argv: vec![program],
         has_own_image: variable.is_some(),
         variables: variable.into_iter().collect(),
         empty: EMPTY.into(),
-        ..Wish::default()
+        ..CarryRequest::default()
     };
     let carried = match carried(&wish) {
         Ok(carried) => carried,
@@ -53,7 +54,7 @@ fn child_carries() {
     }
 }
 
-/// What a child said that began in this folder.
+/// Returns the output of a child that starts in this folder.
 fn said(command: &mut Command, folder: &Path) -> Vec<String> {
     let output = command.current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -61,7 +62,7 @@ fn said(command: &mut Command, folder: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The userland that an ordinary user has shown, with this variable naming a private place.
+/// Returns the mounted userland of an ordinary user, with this variable naming a private place.
 pub(crate) fn userland_of_a_user(variable: &str, place: &Path) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let open = fs::Permissions::from_mode(0o755);
@@ -82,7 +83,7 @@ pub(crate) fn userland_of_a_user(variable: &str, place: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// A folder of root's in the userland that nobody else may look into.
+/// Creates a folder in the userland that only root may read.
 pub(crate) fn closed_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir_in("/opt").unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
@@ -90,11 +91,11 @@ pub(crate) fn closed_folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn what_an_ordinary_user_cannot_look_into_is_covered_as_a_whole() {
+fn folder_closed_to_user_is_covered_as_a_whole() {
     if !is_root() {
         return;
     }
-    // In the userland, and closed to the user, but not to root in a container of Docker's.
+    // In the userland, and closed to the user, but not to root in a Docker container.
     let closed = closed_folder();
     let key = closed.path().join("key");
     fs::write(&key, "secret").unwrap();
@@ -105,7 +106,7 @@ fn what_an_ordinary_user_cannot_look_into_is_covered_as_a_whole() {
         userland.contains(&"/opt:/opt:ro".to_owned()),
         "{userland:#?}"
     );
-    // A key that can be looked at is covered by itself.
+    // A readable key is covered individually.
     fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let userland = userland_of_a_user("KUBECONFIG", &key);
     let cover = format!("/dev/null:{}:ro", key.display());
@@ -113,7 +114,7 @@ fn what_an_ordinary_user_cannot_look_into_is_covered_as_a_whole() {
 }
 
 #[test]
-fn of_a_home_nothing_is_shown_for_the_hosts_program_beside_an_image() {
+fn host_program_with_image_exposes_no_home() {
     let place = tempfile::tempdir().unwrap();
     let home = place.path().join("home");
     let work = place.path().join("work");
@@ -142,7 +143,7 @@ fn of_a_home_nothing_is_shown_for_the_hosts_program_beside_an_image() {
     let elsewhere = instead(&work.join("tool"));
     let shown = format!("instead {0}:{0}:ro", work.display());
     assert!(elsewhere.contains(&shown), "{elsewhere:#?}");
-    // Nothing but the variable that was asked for, whatever another name begins with.
+    // Only the requested variable, not others with the same prefix.
     let variables = elsewhere
         .iter()
         .filter(|line| line.starts_with("variable "));

@@ -1,4 +1,4 @@
-//! What scripts rely on: the documents on standard output, the listings, the help.
+//! Tests what scripts rely on: the documents on stdout, the listings, the help.
 
 use crate::prelude::*;
 
@@ -16,7 +16,7 @@ fn arms(dossier: &Value) -> Vec<(&str, bool)> {
 }
 
 #[test]
-fn a_run_with_json_prints_one_valid_dossier_and_nothing_else() {
+fn run_json_prints_only_one_valid_dossier() {
     let product = Product::new();
     let ended = product
         .run(["run", "--env", "host"].into_iter().chain(SMALL))
@@ -36,7 +36,7 @@ fn a_run_with_json_prints_one_valid_dossier_and_nothing_else() {
 }
 
 #[test]
-fn a_run_in_every_environment_is_a_valid_dossier_and_leaves_nothing() {
+fn run_in_all_environments_is_valid_and_cleaned_up() {
     let product = Product::new();
     let wanted = environments();
     let environments = wanted.join(",");
@@ -53,7 +53,7 @@ fn a_run_in_every_environment_is_a_valid_dossier_and_leaves_nothing() {
 }
 
 #[test]
-fn a_dossier_goes_to_a_file_and_the_table_to_standard_output() {
+fn dossier_goes_to_file_and_table_to_stdout() {
     let product = Product::new();
     let file = product.folder().join("dossier.json");
     let ended = product
@@ -90,7 +90,7 @@ fn a_stored_run_is_shown_against_another_of_its_arms() {
     assert_eq!(turned["arms"][0]["baseline"], true);
     assert_eq!(ids(&turned["cells"], "arm"), ["host"]);
     assert_eq!(turned["aa"], Value::Array(vec![]));
-    // The same blocks and levels, the other way round.
+    // The same blocks and levels, inverted.
     let straight = product.run(["show", "--json"]).expect(0).json();
     let cell = |dossier: &Value| dossier["cells"][0].clone();
     assert_eq!(cell(&turned)["n_blocks"], 7);
@@ -106,7 +106,7 @@ fn a_stored_run_is_shown_against_another_of_its_arms() {
 }
 
 #[test]
-fn each_two_arms_are_compared_where_study_or_reader_asks_for_it() {
+fn pairs_compared_if_study_or_reader_requests() {
     let product = Product::new();
     let study = "id = \"three\"\n[design]\ntrial = \"20ms\"\nblocks_min = 6\nblocks_max = 6\n[[arm]]\nid = \"host\"\n\
                  [[arm]]\nid = \"one\"\ndriver = \"host\"\n[[arm]]\nid = \"two\"\ndriver = \"host\"\n\
@@ -137,7 +137,7 @@ fn each_two_arms_are_compared_where_study_or_reader_asks_for_it() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_written_to_and_not_replaced() {
+fn special_output_file_is_written_not_replaced() {
     let product = Product::new();
     std::os::unix::fs::symlink("/dev/null", product.folder().join("link")).unwrap();
     let arguments = words("run --env host --workload getppid --blocks 1 --json");
@@ -149,7 +149,7 @@ fn what_is_no_plain_file_is_written_to_and_not_replaced() {
 }
 
 #[test]
-fn every_listing_names_what_there_is_as_text_and_as_json() {
+fn every_listing_works_as_text_and_json() {
     let product = Product::new();
     for (what, member) in [
         ("environments", "docker"),
@@ -171,13 +171,13 @@ fn every_listing_names_what_there_is_as_text_and_as_json() {
     let causes = product.run(["list", "causes"]).expect(0).stdout;
     assert!(causes.lines().all(|line| line.chars().count() <= 100));
     assert!(!causes.contains('\u{1b}'));
-    // Listing makes nothing.
+    // Listing creates nothing.
     assert!(!product.home().exists());
     product.run(["list", "wrokloads"]).expect(2);
 }
 
 #[test]
-fn the_doctor_speaks_about_every_environment_and_the_noise() {
+fn doctor_covers_every_environment_and_noise() {
     let product = Product::new();
     let json = product.run(["doctor", "--json"]).expect(0).json();
     let environments = json["environments"].as_array().unwrap();
@@ -214,7 +214,7 @@ fn the_doctor_speaks_about_every_environment_and_the_noise() {
 }
 
 #[test]
-fn runs_are_listed_and_shown_by_name_by_beginning_and_as_the_latest() {
+fn runs_list_and_show_by_name_prefix_and_latest() {
     let product = Product::new();
     let none = product.run(["runs"]).expect(0);
     assert_eq!(none.stdout, "");
@@ -243,7 +243,7 @@ fn runs_are_listed_and_shown_by_name_by_beginning_and_as_the_latest() {
     let text = product.run(["runs"]).expect(0).stdout;
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
 
-    // The newest is listed first; names tell the order of runs only to the second.
+    // The newest is listed first; names order runs only to the second.
     let (newest, oldest) = (names[0], names[1]);
     let starts = product.stored("SELECT id FROM run ORDER BY started_unix_ns DESC");
     assert_eq!(starts, names);
@@ -252,7 +252,7 @@ fn runs_are_listed_and_shown_by_name_by_beginning_and_as_the_latest() {
         ("latest", newest),
         (&newest[..newest.len() - 1], newest),
     ] {
-        // The beginning of a name may fit both when they were made in one second and are alike up to there.
+        // A prefix may fit both if they were created in the same second.
         let n_fits = names.iter().filter(|name| name.starts_with(asked)).count();
         if asked != "latest" && n_fits > 1 {
             continue;
@@ -266,7 +266,7 @@ fn runs_are_listed_and_shown_by_name_by_beginning_and_as_the_latest() {
 }
 
 #[test]
-fn a_run_that_does_not_exist_cannot_be_shown_or_resumed() {
+fn unknown_run_cannot_be_shown_or_resumed() {
     let product = Product::new();
     for arguments in [["show", "nonsense"], ["resume", "nonsense"]] {
         let ended = product.run(arguments).expect(2);
@@ -288,7 +288,7 @@ fn completions_name_the_commands_for_every_shell() {
     }
     let unknown = product.run(["completions", "tcsh"]).expect(2);
     assert!(unknown.stderr.contains("possible values"), "{unknown}");
-    // What bash would say to it.
+    // The completions that bash would offer.
     let script = product.run(["completions", "bash"]).expect(0).stdout;
     let path = product.file("completions.bash", script);
     let checked = Command::new("bash").args(["-n", &path]).status();
@@ -296,7 +296,7 @@ fn completions_name_the_commands_for_every_shell() {
 }
 
 #[test]
-fn help_and_version_are_data_and_every_command_has_help() {
+fn help_and_version_on_stdout_for_every_command() {
     let product = Product::new();
     let version = product.run(["--version"]).expect(0);
     assert_eq!(
@@ -348,14 +348,14 @@ fn a_reader_that_leaves_early_is_no_error() {
     for arguments in ["list", "list --json", "completions bash"] {
         assert_eq!(said(words(arguments)), "");
     }
-    // The run itself is measured and stored all the same.
+    // The run itself is still measured and stored.
     said(words("run --env host --workload getppid --blocks 1"));
     assert_eq!(product.n_trials(), 2);
     product.assert_nothing_left();
 }
 
 #[test]
-fn what_is_drawn_fits_the_terminal_even_if_only_standard_error_is_one() {
+fn output_fits_terminal_even_if_only_stderr_is_tty() {
     let product = Product::new();
     for (columns, redirected) in [("72", ""), ("90", ""), ("72", " > out")] {
         let file = product.file("out", "");
@@ -377,7 +377,7 @@ fn what_is_drawn_fits_the_terminal_even_if_only_standard_error_is_one() {
             ended = fs::read_to_string(file).unwrap();
         }
         let columns: usize = columns.parse().unwrap();
-        // Bold face takes no column.
+        // Bold face has no width.
         let plain = ended.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
         let widths = plain.lines().map(|line| line.trim_end().chars().count());
         let longest = widths.max().unwrap_or(0);

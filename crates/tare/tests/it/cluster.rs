@@ -1,8 +1,8 @@
-//! Several instances of one environment on one network: what goes between them, programs on all of them, and
-//! what is left.
+//! Tests several instances of one environment on one network: the traffic between them, programs on all of them, and
+//! leftovers.
 //!
-//! Whole runs through the engine with real environments, so that start, dispatch, storing and removing are
-//! those of the product. What they measure is not looked at.
+//! Whole runs through the engine with real environments, so start, dispatch, storing and removal are those of the
+//! product. The measured values are not checked.
 
 use crate::prelude::*;
 
@@ -21,11 +21,11 @@ mod faults;
 mod hpcc;
 mod paths;
 
-/// Says hello on every node and lets node 1 look at what all of them left in the shared folder.
+/// Starts a service on every node and lets node 1 read what all of them left in the shared folder.
 struct RollCall;
 
-/// A service that writes its node's name into the shared folder and then listens, by a program that is on
-/// every machine that has the tests' needs.
+/// A service that writes its node's name into the shared folder and then listens, with a program that every machine
+/// with the tests' requirements has.
 fn service(script: &str) -> CommandCall {
     CommandCall {
         listens: Some(Transport::Tcp),
@@ -41,7 +41,7 @@ const LISTEN: &str = "shared=$1 node=$2 address=$3 port=$4\n\
      echo \"$address\" > \"$shared/node-$node\"\n\
      exec nc -l -k \"$address\" \"$port\" > \"$shared/heard-$node\"\n";
 
-/// Speaks to each node's service and prints what it was told.
+/// Talks to each node's service and prints the shared files.
 const CLIENT: &str = "set -e\nfor address in $(echo \"$1\" | tr , ' '); do\n\
      echo \"for $address\" | nc -N \"$address\" \"$2\"\ndone\n\
      cat \"$3\"\necho \"$4 nodes in $5\"\ncd \"$6\" && cat node-*\n\
@@ -112,7 +112,7 @@ fn study(driver: &str, settings: Params, workload: &str, params: Params, path: P
     }
 }
 
-/// Whether the driver can be used here; says why not.
+/// Whether the driver can be used here; reports a skip if not.
 fn is_available(world: &World, driver: &str) -> bool {
     let needs = match driver {
         "docker" => "docker",
@@ -131,7 +131,7 @@ fn is_available(world: &World, driver: &str) -> bool {
     }
 }
 
-/// Whether a program is here; says what is missing otherwise.
+/// Whether a program is installed; reports a skip if not.
 fn has(needs: &str, program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     let is_there = path
@@ -163,7 +163,7 @@ fn carry_out(world: &World, study: &Study) -> (RunSummary, StoredRun) {
     (summary, store.run(&world.run).unwrap())
 }
 
-/// Runs a study on a machine that is afterwards as it was before; `None` where it cannot be run.
+/// Runs a study and checks that the machine is unchanged afterwards; `None` if it cannot run.
 fn run(name: &str, study: &Study) -> Option<StoredRun> {
     let world = World::new(name);
     if !is_available(&world, &study.arms[0].driver) {
@@ -175,7 +175,7 @@ fn run(name: &str, study: &Study) -> Option<StoredRun> {
     assert_eq!(summary.left_behind, [""; 0]);
     assert_eq!(summary.absent, []);
     before.assert_restored(&world, "a run on several nodes");
-    // What an engine keeps, volumes included, is not seen on the machine; a sweep that finds nothing tells.
+    // An engine's objects, such as volumes, are not visible on the machine; an empty sweep shows that there are none.
     let driver = env::find(&study.arms[0].driver).unwrap();
     let left = driver.sweep(&world.cx(), world.run.as_str()).unwrap();
     assert_eq!(left, [""; 0]);
@@ -190,7 +190,7 @@ fn command(outcome: &Outcome) -> CommandReport {
     report.command.unwrap()
 }
 
-/// A roll call of three nodes: what the client printed, and what is stored about the nodes.
+/// Runs a roll call of three nodes; returns the client's output and the stored facts about the nodes.
 fn roll_call(driver: &str, settings: Params) -> Option<(Vec<String>, Facts)> {
     if !has("root", "nc") {
         return None;
@@ -211,14 +211,14 @@ fn roll_call(driver: &str, settings: Params) -> Option<(Vec<String>, Facts)> {
     Some((last.lines().map(str::to_owned).collect(), facts))
 }
 
-/// The addresses of three nodes that all answered the roll call, where they are, and what is stored about them.
+/// Returns the addresses of three nodes that all answered the roll call, their place, and the stored facts.
 fn answered(driver: &str, settings: Params) -> Option<(Vec<String>, String, Facts)> {
     let (lines, facts) = roll_call(driver, settings)?;
     let addresses = assert_all_answered(&lines, &facts);
     Some((addresses, lines[3].clone(), facts))
 }
 
-/// Everybody is there, under the addresses that the facts name, and has heard the client at its own.
+/// Asserts that every node is there, under the address in the facts, and was reached by the client at its own.
 fn assert_all_answered(lines: &[String], facts: &Facts) -> Vec<String> {
     let fact = |name: &str| facts[&format!("cluster.{name}")].clone();
     assert_eq!(fact("nodes"), "3");
@@ -236,7 +236,7 @@ fn assert_all_answered(lines: &[String], facts: &Facts) -> Vec<String> {
 }
 
 #[test]
-fn three_processes_of_the_host_are_three_nodes_with_loopback_addresses() {
+fn three_host_processes_are_loopback_nodes() {
     let (addresses, place, facts) = needed!(answered("host", Params::new()));
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
     assert_eq!(place, "3 nodes in 127.0.0.0/30");
@@ -247,26 +247,26 @@ fn three_processes_of_the_host_are_three_nodes_with_loopback_addresses() {
 }
 
 #[test]
-fn three_containers_are_three_nodes_on_a_network_of_their_own() {
+fn three_containers_are_nodes_on_private_network() {
     let (addresses, _, facts) = needed!(answered("container", Params::new()));
     assert_eq!(addresses, ["198.51.100.1", "198.51.100.2", "198.51.100.3"]);
     assert_eq!(facts["cluster.shared"], "/tare-shared");
 }
 
 #[test]
-fn containers_on_the_hosts_network_and_root_are_told_apart_by_loopback_addresses() {
+fn host_network_containers_use_loopback_addresses() {
     let settings = Params::new().with("network", "host").with("rootfs", "host");
     let (addresses, ..) = needed!(answered("container", settings));
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
 }
 
 #[test]
-fn three_containers_of_an_engine_are_three_nodes_on_its_bridge() {
+fn three_engine_containers_are_nodes_on_bridge() {
     let (addresses, ..) = needed!(answered("docker", Params::new()));
     assert!(!addresses[0].starts_with("127."), "{addresses:?}");
 }
 
-/// Whether guests can share a folder here; says why not.
+/// Whether guests can share a folder here; reports a skip if not.
 fn guests_share() -> bool {
     let folders = ["/usr/libexec", "/usr/lib/qemu", "/usr/lib", "/usr/bin"];
     let mut programs = folders
@@ -280,7 +280,7 @@ fn guests_share() -> bool {
 }
 
 #[test]
-fn three_machines_are_three_nodes_with_a_folder_that_all_of_them_have() {
+fn three_machines_are_nodes_with_shared_folder() {
     if !guests_share() {
         return;
     }
@@ -290,7 +290,7 @@ fn three_machines_are_three_nodes_with_a_folder_that_all_of_them_have() {
 }
 
 #[test]
-fn containers_without_a_network_have_no_path_between_them() {
+fn containers_without_network_have_no_path() {
     let settings = Params::new().with("network", "none");
     let study = study(
         "container",

@@ -1,10 +1,10 @@
-//! `tare compare`: commands, environments and stored runs, and what is said where they cannot be compared.
+//! Tests `tare compare`: commands, environments and stored runs, and the messages if they cannot be compared.
 
 use crate::prelude::*;
 
 use crate::schema::Checker;
 
-/// Work of a shell that takes about so many times as long as one unit of it.
+/// Shell work that takes about `units` times as long as one unit.
 pub(crate) fn work(units: u32) -> String {
     times(units * 8_000)
 }
@@ -52,7 +52,7 @@ fn compare_finds_the_slower_of_two_commands() {
         ended.stderr.contains("a: ") && ended.stderr.contains("in one run of"),
         "{ended}"
     );
-    // The other way round it is faster, and a third side has rows of its own.
+    // Inverted it is faster, and a third side has its own rows.
     let json = compare(&product, &[&work(6), &work(1), &work(6)])
         .expect(0)
         .json();
@@ -76,7 +76,7 @@ fn compare_goes_on_until_the_budget_is_used() {
         &times(20_100),
     ];
     let json = product.run(arguments).expect(0).json();
-    // Nothing decides at such a margin: so all of the time is used.
+    // No sample is decisive at such a margin, so all of the time is used.
     assert!(json["wall_s"].as_f64().unwrap() > 5.0, "{json:#}");
     assert!(
         row(&json, "wall")["blocks"].as_u64().unwrap() >= 1,
@@ -102,7 +102,7 @@ fn commands_that_print_different_things_are_refused() {
 }
 
 #[test]
-fn same_program_is_said_at_once_and_not_measured() {
+fn same_program_is_reported_without_measuring() {
     let product = Product::new();
     let json = compare(&product, &["printf x", "printf x"])
         .expect(0)
@@ -115,7 +115,7 @@ fn same_program_is_said_at_once_and_not_measured() {
 }
 
 #[test]
-fn failing_command_is_refused_or_measured_as_asked() {
+fn failing_command_is_refused_unless_ignored() {
     let product = Product::new();
     let ended = compare(&product, &["true", "sh -c 'echo broken >&2; exit 3'"]).expect(5);
     ended.complains("exited with status 3");
@@ -132,7 +132,7 @@ fn failing_command_is_refused_or_measured_as_asked() {
 }
 
 #[test]
-fn wrong_use_of_compare_is_said_with_a_hint() {
+fn compare_misuse_is_refused_with_hint() {
     let product = Product::new();
     for (arguments, problem) in [
         (&["compare"][..], "nothing to compare"),
@@ -168,7 +168,7 @@ fn wrong_use_of_compare_is_said_with_a_hint() {
 }
 
 #[test]
-fn setup_prepare_conclude_and_cleanup_run_as_often_as_they_say() {
+fn compare_hooks_run_expected_number_of_times() {
     let product = Product::new();
     let note = |word: &str| format!("echo {word} >>log");
     let (setup, prepare, conclude, cleanup) = (
@@ -200,7 +200,7 @@ fn setup_prepare_conclude_and_cleanup_run_as_often_as_they_say() {
     assert_eq!((count("setup"), count("cleanup")), (1, 1), "{log}");
     let trials = product.n_trials();
     assert!(trials >= 3, "{trials}\n{log}");
-    // Before and after the first look at both sides too.
+    // They also run around the first check of both sides.
     assert_eq!(count("conclude"), trials + 2, "{log}");
     assert_eq!(count("prepare"), trials + 3, "{log}");
     assert!(
@@ -244,7 +244,7 @@ fn two_environments_are_compared_with_one_command() {
 }
 
 #[test]
-fn stored_runs_are_compared_unpaired_and_prove_nothing() {
+fn stored_runs_compare_unpaired_without_proof() {
     let product = Product::new();
     let ask = |sides: [&str; 2]| {
         let json = product
@@ -308,7 +308,7 @@ fn variables_before_a_command_are_its_sides_own() {
 }
 
 #[test]
-fn commands_that_cannot_be_repeated_are_told_with_a_way_out() {
+fn unrepeatable_command_is_refused_with_advice() {
     let product = Product::new();
     product.file("once", "x");
     let ended = compare(&product, &["rm once", "true"]).expect(5);
@@ -316,7 +316,7 @@ fn commands_that_cannot_be_repeated_are_told_with_a_way_out() {
     assert!(ended.hint().contains("--prepare"), "{ended}");
     let ended = compare(&product, &["cat once | wc", "true"]);
     ended.complains("no shell");
-    // Without a program of that name there is a shell to name.
+    // If there is no such program, the hint names a shell.
     let ended = compare(&product, &["no-such-alias x", "true"]).expect(2);
     assert!(ended.hint().contains("--shell"), "{ended}");
 }
@@ -336,7 +336,7 @@ fn odd_commands_are_measured_and_noted() {
     assert!(notes.contains("another text in each run"), "{notes}");
     let notes = short(["sh -c 'sleep 60 & exit 0'", "true"]);
     assert!(notes.contains("in the background"), "{notes}");
-    // What asks its user gets an end of file, and does not wait.
+    // A command that prompts its user gets end of file and does not wait.
     short(["sh -c 'read x; exit 0'", "sh -c 'read y; exit 0'"]);
     let name = "a 'b\" $(c)";
     let program = product.file(name, "#!/bin/sh\nexit 0\n");

@@ -1,4 +1,4 @@
-//! `container`: the driver contract, and what is its own.
+//! Tests the driver `container`: the driver contract, and its special features.
 
 use crate::prelude::*;
 
@@ -8,7 +8,7 @@ use tare::env::container::Container;
 
 use crate::contract::{a_dropped_instance_is_removed, contract};
 
-/// Whether containers can be made here; says why not.
+/// Whether containers can be created here; reports a skip if not.
 fn is_available(world: &World) -> bool {
     match Container.detect(&world.cx()) {
         tare::env::Availability::Ready(_) => true,
@@ -31,7 +31,7 @@ fn container_keeps_the_contract_of_drivers() {
 }
 
 #[test]
-fn container_keeps_the_contract_with_no_mechanism_but_a_cgroup() {
+fn container_contract_holds_with_cgroup_only() {
     let bare = Params::new()
         .with("namespaces", "none")
         .with("caps", "all")
@@ -40,7 +40,7 @@ fn container_keeps_the_contract_with_no_mechanism_but_a_cgroup() {
 }
 
 #[test]
-fn container_keeps_the_contract_with_relayed_streams_and_limits() {
+fn container_contract_holds_with_relay_and_limits() {
     let limited = Params::new()
         .with("stdio", "relay")
         .with("cpus", 1i64)
@@ -50,7 +50,7 @@ fn container_keeps_the_contract_with_relayed_streams_and_limits() {
 }
 
 #[test]
-fn the_agent_inside_sees_what_was_asked_for() {
+fn agent_inside_sees_requested_settings() {
     let (_turn, world) = needed!(turn_where("facts", is_available));
     let settings = Params::new()
         .with("no_new_privileges", true)
@@ -75,7 +75,7 @@ fn the_agent_inside_sees_what_was_asked_for() {
 }
 
 #[test]
-fn without_groups_it_is_charged_like_a_process_of_the_host() {
+fn container_without_cgroup_is_charged_as_process() {
     let (_turn, world) = needed!(turn_where("groups", is_available));
     let settings = Params::new().with("cgroup", false).with("network", "none");
     let mut environment = configure(&settings);
@@ -88,7 +88,7 @@ fn without_groups_it_is_charged_like_a_process_of_the_host() {
 }
 
 #[test]
-fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
+fn veth_reports_addresses_and_host_network_loopback() {
     let (_turn, world) = needed!(turn_where("addresses", is_available));
     let mut environment = configure(&Params::new().with("network", "veth"));
     match environment.start(&world.cx(), StartMode::Once) {
@@ -116,7 +116,7 @@ fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
     instance.stop(&world.cx()).unwrap();
 }
 
-/// As in an engine's container: else a program that asks for its own name waits for a name server.
+/// As in an engine's container: otherwise a program that resolves its own host name waits for a name server.
 #[test]
 fn the_own_name_leads_to_the_own_address() {
     let (_turn, world) = needed!(turn_where("hosts", is_available));
@@ -153,7 +153,7 @@ fn the_own_name_leads_to_the_own_address() {
 }
 
 #[test]
-fn an_impossible_limit_is_an_error_with_a_way_out_and_leaves_nothing() {
+fn impossible_limit_gives_hint_and_leaves_no_trace() {
     let (_turn, world) = needed!(turn_where("impossible", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&Params::new().with("cpuset", "99"));
@@ -170,13 +170,13 @@ fn an_impossible_limit_is_an_error_with_a_way_out_and_leaves_nothing() {
 }
 
 #[test]
-fn an_instance_that_was_dropped_without_being_stopped_is_removed_with_its_environment() {
+fn dropped_instance_is_removed_with_environment() {
     let (_turn, world) = needed!(turn_where("dropped", is_available));
     a_dropped_instance_is_removed(&world, || configure(&Params::new()));
 }
 
 #[test]
-fn the_environment_inside_is_small_and_its_own_unless_it_is_asked_for() {
+fn environment_inside_is_minimal_unless_inherited() {
     let (_turn, world) = needed!(turn_where("environment", is_available));
     let bytes = |settings: &Params| -> usize {
         let mut environment = configure(settings);

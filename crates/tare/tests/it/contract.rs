@@ -1,8 +1,8 @@
-//! What every driver must do, as one test that is run against each.
+//! The contract of every driver, as one test that runs against each.
 //!
-//! It is the same for all, so that a driver is right when it behaves like `host` seen from outside: it
-//! answers, it gives up what hangs, it tells a crash from silence, and it leaves nothing. Only the shipped
-//! probes are used, because the agent under test is the shipped one.
+//! It is the same for all, so a driver is right if it behaves like `host` from outside: it answers, it gives up what
+//! hangs, it distinguishes a crash from silence, and it leaves nothing. Only the shipped probes are used, because the
+//! agent under test is the shipped one.
 
 use crate::prelude::*;
 
@@ -11,10 +11,10 @@ use tare_model::whole_ns;
 use crate::talk::{answer, assert_ends_with_its_agent, facts_of, trial};
 use crate::world::note_contract;
 
-/// Far more than any answer takes; passing it means a hang.
+/// Far more than any answer takes; exceeding it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// An instance that was dropped without being stopped is removed with its environment.
+/// Checks that an instance dropped without a stop is removed with its environment.
 pub(crate) fn a_dropped_instance_is_removed(
     world: &World,
     configure: impl FnOnce() -> Box<dyn Environment>,
@@ -26,7 +26,7 @@ pub(crate) fn a_dropped_instance_is_removed(
     before.assert_restored(world, "remove");
 }
 
-/// Runs the whole contract with these settings; prints why and returns where the driver is absent.
+/// Runs the whole contract with these settings; prints why and returns if the driver is absent.
 pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     let _turn = turn();
     let world = World::new(driver.id());
@@ -34,7 +34,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     let before = Snapshot::take(&world);
 
     driver.detect(&cx);
-    // At once: what detection started is gone when it returns.
+    // Immediately: whatever detection started is gone when it returns.
     assert_eq!(Snapshot::take(&world), before, "left behind after detect");
     let name = shown_name(driver, settings);
     if let Availability::Absent { why, .. } = driver.detect(&cx) {
@@ -59,7 +59,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     let facts = greet(instance.as_mut(), &cx);
     assert!(facts.contains_key("machine"), "{facts:?}");
     assert!(!instance.workdir().is_empty());
-    // Either an address or a reason: both are answers, and neither may panic.
+    // An address and a reason are both valid, and neither call may panic.
     let _ = (instance.address_from_host(), instance.host_address());
     it_is_charged_where_it_can_be(driver, instance.as_ref());
     a_null_trial_is_done(instance.as_mut(), 1);
@@ -84,8 +84,8 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     note_contract(&name, "ran");
 }
 
-/// What drivers of engines must do in addition: share the image that they made, put the agent into one that they did
-/// not, and report a container that is removed by others.
+/// Checks the additional duties of engine drivers: share the image that they built, put the agent into a foreign
+/// image, and report a container that others removed.
 pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     let cx = world.cx();
     let prepared = |arm: &str, settings: &Params| {
@@ -107,7 +107,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     assert_ends_with_its_agent(once.as_mut());
     once.stop(&cx).unwrap();
 
-    // The packed image stands for a user's: it has no shell and no C library.
+    // The packed image serves as a user's: it has no shell and no C library.
     let name = other["image.name"].as_str();
     for (mode, storage) in [(StartMode::Resident, "layer"), (StartMode::Once, "volume")] {
         let image = Params::new().with("image", name).with("storage", storage);
@@ -119,7 +119,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
         instance.stop(&cx).unwrap();
         foreign.remove(&cx).unwrap();
     }
-    // The image is still there, and an instance that was never stopped goes with its environment.
+    // The image still exists, and an instance that was never stopped is removed with its environment.
     greet(
         second.start(&cx, StartMode::Resident).unwrap().as_mut(),
         &cx,
@@ -138,7 +138,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     assert_eq!(sweep(), Vec::<String>::new());
 }
 
-/// What readers call the kind of environment: a runtime or an emulator by its own name.
+/// Returns the readers' name of the environment: a runtime or an emulator by its own name.
 fn shown_name(driver: &dyn Driver, settings: &Params) -> String {
     match driver.id() {
         "oci" => {
@@ -158,7 +158,7 @@ fn an_unknown_setting_is_refused(driver: &dyn Driver) {
     assert_eq!(error.setting, "no-such-setting");
 }
 
-/// Hello and Facts.
+/// Sends Hello and Facts and returns the facts.
 fn greet(instance: &mut dyn Instance, cx: &Context<'_>) -> Facts {
     let workdir = instance.workdir();
     let channel = instance.channel();
@@ -177,7 +177,7 @@ fn greet(instance: &mut dyn Instance, cx: &Context<'_>) -> Facts {
     facts_of(channel, vec![workdir])
 }
 
-/// A request for a trial of `probe` that aims at `target` and is given up after `limit`.
+/// Returns a request for a trial of `probe` with the target time `target` and the limit `limit`.
 fn run(
     instance: &dyn Instance,
     trial: u64,
@@ -212,7 +212,7 @@ fn a_null_trial_is_done(instance: &mut dyn Instance, trial: u64) {
     assert_eq!(report.series[0].metric, "dispatch.null.time");
 }
 
-/// Where the kernel of this machine counts what an instance uses, it says so, and it is there.
+/// If this machine's kernel accounts an instance's usage, the driver must say where, and that must exist.
 fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
     let charged = instance.charged();
     assert_eq!(charged, instance.charged());
@@ -226,14 +226,14 @@ fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
             assert!(Path::new(&format!("/proc/{pid}/stat")).exists());
         }
         (Charged::Nowhere, "host" | "vm" | "docker" | "container") => panic!("charged nowhere"),
-        // A runtime may be told to make no group; another kernel's count is not ours to read.
+        // A runtime may be configured without a cgroup; another kernel's accounting cannot be read here.
         (Charged::Nowhere, _) => {}
     }
     let is_nowhere = charged == Charged::Nowhere;
     assert_eq!(charged.processes().is_empty(), is_nowhere, "{charged:?}");
 }
 
-/// It takes at least its agent, wherever that can be asked.
+/// It uses at least the size of its agent, if that can be queried.
 fn it_tells_what_disk_it_takes(driver: &dyn Driver, bytes: Option<u64>) {
     match (bytes, driver.id()) {
         (Some(bytes), _) => assert!(bytes > 500_000, "{bytes}"),
@@ -284,7 +284,7 @@ fn a_crash_is_told_and_can_be_stopped(environment: &mut dyn Environment, world: 
             let kill = Command::new("kill")
                 .args(["-KILL", &pid.to_string()])
                 .output();
-            // One of several may have ended with the first.
+            // If there are several, one may have ended with the first.
             let is_gone = !Path::new(&format!("/proc/{pid}")).exists();
             assert!(kill.unwrap().status.success() || is_gone);
         }
@@ -294,7 +294,7 @@ fn a_crash_is_told_and_can_be_stopped(environment: &mut dyn Environment, world: 
             "a crash was answered by {answer:?}"
         );
     }
-    // Whatever it returns, the instance must be gone: the last snapshot tells.
+    // Whatever it returns, the instance must be gone, as the last snapshot shows.
     if let Err(error) = instance.stop(&cx) {
         println!("stop after a crash: {error}");
     }

@@ -1,8 +1,8 @@
-//! The `docker` driver against a real engine.
+//! Tests the `docker` driver against a real engine.
 //!
-//! Every test uses the engine that the `docker` command would use, with a run id of its own, and checks by
-//! label that nothing is left. What needs another user or another engine is done in a process or engine of
-//! its own. Without an engine a test says that it was skipped, and fails if TARE_REQUIRE names `docker`.
+//! Every test uses the engine that the `docker` command would use, with a separate run id, and checks by label that
+//! nothing is left. Tests that need another user or engine run in a separate process or engine. Without an engine a
+//! test is reported as skipped, and fails if TARE_REQUIRE names `docker`.
 
 use crate::prelude::*;
 
@@ -16,7 +16,7 @@ pub(crate) use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
 
 mod faults;
 
-/// A world, if an engine answers; else says why not, or fails where one is required.
+/// Returns a world if an engine answers; otherwise reports a skip, or fails if an engine is required.
 pub(crate) fn world(name: &str) -> Option<World> {
     let world = World::new(name);
     match DOCKER.detect(&world.cx()) {
@@ -28,7 +28,7 @@ pub(crate) fn world(name: &str) -> Option<World> {
     }
 }
 
-/// What the driver tells of the engine that answered for this world.
+/// Returns the driver's facts about the engine that answered for this world.
 pub(crate) fn engine_facts(world: &World) -> Facts {
     match DOCKER.detect(&world.cx()) {
         Availability::Ready(facts) => facts,
@@ -36,7 +36,7 @@ pub(crate) fn engine_facts(world: &World) -> Facts {
     }
 }
 
-/// Why something cannot be had, and what is advised.
+/// Returns why something is not available, and the advice.
 pub(crate) fn absent(error: EnvError) -> (String, String) {
     match error {
         EnvError::Absent {
@@ -47,7 +47,7 @@ pub(crate) fn absent(error: EnvError) -> (String, String) {
     }
 }
 
-/// The same world with an agent that is for another system.
+/// Returns the same world with an agent for another system.
 fn with_foreign_agent(mut world: World) -> World {
     world.agents = foreign_agent(world.folder.path());
     world
@@ -63,12 +63,12 @@ fn foreign_agent(folder: &Path) -> Agents {
     Agents::only(&path).unwrap()
 }
 
-/// What carries this run's label in the engine, found by the driver's own sweep.
+/// Returns the engine's objects with this run's label, found by the driver's own sweep.
 pub(crate) fn leftovers(world: &World, driver: &Docker) -> Vec<String> {
     driver.sweep(&world.cx(), world.run.as_str()).unwrap()
 }
 
-/// Stops and removes; then the engine has nothing of the run.
+/// Stops and removes, and checks that the engine has nothing of the run.
 #[track_caller]
 pub(crate) fn end(
     world: &World,
@@ -79,7 +79,7 @@ pub(crate) fn end(
     remove(world, environment.as_mut());
 }
 
-/// Removes it; then the engine has nothing of the run.
+/// Removes the environment, and checks that the engine has nothing of the run.
 #[track_caller]
 pub(crate) fn remove(world: &World, environment: &mut dyn Environment) {
     environment.remove(&world.cx()).unwrap();
@@ -130,7 +130,7 @@ fn docker_keeps_the_contract_of_engines() {
 }
 
 #[test]
-fn a_container_has_the_engines_default_security_and_a_working_agent() {
+fn docker_container_has_default_security_and_agent() {
     let world = needed!(world("security"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let facts = inner_facts(instance);
@@ -178,7 +178,7 @@ fn settings_reach_the_container() {
 }
 
 #[test]
-fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
+fn every_storage_has_its_kind_and_is_open_to_user() {
     let world = needed!(world("storage"));
     for (storage, kinds) in [
         ("layer", &["overlay"][..]),
@@ -190,7 +190,7 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
     }
 }
 
-/// The storage is of one of these kinds, and an ordinary user may write to it.
+/// Asserts that the storage is of one of these kinds, and that an ordinary user may write to it.
 pub(crate) fn assert_open(world: &World, storage: &str, kinds: &[&str]) {
     let settings = Params::new()
         .with("storage", storage)
@@ -205,7 +205,7 @@ pub(crate) fn assert_open(world: &World, storage: &str, kinds: &[&str]) {
     });
 }
 
-/// Whether the engine can be shown a folder that a program serves here; says so if not.
+/// Whether the engine can mount a folder that a program here serves; reports a skip if not.
 pub(crate) fn can_serve(world: &World) -> bool {
     let settings = Params::new().with("storage", "served");
     let mut tried = environment(&DOCKER, "tried", &settings);
@@ -225,7 +225,7 @@ pub(crate) fn can_serve(world: &World) -> bool {
     why.is_none()
 }
 
-/// What this machine's engine answers.
+/// Queries this machine's engine.
 pub(crate) fn of_engine<T>(ask: impl AsyncFnOnce(bollard::Docker) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -234,7 +234,7 @@ pub(crate) fn of_engine<T>(ask: impl AsyncFnOnce(bollard::Docker) -> T) -> T {
     runtime.block_on(ask(bollard::Docker::connect_with_local_defaults().unwrap()))
 }
 
-/// The mode of a path in the only container of this world's run, as the engine sees it.
+/// Returns the mode of a path in the only container of this world's run, as the engine sees it.
 fn mode_inside(world: &World, path: &str) -> u32 {
     let options = bollard::query_parameters::ContainerArchiveInfoOptions { path: path.into() };
     let name = format!("tare-{}-arm-1", world.run);
@@ -251,7 +251,7 @@ fn the_two_ends_of_the_bridge_reach_each_other() {
         let inside = instance.address_from_host().unwrap();
         let outside = instance.host_address().unwrap();
         assert_ne!(inside, outside);
-        // Nobody listens on that port: a refusal within the limit proves the way there and back.
+        // No process listens on that port: a refusal within the limit proves that packets pass both ways.
         let attempt = TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
         let error = attempt.unwrap_err();
         assert_eq!(
@@ -268,7 +268,7 @@ fn the_two_ends_of_the_bridge_reach_each_other() {
 }
 
 #[test]
-fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() {
+fn ungrantable_privilege_is_refused_and_cleaned_up() {
     let world = needed!(world("privileged"));
     let engine = engine_facts(&world);
     let settings = Params::new().with("privileged", true);
@@ -294,7 +294,7 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
         environment.remove(&world.cx()).unwrap();
     }
     assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
-    // The advice that the error gives works.
+    // The error's advice works.
     let drop: Vec<Value> = lacks
         .split(' ')
         .map(|name| Value::Text(name.into()))
@@ -318,7 +318,7 @@ fn an_image_that_is_not_there_is_not_pulled() {
 }
 
 #[test]
-fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
+fn unknown_engine_runtime_is_named_with_advice() {
     let world = needed!(world("runtime"));
     let settings = Params::new().with("runtime", "tare-none");
     let mut environment = environment(&DOCKER, "arm", &settings);
@@ -343,7 +343,7 @@ fn a_socket_that_is_not_there_is_no_engine() {
 }
 
 #[test]
-fn a_socket_that_nobody_listens_on_is_an_engine_that_does_not_run() {
+fn socket_without_listener_is_engine_not_running() {
     let world = World::new("deaf");
     let path = world.folder.path().join("docker.sock");
     drop(UnixListener::bind(&path).unwrap());
@@ -352,7 +352,7 @@ fn a_socket_that_nobody_listens_on_is_an_engine_that_does_not_run() {
 }
 
 #[test]
-fn an_engine_that_never_answers_is_given_up_within_the_limit() {
+fn silent_engine_times_out_within_limit() {
     let world = World::new("mute");
     let path = world.folder.path().join("docker.sock");
     let _listener = UnixListener::bind(&path).unwrap();
@@ -361,7 +361,7 @@ fn an_engine_that_never_answers_is_given_up_within_the_limit() {
 }
 
 #[test]
-fn an_agent_for_another_system_is_refused_before_anything_is_made() {
+fn foreign_system_agent_is_refused_before_setup() {
     let world = needed!(world("wrongagent"));
     let world = with_foreign_agent(world);
     let (why, fix) = why_absent(&DOCKER, &world);

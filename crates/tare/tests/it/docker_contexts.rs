@@ -1,7 +1,7 @@
-//! Engines that are not behind a socket of this machine: over ssh, and over TLS with certificates.
+//! Tests engines without a socket on this machine: over ssh, and over TLS with certificates.
 //!
-//! The ssh server, the engine that asks for certificates and the client that has them are real ones, on
-//! loopback. Tare is run as a user runs it, because the search path and DOCKER_HOST are the user's.
+//! The ssh server, the engine that requires certificates and the client that has them are real, on loopback. Tare
+//! runs as for a user, because the search path and DOCKER_HOST are the user's.
 
 use crate::docker;
 use crate::prelude::*;
@@ -15,7 +15,7 @@ arm = [{ id = "host" }, { id = "docker", required = true }]
 workload = [{ id = "getppid" }]
 "#;
 
-/// Runs one block of the study with a command that may stand before Tare.
+/// Runs one block of the study, with an optional command in front of Tare.
 fn run(product: &Product, before: &[&str], variables: &[(&str, &str)]) -> Ended {
     let study = product.home().join("study.toml");
     fs::create_dir_all(product.home()).unwrap();
@@ -63,7 +63,7 @@ fn assert_measured(ended: &Ended) {
     assert_eq!(dossier["cost"]["trials"], 3);
 }
 
-/// Nothing of this test goes on, and no socket is left.
+/// Asserts that nothing of this test is still running, and that no socket is left.
 fn assert_nothing_left(product: &Product) {
     let mut left = Vec::new();
     let mut folders = vec![product.home()];
@@ -79,7 +79,7 @@ fn assert_nothing_left(product: &Product) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// The path of the engine's socket that the tests use.
+/// Returns the path of the engine's socket that the tests use.
 pub(crate) fn socket() -> Option<String> {
     docker::world("contexts")?;
     let host = std::env::var("DOCKER_HOST").unwrap_or_default();
@@ -97,7 +97,7 @@ pub(crate) fn socket() -> Option<String> {
     Some(path)
 }
 
-/// A folder whose `ssh` is the system's with the configuration of the test's server.
+/// Returns a search path whose `ssh` uses the configuration of the test's server.
 fn search_path(server: &Server) -> String {
     let folder = server.folder.path().join("bin");
     fs::create_dir_all(&folder).unwrap();
@@ -113,16 +113,16 @@ fn search_path(server: &Server) -> String {
 }
 
 #[test]
-fn an_engine_behind_ssh_is_measured_and_one_that_refuses_is_explained() {
+fn ssh_engine_is_measured_and_refusal_explained() {
     let socket = needed!(socket());
     let server = needed!(started(&Plan::default()));
     let product = Product::new();
     let path = search_path(&server);
-    // The server has a /run of its own; by way of this process it sees the machine's.
+    // The server has a separate /run; this process's root gives access to the machine's.
     let host = format!("ssh://server/proc/{}/root{socket}", std::process::id());
     let with = |host: &str| run(&product, &[], &[("PATH", &path), ("DOCKER_HOST", host)]);
     assert_measured(&with(&host));
-    // Another key than the one that is known: nobody is asked.
+    // A different host key: fails without a prompt.
     server.know("other");
     let refused = with(&host);
     assert_eq!(refused.code, Some(3), "{}", refused.stderr);
@@ -141,7 +141,7 @@ fn an_engine_behind_ssh_is_measured_and_one_that_refuses_is_explained() {
     assert_nothing_left(&product);
 }
 
-/// An engine of its own, in a network of its own, that asks for a certificate.
+/// A separate engine in a separate network that requires a certificate.
 struct Engine {
     process: Child,
     folder: tempfile::TempDir,
@@ -222,7 +222,7 @@ fn succeeds(command: &mut Command) {
     assert!(made.status.success(), "{said}");
 }
 
-/// An authority, a certificate of the server and one of the client, below `client` under the client's names.
+/// Creates an authority, a certificate of the server and one of the client, below `client` under the client's names.
 fn certificates(folder: &Path) {
     let openssl = |arguments: &[&str]| {
         succeeds(Command::new("openssl").args(arguments).current_dir(folder));
@@ -283,7 +283,7 @@ fn certificates(folder: &Path) {
 }
 
 #[test]
-fn an_engine_behind_tls_is_measured_with_its_certificate_and_explained_without() {
+fn tls_engine_measured_with_cert_explained_without() {
     if docker::world("contexts-tls").is_none() {
         return;
     }
@@ -307,7 +307,7 @@ fn an_engine_behind_tls_is_measured_with_its_certificate_and_explained_without()
     };
     let product = Product::new();
     let pid = engine.process.id().to_string();
-    // The engine's loopback is its own.
+    // The engine has a separate loopback.
     let inside = ["nsenter", "--net", "--target", &pid];
     let at = |name: &str| engine.folder.path().join(name).display().to_string();
     let (client, stranger, config) = (at("client-folder"), at("stranger-folder"), at("config"));
@@ -331,7 +331,7 @@ fn an_engine_behind_tls_is_measured_with_its_certificate_and_explained_without()
         "{}",
         unknown.stderr
     );
-    // The same by a context that holds the certificates.
+    // The same through a context with the certificates.
     let address = format!(
         "host=tcp://127.0.0.1:2376,ca={client}/ca.pem,cert={client}/cert.pem,key={client}/key.pem"
     );

@@ -1,5 +1,5 @@
-//! The variants of a Docker container: each setting against what is then found inside, each bad input
-//! against what is said about it, and the ways between two ends.
+//! Tests the variants of a Docker container: each setting against its effect inside, each bad input against its
+//! error, and the paths between two ends.
 
 use crate::prelude::*;
 
@@ -23,7 +23,7 @@ fn fact<'a>(facts: &'a Facts, name: &str) -> &'a str {
     facts.get(name).map_or("", String::as_str)
 }
 
-/// Looks into a resident instance with these settings.
+/// Returns the facts inside a resident instance with these settings.
 fn inside(world: &World, settings: &Params) -> Facts {
     let mut found = Facts::new();
     with_instance(world, settings, StartMode::Resident, |instance| {
@@ -32,7 +32,7 @@ fn inside(world: &World, settings: &Params) -> Facts {
     found
 }
 
-/// What starting with these settings says; nothing is left afterwards.
+/// Returns the error of a start with these settings; nothing is left afterwards.
 fn refusal(world: &World, settings: &Params) -> EnvError {
     let mut environment = environment(&DOCKER, "arm", settings);
     let outcome = environment
@@ -54,7 +54,7 @@ fn absent(error: EnvError) -> (String, String) {
 }
 
 #[test]
-fn the_study_of_variants_has_a_dozen_of_them_and_means_something() {
+fn docker_variant_study_parses_with_a_dozen_arms() {
     let text = include_str!("../../../../examples/studies/docker-variants.toml");
     let study = parse("docker-variants.toml", text, &Adjustments::default())
         .unwrap_or_else(|error| panic!("{error}"));
@@ -67,7 +67,7 @@ fn the_study_of_variants_has_a_dozen_of_them_and_means_something() {
 }
 
 #[test]
-fn every_security_variant_is_what_was_asked_for() {
+fn security_variants_take_effect_inside() {
     let world = needed!(world("variants"));
     let engine = engine_facts(&world);
     let lacks: Vec<Value> = fact(&engine, "engine.capabilities_missing")
@@ -91,7 +91,7 @@ fn every_security_variant_is_what_was_asked_for() {
         assert_eq!(fact(&facts, "status.Seccomp"), seccomp, "{settings:?}");
         assert_eq!(fact(&facts, "status.NoNewPrivs"), no_new_privileges);
         if capabilities == all {
-            // An engine gives away no more than it knows of: an old one has no name for the newest.
+            // An engine grants only capabilities that it knows: an old one has no name for the newest.
             let bits = |digits: &str| u64::from_str_radix(digits, 16).unwrap_or(u64::MAX);
             let given = bits(fact(&facts, "status.CapEff"));
             let usual = bits(DEFAULT_CAPABILITIES);
@@ -106,7 +106,7 @@ fn every_security_variant_is_what_was_asked_for() {
 }
 
 #[test]
-fn a_profile_of_ones_own_is_in_force_and_named_by_its_hash() {
+fn custom_profile_is_in_force_and_named_by_hash() {
     let world = needed!(world("profile"));
     let path = world.folder.path().join("no \"mkdir\".json");
     let profile = r#"{"defaultAction": "SCMP_ACT_ALLOW",
@@ -121,7 +121,7 @@ fn a_profile_of_ones_own_is_in_force_and_named_by_its_hash() {
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
     assert_eq!(fact(&inner_facts(instance.as_mut()), "status.Seccomp"), "2");
-    // A probe that makes folders meets the filter, and one that does not is none the wiser.
+    // A probe that creates folders hits the seccomp filter; one that does not is unaffected.
     let files = run(instance.as_mut(), 1, "files");
     assert!(
         files.contains("mkdir") || files.contains("not permitted"),
@@ -131,7 +131,7 @@ fn a_profile_of_ones_own_is_in_force_and_named_by_its_hash() {
     end(&world, instance, environment);
 }
 
-/// The last word on a short trial of a probe.
+/// Returns the last reply to a short trial of a probe.
 fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
     use tare_model::wire::{Reply, Request};
     let request = Request::Run {
@@ -156,12 +156,12 @@ fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
 }
 
 #[test]
-fn a_broken_or_missing_profile_is_refused_before_anything_is_made() {
+fn broken_or_missing_profile_refused_before_setup() {
     let world = World::new("badprofile");
     let path = world.folder.path().join("broken.json");
     fs::write(&path, "{\"defaultAction\": \"SCMP_ACT_ALLOW\",\n \"sysc").unwrap();
     let settings = Params::new().with("seccomp", path.to_str().unwrap());
-    // No engine is asked: the same where there is none.
+    // No engine is asked: the result is the same without one.
     let nowhere = tare::env::docker::Docker::at("unix:///nonexistent/docker.sock");
     let (why, _) = absent(
         environment(&nowhere, "arm", &settings)
@@ -210,8 +210,8 @@ fn limits_terminal_and_init_are_found_inside() {
         .iter()
         .find(|(name, _)| name.contains("nofile") || name.contains("open_files"))
         .unwrap_or_else(|| panic!("{facts:?}"));
-    // The soft limit is what the engine was told, and now and then the hard one: runc's own first process raises its
-    // soft limit as every Go program does, at no certain time before or after runc sets it.
+    // The soft limit is the engine's, or sometimes the hard one: runc's first process raises its soft limit like
+    // every Go program, at any time before or after runc sets it.
     assert!(nofile.1.ends_with("1024"), "{nofile:?}");
     assert_eq!(fact(&facts, "status.Cpus_allowed_list"), "0", "{facts:?}");
     let found = inspect(&world, "arm-1");
@@ -226,10 +226,10 @@ fn limits_terminal_and_init_are_found_inside() {
     assert_eq!(found["HostConfig"]["Memory"], 128 << 20);
     assert_eq!(found["HostConfig"]["Init"], true);
     assert_eq!(found["HostConfig"]["LogConfig"]["Type"], "none");
-    // The terminal is process 1's alone: frames of every byte still pass.
+    // Only process 1 has the terminal: frames with every byte value still pass.
     assert!(run(instance.as_mut(), 1, "getppid").starts_with("done"));
     instance.stop(&world.cx()).unwrap();
-    // A terminal would spoil the stream of an agent that is process 1, so that one has none.
+    // A terminal would corrupt the stream of an agent that is process 1, so that one has none.
     let mut once = environment.start(&world.cx(), StartMode::Once).unwrap();
     hello(once.as_mut());
     assert_eq!(inspect(&world, "arm-2")["Config"]["Tty"], false);
@@ -237,7 +237,7 @@ fn limits_terminal_and_init_are_found_inside() {
 }
 
 #[test]
-fn a_program_of_ones_own_is_process_1_and_is_asked_to_stop_and_then_killed() {
+fn entry_program_is_pid_one_stopped_then_killed() {
     let world = needed!(world("entry"));
     for (has_init, first) in [(false, "sleep"), (true, "docker-init")] {
         let settings = Params::new()
@@ -260,14 +260,14 @@ fn a_program_of_ones_own_is_process_1_and_is_asked_to_stop_and_then_killed() {
             assert_eq!(is_heard, has_init.to_string(), "{name}");
             let begin = Instant::now();
             instance.stop(&world.cx()).unwrap();
-            // One that does not hear is waited for; nothing is said about how fast the other one is.
+            // A process that ignores the signal is waited for; the other one's speed is not checked.
             assert!(has_init || begin.elapsed() >= Duration::from_secs(1));
         }
         remove(&world, environment.as_mut());
     }
 }
 
-/// What the engine says about a container of this run.
+/// Returns the engine's description of a container of this run.
 fn inspect(world: &World, name: &str) -> serde_json::Value {
     let name = format!("tare-{}-{name}", world.run);
     let found = of_engine(async |client| client.inspect_container(&name, None).await);
@@ -275,7 +275,7 @@ fn inspect(world: &World, name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn what_the_engine_does_not_have_is_named_with_advice() {
+fn missing_engine_feature_is_named_with_advice() {
     let world = needed!(world("refused"));
     for (name, value, says) in [
         (
@@ -296,7 +296,7 @@ fn what_the_engine_does_not_have_is_named_with_advice() {
 }
 
 #[test]
-fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
+fn bind_folder_is_created_in_place_and_removed() {
     let world = needed!(world("bindfolder"));
     let parent = tempfile::Builder::new()
         .prefix("tare it's \"here\"")
@@ -314,7 +314,7 @@ fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
     assert_eq!(names(), 0);
     first.remove(&world.cx()).unwrap();
     assert_eq!(fs::read_dir(world.folder.path()).unwrap().count(), 0);
-    // A run that is killed leaves the folder behind, and the sweep finds it.
+    // A killed run leaves the folder behind, and the sweep finds it.
     let mut killed = environment(&DOCKER, "arm", &settings);
     let instance = killed.start(&world.cx(), StartMode::Resident).unwrap();
     std::mem::forget(instance);
@@ -329,7 +329,7 @@ fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
 }
 
 #[test]
-fn a_served_folder_is_unmounted_with_its_instance_and_by_the_sweep() {
+fn served_folder_unmounts_on_stop_and_by_sweep() {
     let world = needed!(world("served"));
     if !crate::docker::can_serve(&world) {
         return;
@@ -351,7 +351,7 @@ fn a_served_folder_is_unmounted_with_its_instance_and_by_the_sweep() {
     instance.stop(&world.cx()).unwrap();
     assert_eq!(mounts(), before);
     first.remove(&world.cx()).unwrap();
-    // A run that is killed leaves the mount and its server behind; without its server it stays mounted all the same.
+    // A killed run leaves the mount and its server behind; even without its server it stays mounted.
     let mut killed = environment(&DOCKER, "arm", &settings);
     let instance = killed.start(&world.cx(), StartMode::Resident).unwrap();
     std::mem::forget(instance);
@@ -366,9 +366,9 @@ fn a_served_folder_is_unmounted_with_its_instance_and_by_the_sweep() {
 }
 
 #[test]
-fn a_context_that_never_answers_is_given_up_with_its_name() {
+fn silent_context_times_out_naming_it() {
     let world = World::new("context");
-    // The same program again, for a configuration folder of its own.
+    // Runs this program again, with another Docker configuration folder.
     if std::env::var_os("TARE_TEST_CONTEXT").is_none() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -391,7 +391,7 @@ fn a_context_that_never_answers_is_given_up_with_its_name() {
         let output = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "docker_variants::a_context_that_never_answers_is_given_up_with_its_name",
+                "docker_variants::silent_context_times_out_naming_it",
             ])
             .env("TARE_TEST_CONTEXT", "1")
             .env("DOCKER_CONFIG", folder)
@@ -415,7 +415,7 @@ fn a_context_that_never_answers_is_given_up_with_its_name() {
         };
         assert!(why.contains(context) && why.contains(says), "{why}");
         assert!(fix.unwrap().contains("docker context"), "{context}");
-        // What does not answer is waited for longer here than where it is only looked for.
+        // An engine that does not answer gets more time here than during detection.
         if context != "mute" {
             let error = environment.prepare(&world.cx()).unwrap_err();
             assert!(error.to_string().contains(context), "{error}");

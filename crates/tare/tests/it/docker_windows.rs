@@ -1,5 +1,5 @@
-//! The `docker` driver against an engine that runs Windows containers: one of our own making that answers as Docker's
-//! does, notes what it is asked in which order, and fails where it is told to. Nothing of it is a container.
+//! Tests the `docker` driver against a fake engine for Windows containers. It answers as Docker's does, records the
+//! requests in order, and fails on demand. There are no containers.
 
 use crate::prelude::*;
 
@@ -9,17 +9,18 @@ use tare_model::wire::{read_frame, write_frame};
 const BUILD: &str = "0.1.0-00-o2-x86_64-pc-windows-gnu";
 const IMAGE: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
 
-/// What was asked: the words `METHOD path`, and the body.
-type Asked = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+/// The requests: `METHOD path`, and the body.
+type Requests = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 struct Engine {
     world: World,
     driver: Docker,
-    asked: Asked,
+    asked: Requests,
 }
 
 impl Engine {
-    /// An engine for `system` that answers the request in whose words `fault` occurs with status 500 and these words.
+    /// Returns an engine for `system`. It answers a request that contains the first string of `fault` with status 500
+    /// and the second.
     fn new(name: &str, system: &'static str, fault: Option<(&'static str, &'static str)>) -> Self {
         let mut world = World::new(name);
         let agent = world.folder.path().join("agent.exe");
@@ -27,9 +28,9 @@ impl Engine {
         world.agents = Agents::only(&agent).unwrap();
         let path = world.folder.path().join("engine.sock");
         let listener = UnixListener::bind(&path).unwrap();
-        let asked = Asked::default();
+        let asked = Requests::default();
         let noted = asked.clone();
-        // It ends with the test's program; nobody connects any more after a test.
+        // The thread ends with the test program; no client connects after a test.
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 let noted = noted.clone();
@@ -44,7 +45,7 @@ impl Engine {
         }
     }
 
-    /// Why an arm with these settings does not start.
+    /// Returns why an arm with these settings does not start.
     fn refused(&self, settings: &Params) -> EnvError {
         let arm = ArmId::new("box").unwrap();
         let mut environment = self.driver.configure(arm, settings).unwrap();
@@ -54,7 +55,7 @@ impl Engine {
         started.err().expect("it starts")
     }
 
-    /// The words of all requests that change something.
+    /// Returns all requests that change something.
     fn changes(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         let words = asked.iter().map(|(words, _)| words.clone());
@@ -76,7 +77,7 @@ fn image() -> Params {
 }
 
 /// Answers one connection, request by request.
-fn serve(connection: &UnixStream, system: &str, fault: Option<(&str, &str)>, asked: &Asked) {
+fn serve(connection: &UnixStream, system: &str, fault: Option<(&str, &str)>, asked: &Requests) {
     let mut reader = BufReader::new(connection);
     let mut writer = connection;
     while let Some((words, body)) = request(&mut reader) {
@@ -95,7 +96,7 @@ fn serve(connection: &UnixStream, system: &str, fault: Option<(&str, &str)>, ask
     }
 }
 
-/// The next request: its words without the version of the API, and its body.
+/// Reads the next request: its words without the API version, and its body.
 fn request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
     let mut line = String::new();
     reader
@@ -146,7 +147,7 @@ fn respond(writer: &mut impl Write, status: u16, answer: &Value) {
     } else {
         answer.to_string()
     };
-    // A client that has gone hears nothing.
+    // The client may be gone.
     let _ = write!(
         writer,
         "HTTP/1.1 {status} x\r\nApi-Version: 1.47\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{text}",
@@ -154,7 +155,7 @@ fn respond(writer: &mut impl Write, status: u16, answer: &Value) {
     );
 }
 
-/// What Docker answers, as far as the driver reads it.
+/// Returns Docker's answer, as far as the driver reads it.
 fn answer(words: &str, system: &str) -> (u16, Value) {
     let path = words.split(['?', ' ']).nth(1).unwrap_or_default();
     let version = json!({ "Version": "27.3.1", "ApiVersion": "1.47", "MinAPIVersion": "1.24", "Os": system, "Arch": "amd64" });
@@ -178,7 +179,7 @@ fn answer(words: &str, system: &str) -> (u16, Value) {
     }
 }
 
-/// Speaks frames over an engine's stream, whose pieces each begin with the stream's number and a length.
+/// Speaks frames over an engine's stream; each of its pieces begins with the stream's number and a length.
 fn be_the_agent(reader: &mut impl Read, writer: &mut impl Write) {
     while let Ok(request) = read_frame::<Request>(reader) {
         let reply = match request {
@@ -202,8 +203,7 @@ fn be_the_agent(reader: &mut impl Read, writer: &mut impl Write) {
 }
 
 #[test]
-fn the_agent_is_copied_into_a_windows_container_before_it_starts_and_runs_beside_its_first_process()
-{
+fn windows_agent_copied_before_start_then_executed() {
     let engine = Engine::new("win-order", "windows", None);
     let cx = engine.world.cx();
     let settings = image().with("isolation", "process");
@@ -254,7 +254,7 @@ fn the_agent_is_copied_into_a_windows_container_before_it_starts_and_runs_beside
 }
 
 #[test]
-fn what_fails_on_the_way_is_told_and_the_container_is_removed() {
+fn windows_container_is_removed_after_failed_step() {
     let mismatch = "container c1 encountered an error during hcsshim::System::CreateComputeSystem: The container \
                     operating system does not match the host operating system. (0xc0370101)";
     for (part, message) in [
@@ -287,7 +287,7 @@ fn what_fails_on_the_way_is_told_and_the_container_is_removed() {
 }
 
 #[test]
-fn what_windows_containers_have_not_is_refused_before_anything_is_made() {
+fn settings_absent_on_windows_refused_before_setup() {
     let engine = Engine::new("win-settings", "windows", None);
     for (settings, words) in [
         (Params::new(), "image of Microsoft's"),
@@ -315,11 +315,11 @@ fn what_windows_containers_have_not_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn an_engine_is_of_no_use_without_an_agent_for_its_system() {
+fn engine_needs_agent_for_its_system() {
     let engine = Engine::new("win-agent", "windows", None);
     let ready = engine.driver.detect(&engine.world.cx());
     assert!(matches!(ready, Availability::Ready(_)), "{ready:?}");
-    // An agent of Linux is of no use there, and one of Windows none here.
+    // A Linux agent does not run there, and a Windows agent does not run here.
     let mut other = World::new("win-none");
     std::mem::swap(&mut other.folder, &mut { engine }.world.folder);
     let driver = Docker::at(format!(

@@ -1,5 +1,4 @@
-//! The examples of the book, carried out as they stand: those before which `<!-- run -->` stands. Files that a page shows
-//! are made first.
+//! Runs the book's examples unchanged: those after `<!-- run -->`. Files that a page shows are created first.
 
 use crate::prelude::*;
 
@@ -12,7 +11,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Does what a page says in a home, what it builds upon first; how many commands that were.
+/// Runs a page's commands in a home, after those of the page that it builds upon; returns their number.
 fn follow(name: &str, product: &Product) -> usize {
     let mut n_done = 0;
     let mut said = "";
@@ -45,14 +44,14 @@ fn follow(name: &str, product: &Product) -> usize {
     n_done
 }
 
-/// What a comment says behind a word.
+/// Returns what follows `word` in a comment.
 fn note<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let inner = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
     inner.strip_prefix(word)
 }
 
 #[test]
-fn the_examples_of_the_book_do_what_it_says() {
+fn book_examples_work_as_described() {
     let mut n_done = 0;
     for entry in fs::read_dir(book()).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! A machine that has no more of something, programs that fill their limits, and clean-up in the middle of it.
+//! Tests exhausted machine resources, programs that reach their limits, and cleanup in the middle of that.
 
 use crate::prelude::*;
 
@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use crate::broken_disk::with_mounts;
 use crate::product::agent;
 
-/// A study whose only environment is the built-in container with these settings, in which a shell does this once.
+/// A study with only the built-in container with these settings, in which a shell runs this script once.
 fn in_a_container(settings: &str, script: &str) -> String {
     format!(
         "id = \"faults\"\n[design]\nblocks_min = 1\nblocks_max = 1\nlimit = \"100s\"\n\
@@ -17,7 +17,7 @@ fn in_a_container(settings: &str, script: &str) -> String {
 }
 
 #[test]
-fn a_run_that_may_open_hardly_any_files_ends_with_a_reason_and_leaves_nothing() {
+fn run_with_low_file_limit_explains_and_cleans_up() {
     let product = Product::new();
     for n_files in [10, 14, 18, 22, 28, 36, 48] {
         let inner = product.command(words("run --env host --workload getppid --blocks 1"));
@@ -28,7 +28,7 @@ fn a_run_that_may_open_hardly_any_files_ends_with_a_reason_and_leaves_nothing() 
         let ended = product.finish(command);
         assert!(!ended.stderr.contains("panicked"), "{n_files}: {ended}");
         let code = ended.code.unwrap_or(-1);
-        // With so few that the program itself cannot be loaded, its loader says so.
+        // With this few files the program itself cannot be loaded, and the loader reports it.
         let is_told = code == 0 || code == 127 || ended.stderr.contains("error: ");
         assert!(is_told && (0..128).contains(&code), "{n_files}: {ended}");
         product.run(["clean"]).expect(0);
@@ -36,11 +36,11 @@ fn a_run_that_may_open_hardly_any_files_ends_with_a_reason_and_leaves_nothing() 
     }
 }
 
-/// A user of whom nobody has a process.
+/// A user without any process.
 const NOBODYS: &str = "54377";
 
 #[test]
-fn a_run_that_may_start_hardly_any_processes_ends_with_a_reason_and_leaves_nothing() {
+fn run_with_low_process_limit_explains_and_cleans_up() {
     if !is_root() {
         return skip("root", "only root can become a user without a process");
     }
@@ -71,7 +71,7 @@ fn a_run_that_may_start_hardly_any_processes_ends_with_a_reason_and_leaves_nothi
     }
 }
 
-/// Every file below a folder that anybody who executes it would execute as its owner.
+/// Returns every set-uid file below a folder.
 fn set_uid_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -86,7 +86,7 @@ fn set_uid_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_program_that_becomes_roots_inside_is_out_of_everybodys_reach_outside() {
+fn setuid_program_inside_is_unreachable_on_host() {
     if !is_root() || !has_container() {
         return skip("root", "only root's container writes files of root's");
     }
@@ -120,7 +120,8 @@ fn a_program_that_becomes_roots_inside_is_out_of_everybodys_reach_outside() {
     product.assert_nothing_left();
 }
 
-/// Runs a script in a container of 64 processes, kills its launcher once so many of them are there, and has nothing left.
+/// Runs a script in a container of 64 processes, kills its launcher when the container is full, and checks that
+/// nothing is left.
 fn fill_and_kill(settings: &str, script: &str, is_full: fn(&BTreeMap<u32, String>) -> bool) {
     if !is_root() || !has_container() {
         return skip(
@@ -158,8 +159,8 @@ fn fill_and_kill(settings: &str, script: &str, is_full: fn(&BTreeMap<u32, String
 }
 
 #[test]
-fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
-    // More than it may have, and no more than a machine bears where it may.
+fn command_at_process_limit_ends_with_its_launcher() {
+    // More than the limit, but bearable for the machine if the limit fails.
     let script =
         "(i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done) 2>/dev/null; exec sleep 601";
     fill_and_kill("", script, |processes| {
@@ -170,7 +171,7 @@ fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
 
 #[test]
 fn bomb_that_forks_again_ends_with_its_launcher() {
-    // Each of them forks for ever; a fork that is refused is tried again.
+    // Each of them forks for ever and retries a refused fork.
     let script = "exec perl -e \"fork while 1\"";
     fill_and_kill("cpus = 0.5", script, |processes| {
         processes.values().filter(|it| it.contains("fork")).count() >= 30
@@ -181,14 +182,14 @@ fn bomb_that_forks_again_ends_with_its_launcher() {
 fn tare_stopped_in_a_trial_voids_that_trial() {
     let product = Product::new();
     let go = product.folder().join("go");
-    // After the stop it goes on for a while, as work does.
+    // After the stop it continues for a while, like real work.
     let script = format!(
         "until [ -e {} ]; do sleep 0.05; done; sleep 1",
         go.display()
     );
     let study = in_a_container("", &script).replace("\"container\"", "\"host\"");
     let study = study.replace("[arm.settings]", "");
-    // Otherwise it is run once before, to see how it can be cut.
+    // Otherwise a preliminary run checks whether it can be sliced.
     product.file(
         "study.toml",
         study.replace("[design]", "[design]\nalternate = false"),
@@ -225,7 +226,7 @@ fn two_homes_on_one_engine_leave_each_other_alone() {
     let run = words("run --env docker --workload getppid --blocks 3");
     let mut started = Product::start(one.command(run));
     one.wait_for_trials(&mut started, 1);
-    // A second store on the same machine: warned of, and not kept from it.
+    // A second store on the same machine gives a warning, but no refusal.
     let ended = other
         .run(words("run --env docker --workload getppid --blocks 1"))
         .expect(0);
@@ -241,13 +242,13 @@ fn two_homes_on_one_engine_leave_each_other_alone() {
 }
 
 #[test]
-fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
+fn clean_and_resume_exclude_each_other() {
     let product = crate::keeping::with_killed_run();
     let mut n_gone_on = 0;
     for _ in 0..20 {
         let begin = product.n_trials();
         let mut started = Product::start(product.command(["resume"]));
-        // At the same time, and again while it is at work.
+        // At the same time, and again while it is running.
         for _ in 0..3 {
             let mut clean = product.command(["clean"]);
             let clean = clean.stdout(Stdio::null()).stderr(Stdio::piped()).output();
@@ -264,7 +265,7 @@ fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
             started.signal("KILL", false);
         }
         let ended = started.wait();
-        // While it is being cleaned nobody goes on with it.
+        // While it is being cleaned it cannot be resumed.
         let is_refused = ended.stderr.contains("belongs to another process");
         assert!(is_running || is_refused, "{ended}");
         n_gone_on += usize::from(is_running);
@@ -282,7 +283,7 @@ fn command_out_of_memory_fails_and_its_agent_goes_on() {
         return skip("root", "only root can limit an environment's memory");
     }
     let product = Product::new();
-    // It keeps a line without an end.
+    // It buffers an endless line.
     let study = in_a_container("memory = \"64m\"", "tail /dev/zero");
     let two_blocks = study
         .replace("_min = 1", "_min = 2")
@@ -302,7 +303,7 @@ fn full_state_folder_ends_the_run_with_a_reason() {
     let product = Product::new();
     let home = product.home();
     fs::create_dir_all(&home).unwrap();
-    // From hardly room for a record to hardly room for the agent; the store lies where there is room.
+    // From hardly room for a record to hardly room for the agent; the store is on another disk.
     for kilobytes in ["8", "64", "1024", "2048", "2500"] {
         let script = format!(
             "mount -t tmpfs -o size={kilobytes}k,mode=700 tmpfs {} || exit 99\n\"$@\"",
@@ -323,7 +324,7 @@ fn full_state_folder_ends_the_run_with_a_reason() {
 }
 
 #[test]
-fn full_layer_of_an_environment_is_the_commands_failure() {
+fn full_environment_layer_is_a_command_failure() {
     if !has_container() || !is_root() {
         return skip("root", "only root can mount");
     }
@@ -334,7 +335,7 @@ fn full_layer_of_an_environment_is_the_commands_failure() {
         "study.toml",
         in_a_container("", "exec dd if=/dev/zero of=/fill bs=1M count=500"),
     );
-    // What is written inside goes to the layer in the state folder.
+    // Writes inside go to the layer in the state folder.
     let script = format!(
         "mount -t tmpfs -o size=24m,mode=700 tmpfs {} || exit 99\n\"$@\"",
         home.display()

@@ -1,4 +1,4 @@
-//! `tare gate`: exit statuses, revisions of a repository, and the scripts for runners.
+//! Tests `tare gate`: exit statuses, revisions of a repository, and the scripts for CI runners.
 
 use crate::compare::{assert_is_as_the_schema_says, row, work};
 use crate::prelude::*;
@@ -32,7 +32,7 @@ fn gate_is_red_only_where_something_is_proven_slower() {
     );
     gate(&product, &["--against", "20000101-000000-abcd", &short]).expect(2);
     assert!(json["runs"].as_array().unwrap().len() >= 2, "{json:#}");
-    // Faster is no reason, nor is what is skipped.
+    // Neither a speed-up nor a skipped metric is a reason to fail.
     gate(&product, &[&long, &short]).expect(0);
     let arguments = [
         "gate", "--budget", "20s", "--margin", "40%", "--skip", "*", &short, &long,
@@ -114,7 +114,7 @@ impl Repository {
         repository.git(&["init", "--quiet", "--initial-branch", "main"]);
         repository.commit(1, "Begin");
         repository.commit(8, "Do <more> | `work`");
-        // A hook of the repository's is somebody else's program.
+        // A repository's hook is untrusted code.
         let hook = repository.product.folder().join(".git/hooks/post-checkout");
         let told = repository.product.folder().join("hooked");
         fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", told.display())).unwrap();
@@ -188,7 +188,7 @@ fn commit_that_does_not_build_is_skipped_by_bisect() {
     ask(&broken).expect(5).complains("no such header");
     let bisecting = [&["--bisect"], &broken[..]].concat();
     ask(&bisecting).expect(125);
-    // A program that is missing is no bad commit either.
+    // A missing program does not make a commit bad either.
     ask(&["--bisect", "--", "./no-such-program"]).expect(125);
     let unknown = gate(
         &repository.product,
@@ -200,7 +200,7 @@ fn commit_that_does_not_build_is_skipped_by_bisect() {
 }
 
 #[test]
-fn odd_revisions_are_told_or_need_no_measurement() {
+fn gate_reports_odd_revisions_or_skips_measuring() {
     let repository = needed!(Repository::new());
     let product = &repository.product;
     let ask =
@@ -213,7 +213,7 @@ fn odd_revisions_are_told_or_need_no_measurement() {
         .expect(2)
         .complains("no revision `--upload-pack=x`");
     repository.assert_clean();
-    // A branch may be called like an option; and its history may be missing.
+    // A branch may have the name of an option, and its history may be missing.
     repository.git(&["update-ref", "refs/heads/-x", "HEAD~1"]);
     ask(&["--base=refs/heads/-x", "--head", "HEAD~1"]).expect(0);
     let shallow = Product::new();
@@ -269,7 +269,7 @@ fn ci(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The script of a runner with variables as that runner sets them, and a stand-in for the program that is downloaded.
+/// Runs a runner's script with that runner's variables, and a stub for the downloaded program.
 fn on_runner(product: &Product, variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
     let mut command = Command::new("sh");
     command.arg(ci("gate.sh")).args(arguments);
@@ -280,7 +280,7 @@ fn on_runner(product: &Product, variables: &[(&str, &str)], arguments: &[&str]) 
     product.finish(command)
 }
 
-/// A file that says what it was started with, writes the files that it is asked for, and ends with this status.
+/// A stub that prints its arguments, writes the files that it is asked for, and exits with this status.
 fn stand_in(product: &Product, status: i32) -> String {
     let script = format!(
         "#!/bin/sh\nfor word in \"$@\"; do echo \"<$word>\"; done >arguments\nwhile [ $# -gt 0 ]; do case $1 in --summary) echo '### Same' >\"$2\";; esac; shift; done\nexit {status}\n"
@@ -292,7 +292,7 @@ fn stand_in(product: &Product, status: i32) -> String {
 }
 
 #[test]
-fn script_for_github_passes_words_on_and_fills_the_summary() {
+fn github_script_passes_arguments_and_writes_summary() {
     let product = Product::new();
     let tare = stand_in(&product, 1);
     let step = product.file("step.md", "before\n");
@@ -328,7 +328,7 @@ fn script_for_github_passes_words_on_and_fills_the_summary() {
 }
 
 #[test]
-fn script_for_gitlab_writes_the_report_and_keeps_the_status() {
+fn gitlab_script_writes_report_and_keeps_exit_status() {
     let product = Product::new();
     let tare = stand_in(&product, 0);
     let variables = [
@@ -351,11 +351,11 @@ fn script_for_gitlab_writes_the_report_and_keeps_the_status() {
 }
 
 #[test]
-fn runner_files_need_no_permission_and_name_the_script() {
+fn runner_files_need_no_permission_and_name_script() {
     let read = |name: &str| fs::read_to_string(ci(name)).unwrap();
     let action = read("github/action.yml");
     assert!(action.contains("gate.sh"), "{action}");
-    // What stands in a pull request is never part of a script's text.
+    // Text of a pull request is never part of a script.
     let scripts = action
         .lines()
         .filter(|line| line.trim_start().starts_with("run:"));

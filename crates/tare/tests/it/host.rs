@@ -1,4 +1,4 @@
-//! `host`: the driver contract, and what is its own.
+//! Tests the driver `host`: the driver contract, and its special features.
 
 use crate::prelude::*;
 
@@ -20,7 +20,7 @@ fn host_keeps_the_contract_on_one_processor() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_agent_on_one_processor_says_so() {
+fn agent_on_one_processor_reports_one_processor() {
     let world = World::new("cpus");
     let settings = Params::new().with("cpuset", "0");
     let arm = ArmId::new("host").unwrap();
@@ -31,7 +31,7 @@ fn an_agent_on_one_processor_says_so() {
     instance.stop(&world.cx()).unwrap();
 }
 
-/// The session that a process belongs to.
+/// Returns the session of a process.
 #[cfg(target_os = "linux")]
 fn session(pid: u32) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -40,11 +40,11 @@ fn session(pid: u32) -> u32 {
     fields.split(' ').nth(3).unwrap().parse().unwrap()
 }
 
-/// Or the scheduler would have them share a processor with what runs at the user's terminal, and nothing in a
-/// container does.
+/// Otherwise the scheduler would have them share a processor with programs at the user's terminal, unlike anything in
+/// a container.
 #[test]
 #[cfg(target_os = "linux")]
-fn two_arms_on_the_host_share_a_session_with_nobody() {
+fn host_arms_run_in_separate_sessions() {
     let world = World::new("sessions");
     let sessions: Vec<u32> = ["host", "a-prime"]
         .into_iter()
@@ -74,13 +74,13 @@ fn two_arms_on_the_host_share_a_session_with_nobody() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_processor_that_does_not_exist_is_told_in_the_agents_own_words() {
+fn missing_processor_is_reported_by_the_agent() {
     let world = World::new("no-cpu");
     let settings = Params::new().with("cpuset", 1023i64);
     let arm = ArmId::new("host").unwrap();
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    // The request may be written before the agent has ended; the answer never comes.
+    // The request may be written before the agent has ended; the answer never arrives.
     let _ = instance
         .channel()
         .send(&Request::Hello { protocol: PROTOCOL });
@@ -94,10 +94,10 @@ fn a_processor_that_does_not_exist_is_told_in_the_agents_own_words() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_a_killed_host_left_behind_is_swept_by_its_label() {
+fn leftovers_of_killed_host_are_swept_by_label() {
     let world = World::new("sweep");
     let before = Snapshot::take(&world);
-    // An agent whose input stays open, as if the host had handed its end to somebody else.
+    // An agent whose input stays open, as if the host had passed its end to another process.
     let mut orphan = Command::new(world.agents.host().path.clone())
         .arg("serve")
         .env("TARE_RUN", world.run.as_str())
@@ -115,7 +115,7 @@ fn what_a_killed_host_left_behind_is_swept_by_its_label() {
     before.assert_restored(&world, "sweep");
 }
 
-/// What an agent answers that was started now, and the hash of the file that it runs from.
+/// Returns the build that a newly started agent reports, a hash of its file.
 #[cfg(target_os = "linux")]
 fn build_of_next(environment: &mut dyn tare::env::Environment, world: &World) -> String {
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
@@ -131,7 +131,7 @@ fn build_of_next(environment: &mut dyn tare::env::Environment, world: &World) ->
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_agents_file_that_is_exchanged_between_two_starts_is_not_what_runs() {
+fn agent_file_replaced_between_starts_is_not_run() {
     let mut world = World::new("exchanged");
     let file = world.folder.path().join("agent");
     fs::copy(&world.agents.host().path, &file).unwrap();
@@ -152,7 +152,7 @@ fn an_agents_file_that_is_exchanged_between_two_starts_is_not_what_runs() {
             continue;
         }
         assert_eq!(build_of_next(environment.as_mut(), &world), build);
-        // Another program takes the place of the file, by its name and in its very bytes.
+        // Another program replaces the file under the same name.
         let evil = format!("#!/bin/sh\ntouch {}\n", traces.display());
         fs::remove_file(&file).unwrap();
         fs::write(&file, evil).unwrap();
@@ -196,7 +196,7 @@ fn changed_agent_file_of_the_host_is_refused() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
+fn stopped_agent_is_not_awaited_after_cancel() {
     let world = World::new("stopped");
     let arm = ArmId::new("host").unwrap();
     let mut environment = Host.configure(arm, &Params::new()).unwrap();
@@ -210,7 +210,7 @@ fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
         .unwrap();
     assert!(stopped.success());
     world.cx().cancel.request();
-    // More than any pipe takes of what nobody reads.
+    // More than any unread pipe holds.
     let request = Request::Run {
         trial: 1,
         call: ProbeCall {
@@ -234,14 +234,14 @@ fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
     assert!(labelled(world.run.as_str()).is_empty());
 }
 
-/// The control groups of a process, a line each.
+/// Returns the cgroups of a process, a line each.
 #[cfg(target_os = "linux")]
 fn groups(process: u32) -> Vec<String> {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 
-/// An agent on the host that has answered, with its process; `None` where no group can be made.
+/// Returns an agent on the host that has answered, with its process; `None` if no cgroup can be created.
 #[cfg(target_os = "linux")]
 fn in_its_group(world: &World) -> Option<(Box<dyn tare::env::Instance>, u32)> {
     let arm = ArmId::new("host").unwrap();
@@ -258,23 +258,20 @@ fn in_its_group(world: &World) -> Option<(Box<dyn tare::env::Instance>, u32)> {
     if groups(agent).iter().any(|line| line.ends_with(&name)) {
         return Some((instance, agent));
     }
-    crate::world::skip(
-        "group",
-        "no control group without controllers can be made here",
-    );
+    crate::world::skip("group", "no cgroup without controllers can be made here");
     instance.stop(&world.cx()).unwrap();
     None
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_group_of_the_host_changes_no_controller_and_goes_with_its_agent() {
+fn host_cgroup_has_no_controller_and_ends_with_agent() {
     let world = World::new("group");
     let (instance, agent) = needed!(in_its_group(&world));
     let (own, theirs) = (groups(std::process::id()), groups(agent));
     let changed: Vec<&String> = theirs.iter().filter(|line| !own.contains(line)).collect();
     assert_eq!(changed.len(), 1, "{theirs:?}");
-    // Without a controller, or with the freezer alone; never one that counts, limits or weighs.
+    // Without a controller, or with only the freezer; never one that accounts, limits or assigns weights.
     let controllers = changed[0].split(':').nth(1).unwrap();
     let is_harmless =
         controllers.is_empty() || controllers.starts_with("name=") || controllers == "freezer";
@@ -284,7 +281,7 @@ fn the_group_of_the_host_changes_no_controller_and_goes_with_its_agent() {
     assert_nothing_runs(&world);
 }
 
-/// No process and no control group of the run is left; the files in its folder go with the run.
+/// Asserts that no process and no cgroup of the run is left; the files in its folder are removed with the run.
 #[cfg(target_os = "linux")]
 fn assert_nothing_runs(world: &World) {
     let runs = BTreeSet::from([world.run.to_string()]);
@@ -294,10 +291,10 @@ fn assert_nothing_runs(world: &World) {
     });
 }
 
-/// It has no label, no session and no parent by which it could be found, and nobody is left who would look.
+/// It has no label, session or parent by which it could be found, and no process is left to look for it.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_ran_on_the_host_ends_also_when_everything_around_it_was_killed() {
+fn detached_host_command_ends_after_its_run_is_killed() {
     for is_swept in [false, true] {
         let world = World::new("killed-group");
         let (mut instance, agent) = needed!(in_its_group(&world));
@@ -320,7 +317,7 @@ fn what_ran_on_the_host_ends_also_when_everything_around_it_was_killed() {
         wait_until("it has started", || pid_file.exists());
         let left = fs::read_to_string(&pid_file).unwrap();
         let left = PathBuf::from("/proc").join(left.trim());
-        // Stopped, the agent does not hear of its workers' deaths; killed, they end nothing of theirs.
+        // A stopped agent does not notice its workers' deaths, and killed workers do not clean up.
         let signal = |name: &str, process: u32| {
             let status = Command::new("kill")
                 .args([name, &process.to_string()])
@@ -334,7 +331,7 @@ fn what_ran_on_the_host_ends_also_when_everything_around_it_was_killed() {
             }
         }
         assert!(signal("-KILL", agent));
-        // A process that has ended without a parent who asks for its status keeps its entry, but no command line.
+        // A process that has ended without being reaped keeps its entry, but no command line.
         let is_running = || {
             !fs::read(left.join("cmdline"))
                 .unwrap_or_default()
@@ -345,7 +342,7 @@ fn what_ran_on_the_host_ends_also_when_everything_around_it_was_killed() {
             drop(instance);
             let swept = Host.sweep(&world.cx(), world.run.as_str()).unwrap();
             assert!(
-                swept.iter().any(|line| line.contains("control group")),
+                swept.iter().any(|line| line.contains("cgroup")),
                 "{swept:?}"
             );
             assert!(

@@ -1,4 +1,4 @@
-//! Commands that are stopped on their way, in turn with their copies in other arms, and those that are not.
+//! Tests commands that are stopped and interleaved with their copies in other arms, and those that are not.
 
 use crate::prelude::*;
 
@@ -13,7 +13,7 @@ fn container() -> bool {
 /// Perl that computes for some tenths of a second, on any machine for more than a few slices.
 const COMPUTES: &str = "my $x = 1; for (1..4_000_000) { $x = ($x * 3 + 1) % 65521 } print $x";
 
-/// What `tare why` answers about a command in the built-in container.
+/// Returns the answer of `tare why` about a command in the built-in container.
 fn why(product: &Product, command: &[&str]) -> Value {
     let arguments = [
         "why",
@@ -43,7 +43,7 @@ fn carried(dossier: &Value) -> String {
 }
 
 #[test]
-fn why_lets_the_copies_of_a_computing_command_take_turns() {
+fn why_alternates_slices_of_computing_command() {
     if !container() {
         return;
     }
@@ -53,7 +53,7 @@ fn why_lets_the_copies_of_a_computing_command_take_turns() {
 }
 
 #[test]
-fn why_says_why_a_command_that_sleeps_runs_in_one_go() {
+fn why_explains_sleeping_command_runs_uninterrupted() {
     if !container() {
         return;
     }
@@ -66,7 +66,7 @@ fn why_says_why_a_command_that_sleeps_runs_in_one_go() {
 }
 
 #[test]
-fn why_finds_by_stopping_it_that_a_command_goes_by_a_clock() {
+fn why_detects_clock_bound_command_by_stopping_it() {
     if !container() {
         return;
     }
@@ -90,7 +90,7 @@ workload = [{{ id = "command", params = {{ argv = {argv} }} }}]
 }
 
 #[test]
-fn a_studys_commands_take_turns_unless_a_look_at_them_speaks_against_it() {
+fn study_commands_take_turns_unless_check_objects() {
     if !container() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Work that is cut into slices: which arms pass the turn over a page of memory, and which limits keep whole trials.
+//! Tests sliced work: which arms pass the turn over a page of memory, and which limits force whole trials.
 
 use crate::prelude::*;
 
@@ -7,7 +7,7 @@ use tare_model::whole_count;
 use crate::oci;
 use crate::traces::is_computing;
 
-/// A study of two blocks of a system call in these arms beside the host.
+/// A study of two blocks of a syscall in these arms and the host.
 fn study(arms: &str) -> String {
     format!(
         "id = \"turns\"\n[design]\nblocks_min = 2\nblocks_max = 2\n[[arm]]\nid = \"host\"\n{arms}\n\
@@ -21,12 +21,12 @@ fn arm(id: &str, driver: &str, settings: &str) -> String {
     )
 }
 
-/// For each completed trial its arm and whether its turns went over a page; empty where it took none.
+/// Returns for each completed trial its arm and whether its turns went over a page; `whole` if it was not sliced.
 fn ways(product: &Product) -> Vec<String> {
     of_slices(product, "by_page", "whole")
 }
 
-/// For each completed trial its arm and what its report says of its slices, else `otherwise`.
+/// Returns for each completed trial its arm and a field of its report about slices, else `otherwise`.
 fn of_slices(product: &Product, field: &str, otherwise: &str) -> Vec<String> {
     product.stored(&format!(
         "SELECT json_extract(cell, '$.arm') || ' ' || \
@@ -35,7 +35,7 @@ fn of_slices(product: &Product, field: &str, otherwise: &str) -> Vec<String> {
     ))
 }
 
-/// What can be had here that shares this machine's kernel and memory.
+/// Returns the available arms that share this machine's kernel and memory.
 fn on_this_kernel() -> Vec<String> {
     let world = World::new("in-turn");
     let mut arms = Vec::new();
@@ -71,9 +71,9 @@ fn arms_on_one_kernel_pass_the_turn_over_a_page() {
     product.assert_nothing_left();
 }
 
-/// Whoever made the group: the agent finds the limit.
+/// The agent finds the limit, whichever process created the cgroup.
 #[test]
-fn a_limit_that_slices_would_hide_keeps_whole_trials_and_is_named() {
+fn limit_hidden_by_slices_keeps_whole_trials() {
     if !has_container() {
         return skip("root", "the built-in container cannot be made");
     }
@@ -119,7 +119,7 @@ fn without_a_page_the_turn_goes_over_the_channels() {
 }
 
 #[test]
-fn servers_that_share_an_end_are_ended_however_early_they_end_by_themselves() {
+fn early_exit_of_servers_sharing_an_end_is_no_loss() {
     if !has_container() {
         return skip("root", "the built-in container cannot be made");
     }
@@ -136,12 +136,12 @@ fn servers_that_share_an_end_are_ended_however_early_they_end_by_themselves() {
     product.assert_nothing_left();
 }
 
-/// For each completed trial that took turns the processor of its worker.
+/// Returns for each completed sliced trial the processor of its worker.
 fn processors(product: &Product) -> Vec<String> {
     of_slices(product, "cpu", "any")
 }
 
-/// The processors of this process, in order.
+/// Returns the processors of this process, in order.
 fn own_processors() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let list = status
@@ -152,7 +152,7 @@ fn own_processors() -> Vec<u32> {
 }
 
 #[test]
-fn on_one_processor_all_workers_take_their_turns_there() {
+fn workers_on_one_processor_all_take_turns_on_it() {
     let product = Product::new();
     let arms = if has_container() {
         arm("container", "container", "")
@@ -184,7 +184,7 @@ fn on_one_processor_all_workers_take_their_turns_there() {
 }
 
 #[test]
-fn an_arm_with_processors_of_its_own_draws_the_others_there() {
+fn cpuset_of_one_arm_pins_slices_of_all_arms() {
     if !has_container() {
         return skip("root", "the built-in container cannot be made");
     }
@@ -204,7 +204,7 @@ fn an_arm_with_processors_of_its_own_draws_the_others_there() {
 }
 
 #[test]
-fn ctrl_c_in_a_cycle_ends_every_worker_and_the_block_does_not_count() {
+fn ctrl_c_in_cycle_ends_workers_and_drops_block() {
     let product = Product::new();
     let study = study("").replace(
         "blocks_min = 2\nblocks_max = 2",
@@ -213,7 +213,7 @@ fn ctrl_c_in_a_cycle_ends_every_worker_and_the_block_does_not_count() {
     let file = product.file("turns.toml", study);
     let mut started = Product::start(product.command(["run", &file, "--prove", "0s"]));
     product.wait_for_trials(&mut started, 2);
-    // The next block of two seconds is on its way as soon as somebody computes again.
+    // The next block of two seconds is running as soon as a process computes again.
     let run = product.runs().into_iter().next().unwrap();
     wait_until("a worker has its turn", || is_computing(&run));
     started.signal("INT", true);

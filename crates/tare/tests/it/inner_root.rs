@@ -1,5 +1,5 @@
-//! What is mounted into the built-in container lands inside of it, whatever links lie on the way; and its session
-//! keyring is its own. These need root.
+//! Tests that mounts into the built-in container land inside of it, whatever symlinks are in the path, and that it
+//! has a separate session keyring. Needs root.
 
 use crate::prelude::*;
 
@@ -15,7 +15,7 @@ fn bind_targets_behind_links_stay_inside() {
         fs::create_dir(at(folder)).unwrap();
     }
     fs::write(at("bound/mark"), "as bound").unwrap();
-    // Links of whoever owns the volume: absolute, and climbing out of it.
+    // Symlinks by the owner of the volume: absolute, and climbing out of it.
     std::os::unix::fs::symlink(at("outside"), at("volume/absolute")).unwrap();
     let climbing = Path::new("../../../../../..").join(at("outside").strip_prefix("/").unwrap());
     std::os::unix::fs::symlink(climbing, at("volume/climbing")).unwrap();
@@ -23,7 +23,7 @@ fn bind_targets_behind_links_stay_inside() {
     let targets = [
         "/volume/absolute/folder".to_owned(),
         "/volume/climbing/folder".to_owned(),
-        // A link of the host's own userland.
+        // A symlink of the host's own userland.
         below_run.clone(),
     ];
     let script = targets

@@ -1,8 +1,8 @@
-//! Several instances at once in real environments: the whole way from a study file to the dossier, a worker that
-//! is killed among others, and a threaded library that is given fewer processors than it has threads.
+//! Tests several instances at once in real environments: the whole path from a study file to the dossier, a worker
+//! that is killed among others, and a threaded library with fewer processors than threads.
 //!
-//! Nothing here judges a time: what several instances cost is the machine's affair. Judged is that they ran at
-//! the same time, that what they left is told apart, and that nothing stays behind.
+//! No time is checked here, because it depends on the machine. The tests check that the instances ran at the same
+//! time, that their results are kept apart, and that nothing is left behind.
 
 use crate::prelude::*;
 
@@ -11,7 +11,7 @@ use tare_model::{Spread, Together, WorkSpan, whole_size};
 
 use crate::unread::{Unread, find, unread};
 
-/// The dossier of this study, run by the product, and nothing left behind.
+/// Runs this study with the product, checks that nothing is left behind, and returns the dossier.
 fn dossier(study: &str, more: &[&str]) -> Value {
     let product = Product::new();
     let file = product.file("instances.toml", study);
@@ -23,7 +23,7 @@ fn dossier(study: &str, more: &[&str]) -> Value {
     dossier
 }
 
-/// Every point of every arm, with the arm's name and the series.
+/// Returns every point of every arm, with the arm's name and the series.
 fn points(dossier: &Value) -> Vec<(&str, &Value, &Value)> {
     let mut all = Vec::new();
     for series in dossier["concurrency"].as_array().unwrap() {
@@ -52,7 +52,7 @@ fn assert_all_ran_together(dossier: &Value, numbers: &[u64], n_arms: usize, bloc
             fairness > 0.0 && fairness <= 1.0 + 1e-9,
             "{arm}: {fairness}"
         );
-        // The trials are long against what can lie between two starts.
+        // The trials are long compared with the time between two starts.
         assert!(
             point["overlap"]["point"].as_f64().unwrap() > 0.0,
             "{arm}: {point:#}"
@@ -75,7 +75,7 @@ spread = "SPREAD"
 id = "host"
 "#;
 
-/// The study with a container, where one can be made; and how many arms it has.
+/// Returns the study with a container, if one can be created, and its number of arms.
 fn with_a_container(study: String) -> (String, usize) {
     if !has_container() {
         skip("root", "containers cannot be made here");
@@ -85,13 +85,13 @@ fn with_a_container(study: String) -> (String, usize) {
 }
 
 #[test]
-fn processes_of_one_environment_run_together_on_the_host_and_in_a_container() {
+fn processes_run_together_on_host_and_in_container() {
     let (study, n_arms) = with_a_container(STUDY.replace("SPREAD", "processes"));
     assert_all_ran_together(&dossier(&study, &[]), &[1, 3], n_arms, 2);
 }
 
 #[test]
-fn several_environments_run_together_and_are_all_removed() {
+fn environments_run_together_and_are_all_removed() {
     let (study, n_arms) = with_a_container(STUDY.replace("SPREAD", "environments"));
     let dossier = dossier(&study, &["--instances", "2"]);
     assert_all_ran_together(&dossier, &[2], n_arms, 2);
@@ -112,7 +112,7 @@ fn several_containers_of_an_engine_run_together() {
 }
 
 #[test]
-fn threads_of_a_library_are_held_against_the_processors_of_all_its_instances() {
+fn library_threads_of_instances_compared_with_cpus() {
     let has_library = Command::new("/usr/bin/python3")
         .args([
             "-I",
@@ -165,7 +165,7 @@ instances = [1, 2]
     assert!(text.contains("blas.inverse.time"));
 }
 
-/// A program that sleeps; whoever comes first kills the worker that started it.
+/// A program that sleeps; the first instance kills the worker that started it.
 static ONE_DIES: [Unread; 1] = unread(["one-dies"], |_, params| {
     let mark = params.text("mark").unwrap_or_default();
     let script =
@@ -185,7 +185,7 @@ fn span_of(outcome: &Outcome) -> Option<WorkSpan> {
 }
 
 #[test]
-fn a_worker_that_is_killed_among_others_fails_its_trial_and_the_others_go_on() {
+fn killed_worker_among_several_fails_only_its_trial() {
     for spread in Spread::ALL {
         let world = World::new("instances");
         let mark = tempfile::tempdir().unwrap().path().join("mark");

@@ -1,4 +1,4 @@
-//! What Tare keeps is its user's alone, what it removes is its own, and who looks changes nothing.
+//! Tests that only its user can access Tare's data, that Tare removes only its own, and that reading changes nothing.
 
 use crate::prelude::*;
 
@@ -9,7 +9,7 @@ use tare::cx::owner::Owner;
 use crate::broken_disk::with_mounts;
 use crate::traces::docker_objects;
 
-/// Everything below a folder with its permissions and, for files, its bytes.
+/// Returns everything below a folder with its permissions and, for files, its content.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -28,14 +28,14 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// A run whose owner is gone, with its folder.
+/// Creates a run without a living owner; returns its folder.
 fn dead_run(product: &Product, name: &str) -> PathBuf {
     let owner = Owner::acquire(&product.home(), &RunId::new(name).unwrap()).unwrap();
     owner.folder().to_owned()
 }
 
 #[test]
-fn cleaning_a_folder_of_other_programs_removes_nothing_and_makes_nothing() {
+fn clean_leaves_foreign_folder_untouched() {
     let product = Product::new();
     let runs = product.home().join("runs");
     for name in ["2024-01-01", "exp1/data", "empty"] {
@@ -50,7 +50,7 @@ fn cleaning_a_folder_of_other_programs_removes_nothing_and_makes_nothing() {
         product.run([command]).expect(0);
         assert_eq!(everything(&product.home()), before, "{command}");
     }
-    // Beside a run of Tare's own too.
+    // The same next to a run of Tare.
     dead_run(&product, "own");
     product.run(["clean"]).expect(0);
     let mut after = everything(&product.home());
@@ -68,7 +68,7 @@ fn who_looks_makes_no_state_folder() {
 }
 
 #[test]
-fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
+fn mount_in_dead_runs_folder_survives_cleanup() {
     let product = Product::new();
     let folder = dead_run(&product, "mounted");
     let precious = product.folder().join("precious");
@@ -86,13 +86,13 @@ fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
     assert!(ended.stderr.contains("mounted"), "{ended}");
     assert!(ended.stdout.contains("kept"), "{ended}");
     assert_eq!(fs::read(precious.join("data")).unwrap(), b"precious");
-    // Unmounted, it can be removed, for it is still marked.
+    // Once unmounted, it can be removed, because it is still marked.
     product.run(["clean"]).expect(0);
     assert!(!folder.exists());
 }
 
 #[test]
-fn what_a_measured_command_mounts_in_its_folder_survives_that_folders_removal() {
+fn mount_by_measured_command_survives_folder_removal() {
     let product = Product::new();
     let precious = product.folder().join("precious");
     fs::create_dir(&precious).unwrap();
@@ -116,7 +116,7 @@ fn what_a_measured_command_mounts_in_its_folder_survives_that_folders_removal() 
         ended.stderr.contains("something is mounted there"),
         "{ended}"
     );
-    // The mount has gone with its namespace.
+    // The mount has disappeared with its namespace.
     product.run(["clean"]).expect(0);
     product.assert_nothing_left();
 }
@@ -134,7 +134,7 @@ fn a_run_that_another_process_takes_up_is_not_swept() {
 }
 
 #[test]
-fn while_an_engine_is_down_what_was_left_in_it_stays_on_record() {
+fn leftovers_in_stopped_engine_stay_recorded() {
     if !has_docker() {
         return skip("docker", "no Docker engine answers");
     }
@@ -159,7 +159,7 @@ fn while_an_engine_is_down_what_was_left_in_it_stays_on_record() {
     started.wait();
     assert!(!docker_objects(&run).is_empty());
 
-    // Whatever engine is the usual one by then.
+    // Whichever engine is the default by then.
     let clean = || {
         let mut command = product.command(["clean"]);
         command.env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
@@ -173,7 +173,7 @@ fn while_an_engine_is_down_what_was_left_in_it_stays_on_record() {
     }
     symlink(socket, &door).unwrap();
     let ended = clean().expect(0);
-    // A container may have been on its way between two blocks; the image stays as long as the arm.
+    // A container may be between two blocks; the image stays as long as the arm.
     assert!(ended.stdout.contains("docker image"), "{ended}");
     assert_eq!(docker_objects(&run), Vec::<String>::new());
     product.assert_nothing_left();
@@ -193,7 +193,7 @@ fn a_record_that_cannot_be_read_keeps_the_run() {
 }
 
 #[test]
-fn next_measurement_removes_what_killed_runs_left() {
+fn next_measurement_removes_leftovers_of_killed_runs() {
     let product = Product::new();
     let gone = dead_run(&product, "gone");
     let torn = dead_run(&product, "torn");
@@ -213,7 +213,7 @@ fn next_measurement_removes_what_killed_runs_left() {
 }
 
 #[test]
-fn nobody_else_may_come_to_what_a_run_keeps() {
+fn state_files_of_run_are_unreadable_for_other_users() {
     let product = Product::new();
     let environments = if has_container() {
         "host,container"
@@ -234,7 +234,8 @@ fn nobody_else_may_come_to_what_a_run_keeps() {
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!(mode(&product.home()), 0o700);
     assert_eq!(mode(&product.store()), 0o600);
-    // What is deeper is what arms see, behind folders that nobody else may enter. The agent is executed in every arm.
+    // Deeper files are visible to arms, behind folders that other users cannot enter. The agent is executed in every
+    // arm.
     let is_agent = |path: &Path| path.to_string_lossy().contains("/agent-");
     let is_near = |path: &Path| {
         path.strip_prefix(product.home())
@@ -251,7 +252,7 @@ fn nobody_else_may_come_to_what_a_run_keeps() {
 }
 
 #[test]
-fn a_state_folder_that_others_can_put_something_into_is_refused() {
+fn state_folder_writable_by_others_is_refused() {
     let product = Product::new();
     fs::create_dir(product.home()).unwrap();
     let refused = |what: &str| {
@@ -271,13 +272,13 @@ fn a_state_folder_that_others_can_put_something_into_is_refused() {
     }
     std::os::unix::fs::chown(product.home(), Some(65534), Some(65534)).unwrap();
     refused("another user");
-    // Root's own folder in one of somebody else's, who can put another in its place.
+    // Root's folder inside another user's, who can replace it.
     std::os::unix::fs::chown(product.home(), Some(0), Some(0)).unwrap();
     let above = product.home().parent().unwrap().to_owned();
     std::os::unix::fs::chown(&above, Some(65534), Some(65534)).unwrap();
     refused("another user");
     std::os::unix::fs::chown(&above, Some(0), Some(0)).unwrap();
-    // A link of somebody else's to a folder of root's own.
+    // Another user's link to a folder of root's.
     let link = above.join("link");
     symlink(product.home(), &link).unwrap();
     std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
@@ -290,7 +291,7 @@ fn a_state_folder_that_others_can_put_something_into_is_refused() {
 }
 
 #[test]
-fn a_stored_run_is_read_from_a_file_system_that_cannot_be_written() {
+fn stored_run_is_readable_on_read_only_file_system() {
     let product = Product::new();
     product
         .run(words("run --env host --workload getppid --blocks 2"))
@@ -308,7 +309,7 @@ fn a_stored_run_is_read_from_a_file_system_that_cannot_be_written() {
     assert_eq!(ended.expect(0).stdout, shown);
 }
 
-/// One whose run was killed after a few trials.
+/// A product whose run was killed after a few trials.
 pub(crate) fn with_killed_run() -> Product {
     let product = Product::new();
     let arguments = words("run --env host --workload getppid --blocks 20000");
@@ -320,10 +321,10 @@ pub(crate) fn with_killed_run() -> Product {
 }
 
 #[test]
-fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
+fn foreign_store_is_resumed_only_with_trust() {
     let product = with_killed_run();
     product.run(["clean"]).expect(0);
-    // Somebody sends the store.
+    // A store from another user.
     let other = Product::new();
     let sent = other.folder().join("sent.sqlite");
     for suffix in ["", "-wal", "-shm"] {
@@ -354,7 +355,7 @@ fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
 }
 
 #[test]
-fn cleaning_where_a_run_was_begun_leaves_it_alone_where_it_is_gone_on_with() {
+fn clean_at_origin_spares_run_resumed_elsewhere() {
     let product = with_killed_run();
     let run = product.stored("SELECT id FROM run")[0].clone();
     assert!(product.home().join("runs").join(&run).exists());
@@ -377,7 +378,7 @@ fn cleaning_where_a_run_was_begun_leaves_it_alone_where_it_is_gone_on_with() {
 }
 
 #[test]
-fn under_sudo_with_home_kept_docker_reads_nothing_from_the_other_users_home() {
+fn docker_under_sudo_does_not_read_other_users_home() {
     if !is_root() {
         return skip("root", "only root can give a folder away");
     }

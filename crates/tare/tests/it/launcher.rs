@@ -1,5 +1,5 @@
-//! The built-in container's launcher, tried with programs of this machine: what is inside is what was asked for,
-//! and nothing is left outside. These need root; as an ordinary user there is a test of its own.
+//! Tests the built-in container's launcher with programs of this machine: the inside is as requested, and nothing is
+//! left outside. Needs root; another test launches as an ordinary user.
 
 use crate::prelude::*;
 
@@ -14,7 +14,7 @@ use tare_model::launch::{
 
 mod refused_calls;
 
-/// Whether this is root; says why not.
+/// Whether this is root; reports a skip if not.
 pub(crate) fn is_root() -> bool {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
@@ -23,18 +23,18 @@ pub(crate) fn is_root() -> bool {
     is_root
 }
 
-/// A turn and a world, where root can make everything in it.
+/// Returns a turn and a world if this is root.
 pub(crate) fn roots(name: &str) -> Option<(MutexGuard<'static, ()>, World)> {
     turn_where(name, |_| is_root())
 }
 
-/// Gives the world a folder that other users may reach.
+/// Gives the world a folder that other users can reach.
 pub(crate) fn lies_where_others_may_go(world: &mut World) {
     let builder = &mut tempfile::Builder::new();
     world.folder = builder.prefix("tare-it-").tempdir_in("/var/tmp").unwrap();
 }
 
-/// Docker's defaults around a shell command.
+/// Docker's defaults for a shell command.
 pub(crate) fn shell(world: &World, script: &str) -> LaunchSpec {
     let scratch = world.folder.path().join("instance");
     fs::create_dir_all(&scratch).unwrap();
@@ -66,7 +66,7 @@ pub(crate) fn report(spec: &LaunchSpec) -> LaunchReport {
     serde_json::from_slice(&fs::read(&spec.report).unwrap()).unwrap()
 }
 
-/// What a script prints inside; the change is made to the defaults.
+/// Returns a script's output inside, with this change to the defaults.
 pub(crate) fn said(world: &World, script: &str, change: impl Fn(&mut LaunchSpec)) -> String {
     let mut spec = shell(world, script);
     change(&mut spec);
@@ -104,7 +104,7 @@ fn start(world: &World, spec: &LaunchSpec) -> Child {
     child
 }
 
-/// The lines of /proc/self/status by name.
+/// Returns the lines of /proc/self/status by name.
 fn status(text: &str, name: &str) -> String {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
@@ -114,7 +114,7 @@ fn status(text: &str, name: &str) -> String {
 }
 
 #[test]
-fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
+fn ssbd_is_applied_or_refused_with_reason() {
     let (_turn, world) = needed!(roots("ssbd"));
     let mut spec = shell(&world, "cat /proc/self/status");
     spec.ssbd = true;
@@ -126,7 +126,7 @@ fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
             assert!(state.contains("mitigated"), "{state}");
             clear(&world);
         }
-        // What the kernel says of itself must agree that there is no choice.
+        // The kernel's own status must agree that there is no choice.
         Some(error) => {
             assert_eq!(error.step, "forbid loads to pass stores", "{error:?}");
             assert!(error.hint.is_some(), "{error:?}");
@@ -151,7 +151,7 @@ fn the_defaults_are_dockers_capabilities_and_filter() {
 }
 
 #[test]
-fn each_security_switch_changes_itself_and_nothing_else() {
+fn each_security_switch_changes_only_itself() {
     let (_turn, world) = needed!(roots("switches"));
     let own = fs::read_to_string("/proc/self/status").unwrap();
     let script = "cat /proc/self/status";
@@ -169,7 +169,7 @@ fn each_security_switch_changes_itself_and_nothing_else() {
 }
 
 #[test]
-fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
+fn namespace_is_new_exactly_if_requested() {
     let (_turn, world) = needed!(roots("namespaces"));
     let names = ["user", "mnt", "pid", "uts", "ipc", "net", "cgroup"];
     let script = "cd /proc/self/ns; for n in user mnt pid uts ipc net cgroup; do readlink $n; done";
@@ -181,7 +181,7 @@ fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
             fs::read_link(path).unwrap().display().to_string()
         })
         .collect();
-    // Without any of them the host's files are used as they are.
+    // Without any of them the host's files are used unchanged.
     let bare = |spec: &mut LaunchSpec| {
         spec.namespaces = Namespaces {
             user: UserNamespace::No,
@@ -222,7 +222,7 @@ fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
 }
 
 #[test]
-fn the_root_is_an_overlay_and_what_is_written_inside_stays_inside() {
+fn root_is_overlay_and_writes_stay_inside() {
     let (_turn, world) = needed!(roots("root"));
     let script = "hostname; pwd; echo $$; echo inside > /tare-it-file; cat /tare-it-file; \
                   grep ' / / ' /proc/self/mountinfo; df -k /dev/shm | tail -1; touch /sys/x 2>&1; \
@@ -244,7 +244,7 @@ fn the_root_is_an_overlay_and_what_is_written_inside_stays_inside() {
 }
 
 #[test]
-fn limits_stand_in_the_cgroups_as_they_were_asked_for() {
+fn requested_limits_are_set_in_cgroups() {
     let (_turn, world) = needed!(roots("limits"));
     // Either layout, whichever this machine has.
     let script = "cd /sys/fs/cgroup; cat cpu/cpu.cfs_quota_us cpu.max cpuset/cpuset.cpus cpuset.cpus \
@@ -266,7 +266,7 @@ fn limits_stand_in_the_cgroups_as_they_were_asked_for() {
 type Refused = (&'static str, fn(&mut Limits));
 
 #[test]
-fn a_limit_that_cannot_be_kept_is_refused_with_the_step_and_a_hint() {
+fn impossible_limit_is_refused_with_step_and_hint() {
     let (_turn, world) = needed!(roots("refusal"));
     let before = Snapshot::take(&world);
     let impossible: [Refused; 4] = [
@@ -308,7 +308,7 @@ fn host_and_arm_reach_each_other_through_the_pair() {
     }
     let _turn = turn();
     let world = World::new("veth");
-    // Takes a connection from the host, reads a port, and connects back to where the first came from.
+    // Takes a connection from the host, reads a port, and connects back to the first one's address.
     let script = "exec python3 -c '\nimport socket\ns = socket.create_server((\"\", 5201))\n\
                   print(\"ready\", flush=True)\nc, peer = s.accept()\nport = int(c.recv(16))\n\
                   b = socket.create_connection((peer[0], port), 5)\nb.sendall(b\"back\")\n'";
@@ -336,7 +336,7 @@ fn host_and_arm_reach_each_other_through_the_pair() {
 }
 
 #[test]
-fn killing_the_launcher_kills_what_is_inside_and_sweep_removes_the_rest() {
+fn launcher_kill_ends_contents_and_sweep_removes_rest() {
     let (_turn, world) = needed!(roots("killed"));
     let before = Snapshot::take(&world);
     let mut spec = shell(&world, "sleep 600 & sleep 600");
@@ -362,11 +362,11 @@ fn killing_the_launcher_kills_what_is_inside_and_sweep_removes_the_rest() {
 }
 
 #[test]
-fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself() {
+fn launcher_cleans_up_on_parent_loss_or_termination() {
     let (_turn, world) = needed!(roots("orphan"));
     let before = Snapshot::take(&world);
     let spec = shell(&world, "sleep 600");
-    // A shell between, which is killed.
+    // A shell in between, which is killed.
     let launcher = launcher(&world, &spec);
     let mut shell = Command::new("/bin/sh")
         .args(["-c", "\"$0\" launch \"$1\"; exit 0"])
@@ -403,7 +403,7 @@ fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself(
 }
 
 #[test]
-fn relayed_streams_carry_every_byte_and_the_programs_status() {
+fn relayed_streams_carry_all_bytes_and_exit_status() {
     let (_turn, world) = needed!(roots("relay"));
     let mut spec = shell(
         &world,
@@ -427,9 +427,9 @@ fn relayed_streams_carry_every_byte_and_the_programs_status() {
 }
 
 #[test]
-fn an_ordinary_user_gets_a_container_or_is_told_why_not() {
+fn ordinary_user_gets_a_container_or_a_reason() {
     let (_turn, mut world) = needed!(roots("rootless"));
-    // A place that user 65534 may use, with an agent that it may read.
+    // A folder that user 65534 may use, with an agent that it may read.
     lies_where_others_may_go(&mut world);
     let mut spec = shell(
         &world,

@@ -6,7 +6,7 @@
     reason = "a test fails by panicking and says why it is skipped"
 )]
 
-/// What a test needs, or the end of the test: whoever could not give it has said why.
+/// Unwraps what a test needs, or ends the test; the helper has already reported the skip.
 macro_rules! needed {
     ($what:expr) => {{
         let Some(given) = $what else {

@@ -1,4 +1,4 @@
-//! Workers that hang, are killed or speak garbage: recorded as failures, and the run goes on.
+//! Tests workers that hang, are killed or write garbage: they are recorded as failures, and the run continues.
 
 use crate::prelude::*;
 
@@ -16,7 +16,7 @@ workload = [{{ id = "{workload}" }}, {{ id = "integer" }}]
     )
 }
 
-/// The failures of a workload, all arms and kinds together: number of trials, kinds, reasons.
+/// Returns the failures of a workload, all arms and kinds together: number of trials, kinds, reasons.
 fn failures(dossier: &Value, workload: &str) -> (u64, Vec<String>, Vec<String>) {
     let rows = dossier["failures"].as_array().unwrap();
     let of = rows.iter().filter(|row| row["workload"] == workload);
@@ -40,7 +40,7 @@ fn measure(workload: &str) -> (Product, Value) {
 }
 
 #[test]
-fn workers_that_hang_abort_or_speak_garbage_are_recorded_and_the_run_goes_on() {
+fn hanging_aborting_or_garbled_workers_are_recorded() {
     for (workload, reason) in [
         ("getppid", "no answer within"),
         ("stat", "signal 6"),
@@ -49,7 +49,7 @@ fn workers_that_hang_abort_or_speak_garbage_are_recorded_and_the_run_goes_on() {
     ] {
         let (product, dossier) = measure(workload);
         assert_eq!(dossier["stopped_by"], "blocks", "{workload}: {dossier:#}");
-        // Two arms, three blocks, and the other workload is measured as if nothing were wrong.
+        // Two arms, three blocks, and the other workload is measured normally.
         let (count, kinds, reasons) = failures(&dossier, workload);
         assert_eq!(count, 6, "{workload}: {dossier:#}");
         assert!(kinds.iter().all(|kind| kind == "failed"), "{kinds:?}");
@@ -66,7 +66,7 @@ fn workers_that_hang_abort_or_speak_garbage_are_recorded_and_the_run_goes_on() {
     }
 }
 
-/// The study of one workload with other words about its trials, when so many have been stored; and its run's name.
+/// Starts the study with other settings of its trials and waits for `stored` trials; returns it with its run's name.
 fn at_work(product: &Product, trials: &str, stored: usize) -> (Started, String) {
     let of_all = "trial = \"20ms\", limit = \"2s\"";
     let text = study("getppid");
@@ -79,7 +79,7 @@ fn at_work(product: &Product, trials: &str, stored: usize) -> (Started, String) 
 }
 
 #[test]
-fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
+fn worker_killed_from_outside_is_one_failure() {
     let product = Product::new();
     let (started, run) = at_work(&product, "alternate = false, trial = \"400ms\"", 1);
     wait_until("the next trial is on its way", || is_computing(&run));
@@ -105,7 +105,7 @@ fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_worker_that_dies_in_its_turn_or_keeps_it_spoils_its_block_and_nothing_else() {
+fn worker_dying_in_or_holding_turn_fails_one_block() {
     for (workload, reasons) in [
         ("float", &["signal 6", "ended because another"][..]),
         (
@@ -129,10 +129,10 @@ fn a_worker_that_dies_in_its_turn_or_keeps_it_spoils_its_block_and_nothing_else(
 }
 
 #[test]
-fn slices_are_stored_of_every_arm_and_the_next_block_follows_one_that_was_killed() {
+fn slices_of_all_arms_are_stored_despite_killed_block() {
     let product = Product::new();
     let (started, run) = at_work(&product, "trial = \"400ms\"", 2);
-    // The workers of the next block, which are at work or wait ahead of it.
+    // The workers of the next block, running or waiting for it.
     let killed = labelled(&run)
         .into_iter()
         .filter(|(_, command)| command.contains("worker"))
@@ -158,7 +158,7 @@ fn slices_are_stored_of_every_arm_and_the_next_block_follows_one_that_was_killed
 }
 
 #[test]
-fn a_worker_that_is_stopped_from_outside_loses_its_block_and_nothing_else() {
+fn worker_stopped_from_outside_loses_only_its_block() {
     let product = Product::new();
     let (started, run) = at_work(&product, "trial = \"300ms\", limit = \"10s\"", 2);
     let mut stopped = 0;
@@ -188,8 +188,7 @@ fn a_worker_that_is_stopped_from_outside_loses_its_block_and_nothing_else() {
     product.assert_nothing_left();
 }
 
-/// Whether a process is on a processor or waits for one (proc_pid_stat(5)).
-/// The most memory that a process has had, bytes.
+/// Returns the peak memory of a process, bytes.
 fn peak_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -200,7 +199,7 @@ fn peak_bytes(pid: u32) -> u64 {
 #[test]
 fn command_that_floods_its_workers_pipes_ends_at_once() {
     let product = Product::new();
-    // Whatever the worker has open, among it what the agent reads frames from.
+    // Every file that the worker has open, including the pipe from which the agent reads frames.
     let flood = "for f in /proc/$PPID/fd/*; do (exec yes > $f) & (exec yes > $f) & done; sleep 60";
     product.file(
         "study.toml",
@@ -222,11 +221,12 @@ fn command_that_floods_its_workers_pipes_ends_at_once() {
     assert!(ended.code.is_some(), "{ended}");
     let failed = product.stored("SELECT kind FROM trial WHERE kind = 'failed'");
     assert!(!failed.is_empty(), "{ended}");
-    // A frame's length, and not what is written, says how much of it is kept.
+    // A frame's length limits what is kept, not the amount written.
     assert!(peak < 64 << 20, "{peak} bytes");
     product.assert_nothing_left();
 }
 
+/// Whether a process is on a processor or waits for one (proc_pid_stat(5)).
 fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")

@@ -1,7 +1,7 @@
-//! `oci`: the driver contract against each runtime that is here, and what is the driver's own.
+//! Tests `oci`: the driver contract with each available runtime, and the driver's special features.
 //!
-//! Every start is followed by a look at the host's mounts: a runtime without a mount namespace of its own leaves
-//! a copy there, and nothing else would show it. gVisor's runsc is found on PATH or by TARE_RUNSC.
+//! Every start is followed by a check of the host's mounts: a runtime without a separate mount namespace leaves a
+//! copy there, and nothing else would show it. gVisor's runsc is found on PATH or by TARE_RUNSC.
 
 use crate::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::contract::contract;
 use crate::talk::LIMIT;
 use crate::world::system_mounts;
 
-/// Whether a runtime works here; says why not. The machine is asked once for all tests.
+/// Whether a runtime works here; reports a skip if not. The machine is queried once for all tests.
 pub(crate) fn is_available(world: &World, runtime: &str) -> bool {
     static DETECTED: OnceLock<Availability> = OnceLock::new();
     let why = match DETECTED.get_or_init(|| Oci.detect(&world.cx())) {
@@ -29,7 +29,7 @@ pub(crate) fn is_available(world: &World, runtime: &str) -> bool {
     why.is_none()
 }
 
-/// The runtimes that are here of those with which a test is made, each with a world of its own.
+/// Returns the tested runtimes that are available, each with a separate world.
 fn each_runtime(name: &str) -> impl Iterator<Item = (&'static str, World)> {
     ["runc", "crun"].into_iter().filter_map(move |runtime| {
         let world = World::new(name);
@@ -37,7 +37,7 @@ fn each_runtime(name: &str) -> impl Iterator<Item = (&'static str, World)> {
     })
 }
 
-/// gVisor's program: what TARE_RUNSC names, else the one on PATH.
+/// Returns gVisor's program: what TARE_RUNSC names, else the one on PATH.
 fn runsc(world: &World) -> Option<String> {
     match std::env::var_os("TARE_RUNSC").map(PathBuf::from) {
         Some(path) if path.is_file() => Some(path.display().to_string()),
@@ -59,8 +59,8 @@ fn facts(instance: &mut dyn Instance) -> Facts {
     inner_facts(instance)
 }
 
-/// Starts a container, hands over what the agent inside sees and what the host's side says, stops and removes it;
-/// the host's mounts are the same throughout.
+/// Starts a container, hands over the inner agent's facts, stops and removes the container, and returns the host
+/// side's facts. The host's mounts must not change.
 fn look(world: &World, settings: &Params, look: impl FnOnce(&mut dyn Instance, &Facts)) -> Facts {
     let before = system_mounts();
     let mut environment = configure(settings);
@@ -82,7 +82,7 @@ fn look(world: &World, settings: &Params, look: impl FnOnce(&mut dyn Instance, &
     described
 }
 
-/// Runs the contract with this runtime, if it is here.
+/// Runs the contract with this runtime, if it is available.
 fn keeps_the_contract(runtime: &str, settings: &Params) {
     let is_here = {
         let _turn = turn();
@@ -132,7 +132,7 @@ fn runsc_keeps_the_contract_of_drivers() {
 }
 
 #[test]
-fn the_contract_is_kept_over_the_hosts_files_with_a_pair_and_limits() {
+fn oci_contract_holds_on_host_overlay_with_limits() {
     for runtime in ["runc", "crun"] {
         let settings = with(runtime)
             .with("rootfs", "overlay-host")
@@ -145,7 +145,7 @@ fn the_contract_is_kept_over_the_hosts_files_with_a_pair_and_limits() {
 }
 
 #[test]
-fn the_agent_inside_sees_dockers_defaults_where_nothing_is_said() {
+fn oci_defaults_match_dockers_inside() {
     let _turn = turn();
     for (runtime, world) in each_runtime("defaults") {
         let host = own_namespaces();
@@ -177,7 +177,7 @@ fn the_agent_inside_sees_dockers_defaults_where_nothing_is_said() {
     }
 }
 
-/// The namespaces of this process, as the agent's facts name them.
+/// Returns the namespaces of this process, as the agent's facts name them.
 fn own_namespaces() -> Vec<(String, String)> {
     ["mnt", "pid", "uts", "ipc", "net", "user"]
         .into_iter()
@@ -189,7 +189,7 @@ fn own_namespaces() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_switch_is_seen_by_the_agent_inside() {
+fn every_oci_switch_is_visible_to_the_agent() {
     let _turn = turn();
     for (runtime, world) in each_runtime("switches") {
         let settings = with(runtime)
@@ -230,7 +230,7 @@ fn every_switch_is_seen_by_the_agent_inside() {
 }
 
 #[test]
-fn a_prepared_pair_leads_from_the_host_to_the_container() {
+fn veth_pair_connects_host_and_container() {
     let _turn = turn();
     for (runtime, world) in each_runtime("pair") {
         look(
@@ -240,7 +240,7 @@ fn a_prepared_pair_leads_from_the_host_to_the_container() {
                 let arm = instance.address_from_host().unwrap();
                 let host = instance.host_address().unwrap();
                 assert_ne!(arm, host);
-                // Whoever refuses a connection was reached.
+                // A refused connection proves that the arm was reached.
                 let refused = TcpStream::connect_timeout(&(arm, 9).into(), LIMIT);
                 let error = refused.unwrap_err();
                 assert_eq!(
@@ -254,7 +254,7 @@ fn a_prepared_pair_leads_from_the_host_to_the_container() {
 }
 
 #[test]
-fn over_the_hosts_files_the_root_is_an_overlay_and_the_host_keeps_its_own() {
+fn overlay_root_over_host_files_leaves_host_unchanged() {
     let (_turn, world) = needed!(turn_where("overlay", |world| is_available(world, "runc")));
     look(
         &world,
@@ -271,7 +271,7 @@ fn over_the_hosts_files_the_root_is_an_overlay_and_the_host_keeps_its_own() {
 }
 
 #[test]
-fn detect_speaks_of_every_known_runtime_and_of_what_is_hidden_from_crun() {
+fn detect_lists_runtimes_and_cgroups_hidden_from_crun() {
     let _turn = turn();
     let world = World::new("detect");
     let before = system_mounts();

@@ -1,5 +1,5 @@
-//! The probes of the kernel, threads and files that a study of operating systems needs, on the host and in the built-in
-//! container, through the program. What is checked is that each arm has readings, never how large they are.
+//! Tests the probes of the kernel, threads and files for a study of operating systems, on the host and in the
+//! built-in container, through the program. Checks that each arm has readings, not how large they are.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const SINGLE: &[&str] = &tare_model::rows! {
 const PAIRED: &[(&str, &str)] = &[("tcp-connect", "loopback"), ("udp-round-trip", "loopback")];
 
 #[test]
-fn every_probe_of_the_system_is_measured_on_the_host_and_in_the_container() {
+fn every_os_probe_is_measured_on_host_and_container() {
     let product = Product::new();
     let mut study = "id = \"os\"\n[design]\ntrial = \"10ms\"\nblocks_min = 2\nblocks_max = 2\n\
          [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"container\"\n"

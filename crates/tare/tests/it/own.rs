@@ -1,25 +1,25 @@
-//! Containers of the user's own: taken whole, never touched, and asked about by `tare why`.
+//! Tests `tare why` with user containers: copied completely, never touched.
 //!
-//! The images are imported from host files, as `fixtures/planted/own/image.sh` packs them. What the engine has
-//! of a test's own before and after is compared as its own client tells it.
+//! The images are imported from host files, as `fixtures/planted/own/image.sh` packs them. The engine's objects of a
+//! test are compared before and after with the engine's own client.
 
 use crate::prelude::*;
 
-use tare::env::own::Taken;
+use tare::env::own::ArmRequest;
 
 use crate::docker::{arm, hello, leftovers, world};
 use crate::why::confirmed;
 
-/// An image of this test's own, with what makes and removes containers beside it.
+/// This test's image, and its helpers that create and remove containers.
 pub(crate) struct Bench {
     pub(crate) image: String,
-    /// What the names of all that is its own contain.
+    /// Part of the names of all its objects.
     pub(crate) mark: String,
-    /// What is removed at the end: kind and name.
+    /// Objects to remove at the end: kind and name.
     made: Vec<(&'static str, String)>,
 }
 
-/// Whether there is an engine; says so where there is none.
+/// Whether there is an engine; reports a skip if not.
 pub(crate) fn has_engine() -> bool {
     let is_there = has_docker();
     if !is_there {
@@ -28,7 +28,7 @@ pub(crate) fn has_engine() -> bool {
     is_there
 }
 
-/// An image that sets one variable, and the product, where there is an engine.
+/// Returns an image that sets one variable, and the product, if there is an engine.
 pub(crate) fn bench(name: &str) -> Option<(Bench, Product)> {
     has_engine().then(|| (Bench::new(name, "ENV OF_IMAGE=1"), Product::new()))
 }
@@ -37,7 +37,7 @@ pub(crate) fn docker(arguments: &[&str]) -> Output {
     Command::new("docker").args(arguments).output().unwrap()
 }
 
-/// What the client prints; panics where it fails.
+/// Returns the client's output; panics if it fails.
 #[track_caller]
 pub(crate) fn printed(arguments: &[&str]) -> String {
     let output = docker(arguments);
@@ -48,12 +48,12 @@ pub(crate) fn printed(arguments: &[&str]) -> String {
 }
 
 impl Bench {
-    /// With these changes of the image's configuration.
+    /// With these changes to the image's configuration.
     pub(crate) fn new(name: &str, changes: &str) -> Self {
         Self::with_programs(name, changes, &["sh", "sleep", "cat", "touch"])
     }
 
-    /// With nothing but these programs in it.
+    /// With only these programs in it.
     pub(crate) fn with_programs(name: &str, changes: &str, programs: &[&str]) -> Self {
         let mark = format!("{name}-{}", std::process::id());
         let image = format!("tare-own-test/{mark}");
@@ -81,8 +81,8 @@ impl Bench {
         name
     }
 
-    /// What `tare why` finds out, asked with these options about a script in a container of the image with these
-    /// flags: that it costs something.
+    /// Asks `tare why` with these options about a script in a container of the image with these flags; returns the
+    /// dossier, whose outcome must be an overhead.
     pub(crate) fn cost(
         &self,
         product: &Product,
@@ -100,13 +100,13 @@ impl Bench {
         dossier
     }
 
-    /// Notes what is removed at the end.
+    /// Registers an object for removal at the end.
     pub(crate) fn keep(&mut self, kind: &'static str, name: &str) {
         self.made.push((kind, name.to_owned()));
     }
 
-    /// What the engine has of this bench: containers of its image, whoever made them, and what bears its mark. What
-    /// other tests and people do meanwhile is theirs.
+    /// Returns the engine's objects of this bench: all containers of its image, and objects with its mark. Others
+    /// belong to other tests and users.
     pub(crate) fn objects(&self) -> Vec<String> {
         let (of_image, named) = (
             format!("ancestor={}", self.image),
@@ -143,8 +143,8 @@ pub(crate) fn inspected(name: &str) -> Value {
     all[0].clone()
 }
 
-pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> Wish<'a> {
-    Wish {
+pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> ContainerRequest<'a> {
+    ContainerRequest {
         source,
         folder: world.folder.path(),
         shares: Shares::ReadOnly,
@@ -154,15 +154,17 @@ pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> Wish<'a> {
     }
 }
 
-/// What is told of the copies with which something is taken once more, if it gets any.
+/// Returns the notes on the copies for another attempt, if there are any.
 pub(crate) fn notes_of_copies(
     driver: &dyn Driver,
     cx: &Context<'_>,
-    wish: Wish<'_>,
+    wish: ContainerRequest<'_>,
     own: &Own,
 ) -> Option<String> {
     let settings = &own.settings;
-    let told = driver.take_copies(cx, &Taken { wish, settings }).unwrap()?;
+    let told = driver
+        .take_copies(cx, &ArmRequest { wish, settings })
+        .unwrap()?;
     let lines: Vec<&str> = told.iter().map(|line| line.now.as_str()).collect();
     Some(lines.join("\n"))
 }
@@ -171,7 +173,7 @@ pub(crate) fn taken(world: &World, source: Source<'_>) -> Own {
     DOCKER.take(&world.cx(), &wish(world, source)).unwrap()
 }
 
-/// Starts an arm like this, and hands over what the engine says of its container.
+/// Starts an arm like this, and hands over the engine's description of its container.
 pub(crate) fn arm_of(world: &World, own: &Own, look: impl FnOnce(Value)) {
     let mut environment = DOCKER.configure(arm("like"), &own.settings).unwrap();
     environment.prepare(&world.cx()).unwrap();
@@ -185,7 +187,7 @@ pub(crate) fn arm_of(world: &World, own: &Own, look: impl FnOnce(Value)) {
     assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
 }
 
-/// Forty flags that an engine takes on any machine, as a line.
+/// Forty flags that an engine accepts on any machine, as a line.
 fn forty_flags() -> Vec<&'static str> {
     "--add-host=a:192.0.2.1 --blkio-weight=0 --cap-add=SYS_NICE --cap-drop=NET_RAW --cpu-period=100000 \
      --cpu-quota=90000 --cpu-shares=512 --cpuset-cpus=0 --device=/dev/null:/dev/zip:r --dns=192.0.2.53 \
@@ -201,7 +203,7 @@ fn forty_flags() -> Vec<&'static str> {
 }
 
 #[test]
-fn a_line_of_forty_flags_comes_back_out_of_the_arm() {
+fn forty_run_flags_round_trip_through_the_arm() {
     let world = needed!(world("own-flags"));
     let mut bench = Bench::new("flags", "ENV OF_IMAGE=1");
     let flags = forty_flags();
@@ -251,14 +253,14 @@ fn a_line_of_forty_flags_comes_back_out_of_the_arm() {
             assert!(env.contains(text), "{text} is missing in {env:?}");
         }
         assert_eq!(arm["HostConfig"]["RestartPolicy"]["Name"], "no");
-        // With room for the agent beside the command.
+        // With room for the agent in addition to the command.
         assert_eq!(arm["HostConfig"]["PidsLimit"], 205);
         assert_eq!(arm["Config"]["Labels"]["a"], Value::Null);
     });
 }
 
 #[test]
-fn what_the_arm_does_without_is_not_in_its_container() {
+fn omitted_settings_are_absent_from_arms_container() {
     let world = needed!(world("own-without"));
     let bench = Bench::new("without", "ENV OF_IMAGE=1");
     let line = format!(
@@ -298,7 +300,7 @@ fn what_the_arm_does_without_is_not_in_its_container() {
 }
 
 #[test]
-fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
+fn own_leaves_container_volume_and_secrets_unchanged() {
     if !has_engine() {
         return;
     }
@@ -341,7 +343,7 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
     let ended = ask(&[], work).expect(0);
     assert!(ended.stdout.contains("Compared with: the "), "{ended}");
     assert!(ended.stderr.contains("READ-ONLY"), "{ended}");
-    // It writes to a copy unless asked to do otherwise.
+    // It writes to a copy by default.
     let writing = "test ! -e /data/theirs.0; echo theirs >/data/theirs; ";
     let copied = ask(&[], &format!("{writing}{work}")).expect(0);
     assert!(copied.stderr.contains("`/data` is a COPY of"), "{copied}");
@@ -366,9 +368,9 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
 }
 
 #[test]
-fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
+fn uncatalogued_difference_is_found_and_confirmed() {
     let (bench, product) = needed!(bench("found"));
-    // The program's own affair: no rule knows the variable.
+    // Only the program reads the variable: no rule knows it.
     let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
     let options = ["--apply-check", "--budget", "150s"];
     let flags = [
@@ -389,7 +391,7 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
         first["advice"].as_str().unwrap().contains("-e SLOW_MODE"),
         "{first:#}"
     );
-    // The line itself was changed, and says how without the variable's text.
+    // The line itself was changed, and the report says how without the variable's value.
     let applied = &dossier["why"]["applied"];
     assert_eq!(applied["is_gone"], true, "{applied:#}");
     assert_eq!(
@@ -408,7 +410,7 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_in_words_that_help() {
+fn own_invalid_question_is_refused_with_hint() {
     let (bench, product) = needed!(bench("refused"));
     let refused = |arguments: &[&str], code: i32, said: &str, hint: &str| {
         let ended: Ended = product

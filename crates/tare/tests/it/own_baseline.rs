@@ -1,14 +1,14 @@
-//! What a container of the user's own is compared with: the host's program where it is the same bytes, else the image's
-//! files as a bare process, and nothing of either is written to.
+//! Tests the baseline of a user container: the host's program if it is the same bytes, otherwise the image's files as
+//! a bare process. Neither is written to.
 
 use crate::launcher::is_root;
 use crate::own::{Bench, has_engine, printed};
 use crate::prelude::*;
 
-/// A folder of this test's own on the host's root, whose path is the same in the image.
-struct Place(PathBuf);
+/// This test's folder on the host's root, with the same path in the image.
+struct HostFolder(PathBuf);
 
-impl Place {
+impl HostFolder {
     fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let folder = folder.join(format!("{name}-{}", std::process::id()));
@@ -16,7 +16,7 @@ impl Place {
         Self(folder)
     }
 
-    /// The program that the image is to have, and then the one that the host has.
+    /// Path of the program: first the image's, then the host's.
     fn program(&self) -> String {
         self.0.join("work").display().to_string()
     }
@@ -28,29 +28,30 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for HostFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A place and its program; `None` where it cannot be tried.
-fn place(name: &str) -> Option<(Place, String)> {
+/// Returns a place and its program; `None` if the test cannot run.
+fn place(name: &str) -> Option<(HostFolder, String)> {
     if !has_engine() || !is_root() {
         return None;
     }
-    let place = Place::new(name);
+    let place = HostFolder::new(name);
     let program = place.program();
     Some((place, program))
 }
 
-/// A place whose program is one file in an image, which has another program beside it, and another on the host.
+/// Returns a place whose program is a file of an image, which also has the program `beside`; the host's file is
+/// another program.
 fn exchanged(
     name: &str,
     inside: &str,
     beside: &str,
     outside: &str,
-) -> Option<(Place, String, Bench)> {
+) -> Option<(HostFolder, String, Bench)> {
     let (place, program) = place(name)?;
     place.put(inside);
     let bench = Bench::with_programs(name, "ENV OF_IMAGE=1", &[&program, beside]);
@@ -58,7 +59,7 @@ fn exchanged(
     Some((place, program, bench))
 }
 
-/// The dossier of a question about a container of the image.
+/// Asks about a container of the image; returns the dossier.
 fn asked(product: &Product, bench: &Bench, flags: &[&str], command: &[&str]) -> Value {
     asked_for("100s", product, (bench, flags), command)
 }
@@ -87,7 +88,7 @@ fn baseline(dossier: &Value) -> &Value {
     arms.find(|arm| arm["baseline"] == true).unwrap()
 }
 
-/// The causes that were confirmed.
+/// Returns the confirmed causes.
 fn confirmed(dossier: &Value) -> Vec<&str> {
     let findings = dossier["findings"].as_array().unwrap().iter();
     let confirmed = findings.filter(|finding| finding["status"] == "confirmed");
@@ -97,7 +98,7 @@ fn confirmed(dossier: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn another_program_on_the_host_is_the_userland_and_a_variable_is_found_above_it() {
+fn different_host_program_is_userland_below_variable() {
     // The same name on the host, and another interpreter.
     let (_place, program, bench) = needed!(exchanged("userland", "/bin/bash", "cat", "/bin/dash"));
     let product = Product::new();
@@ -113,20 +114,20 @@ fn another_program_on_the_host_is_the_userland_and_a_variable_is_found_above_it(
         "{line}"
     );
     assert_eq!(baseline(&dossier)["id"], "image");
-    // The steps stand where the machine leaves the time for them.
+    // The steps are present if the machine leaves enough time for them.
     if let Some(rungs) = dossier["ladder"]["rungs"].as_array() {
         assert_eq!(rungs[0]["arm"], "image");
         let title = rungs[0]["title"].as_str().unwrap();
         assert!(title.starts_with("userland"), "{title}");
     }
-    // Nothing but the mechanism: the userland is on both sides of the search.
+    // Only the mechanism: both sides of the search have the same userland.
     assert_eq!(
         confirmed(&dossier),
         ["own.env.SLOW_MODE"],
         "{:#}",
         dossier["findings"]
     );
-    // What the command wrote went with each arm.
+    // Files that the command wrote disappeared with each arm.
     assert!(!Path::new("/tare-own-trace").exists());
     let script = "if [ -e /tare-own-trace ]; then echo there; fi";
     let line = ["run", "--rm", &bench.image, &program, "-c", script];
@@ -136,7 +137,7 @@ fn another_program_on_the_host_is_the_userland_and_a_variable_is_found_above_it(
 }
 
 #[test]
-fn a_file_that_is_mounted_over_the_images_gives_way_to_it_below_every_container() {
+fn mount_over_image_file_is_not_in_the_baseline() {
     let (_place, program, bench) = needed!(exchanged("over", "/bin/bash", "cat", "/bin/dash"));
     let product = Product::new();
     let users = "user:x:2000:2000::/tmp:/bin/sh\n".repeat(20_000);
@@ -161,7 +162,7 @@ fn a_file_that_is_mounted_over_the_images_gives_way_to_it_below_every_container(
 }
 
 #[test]
-fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
+fn identical_host_program_is_the_baseline() {
     if !has_engine() || !is_root() {
         return;
     }
@@ -187,7 +188,7 @@ fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
 }
 
 #[test]
-fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_files() {
+fn program_reading_other_host_files_uses_image_files() {
     let (_place, data, bench) = needed!(exchanged("other-data", "/bin/cat", "sh", "/bin/true"));
     let product = Product::new();
     let script = format!("exec 3< '{data}'; i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done");
@@ -196,13 +197,13 @@ fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_file
     let why = format!("the command reads `{data}`, which is other bytes on the host");
     assert!(line.contains(&why), "{line}");
     assert_eq!(baseline(&dossier)["id"], "image");
-    // The host's program does something else there: it is no step of the way either.
+    // The host's program does something else there, so it is no step of the ladder either.
     assert!(!line.contains("`userland`"), "{line}");
     product.assert_nothing_left();
 }
 
 #[test]
-fn a_program_of_a_pipe_that_only_the_host_has_is_no_cost_and_is_pointed_out() {
+fn host_only_program_in_pipe_is_flagged_not_a_cost() {
     if !has_engine() || !is_root() {
         return;
     }
@@ -225,7 +226,7 @@ fn a_program_of_a_pipe_that_only_the_host_has_is_no_cost_and_is_pointed_out() {
 }
 
 #[test]
-fn an_entry_that_takes_its_time_is_left_away_like_any_other_difference() {
+fn slow_entrypoint_is_confirmed_as_a_difference() {
     use std::os::unix::fs::PermissionsExt;
     let (_place, program) = needed!(place("entry"));
     fs::write(&program, "#!/bin/sh\nsleep 0.1\nexec \"$@\"\n").unwrap();

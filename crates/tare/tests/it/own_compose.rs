@@ -1,13 +1,13 @@
-//! Services of compose files, alone and with what they depend on.
+//! Tests services of compose files, alone and with their dependencies.
 //!
-//! The plugin's answers are as it prints them; the engine is the real one.
+//! The plugin's answers are as it prints them; the engine is real.
 
 use crate::own::{Bench, bench, has_engine, printed};
 use crate::own_ways::WORK;
 use crate::prelude::*;
 
-/// Programs that answer with scripts of the shell where they are asked about a compose file, and are the real ones
-/// otherwise; the search path with them before all others.
+/// Creates programs that answer questions about a compose file with shell scripts, and otherwise run the real ones;
+/// returns the search path with them in front.
 fn with_programs(product: &Product, scripts: &[(&str, &str)]) -> String {
     let folder = product.folder().join("bin");
     fs::create_dir_all(&folder).unwrap();
@@ -20,7 +20,7 @@ fn with_programs(product: &Product, scripts: &[(&str, &str)]) -> String {
     format!("{}:{path}", folder.display())
 }
 
-/// A `docker` that answers `compose` with a script of its own and is the real one otherwise; the search path.
+/// Creates a `docker` that answers `compose` with a script, and otherwise runs the real one; returns the search path.
 pub(crate) fn docker_with_compose(product: &Product, compose: &str) -> String {
     let real = which_docker();
     let log = product.folder().join("asked");
@@ -39,7 +39,7 @@ fn which_docker() -> String {
 }
 
 #[test]
-fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
+fn compose_service_is_read_as_the_plugin_resolves_it() {
     let (bench, product) = needed!(bench("compose"));
     let mark = format!("{}-shop", bench.mark);
     let config = json!({
@@ -66,7 +66,7 @@ fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
         first.starts_with("compose -f shop.yml ") && first.ends_with(" config --format json"),
         "{asked}"
     );
-    // Neither in an argument nor in the store nor in what is told.
+    // Neither in an argument nor in the store nor in the output.
     let stored = fs::read(product.store()).unwrap();
     let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
     assert!(!has(asked.as_bytes()) && !has(&stored) && !has(ended.stdout.as_bytes()));
@@ -74,7 +74,7 @@ fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
 }
 
 #[test]
-fn a_compose_file_that_cannot_be_read_is_refused_in_words_that_help() {
+fn unreadable_compose_file_is_refused_with_hint() {
     if !has_engine() {
         return;
     }
@@ -107,11 +107,11 @@ fn a_compose_file_that_cannot_be_read_is_refused_in_words_that_help() {
     product.assert_nothing_left();
 }
 
-/// What stands in the place of a compose plugin that is not here.
+/// Behaves like a missing compose plugin.
 const NO_PLUGIN: &str = "echo \"docker: 'compose' is not a docker command.\" >&2; exit 1";
 
 #[test]
-fn a_compose_of_its_own_stands_in_for_the_plugin_if_it_is_no_old_one() {
+fn standalone_compose_replaces_plugin_unless_old() {
     let (bench, product) = needed!(bench("standalone"));
     docker_with_compose(&product, NO_PLUGIN);
     let config = json!({"name": "shop", "services": {"job": {
@@ -127,7 +127,7 @@ fn a_compose_of_its_own_stands_in_for_the_plugin_if_it_is_no_old_one() {
     };
     let ended = ask(&format!("#!/bin/sh\ncat '{file}'\n")).expect(0);
     assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
-    // As version 1 answers, which knows no JSON.
+    // The answer of version 1, which has no JSON.
     let old = "#!/bin/sh\nprintf 'Validate and view the Compose file.\n\nUsage: config [options]\n' >&2; exit 1\n";
     let ended = ask(old).expect(3);
     assert!(ended.stderr.contains("version 2"), "{ended}");
@@ -135,7 +135,7 @@ fn a_compose_of_its_own_stands_in_for_the_plugin_if_it_is_no_old_one() {
     product.assert_nothing_left();
 }
 
-/// A project of a job and what it depends on, asked about with its own file.
+/// A project of a job and its dependency, asked about with its compose file.
 struct Shop {
     bench: Bench,
     product: Product,
@@ -143,7 +143,7 @@ struct Shop {
 }
 
 impl Shop {
-    /// `job` works only where `db` and its other name are found.
+    /// `job` works only if `db` and its other name can be resolved.
     fn new(name: &str, db: &Value) -> Self {
         let programs = ["sh", "sleep", "cat", "touch", "getent"];
         let bench = Bench::with_programs(name, "ENV OF_IMAGE=1", &programs);
@@ -185,7 +185,7 @@ impl Shop {
         self.product.finish(self.command(more))
     }
 
-    /// What runs of those that it depends on.
+    /// Returns the running dependencies.
     fn services(&self) -> String {
         let of_image = format!("ancestor={}", self.bench.image);
         let filters = ["--filter", &of_image, "--filter", "name=-service-db"];
@@ -194,11 +194,11 @@ impl Shop {
 }
 
 #[test]
-fn what_a_service_depends_on_is_there_for_the_time_of_the_question_alone() {
+fn compose_dependencies_run_only_during_the_question() {
     if !has_engine() {
         return;
     }
-    // It is well only some time after it was started, by what it wrote into its own empty volume.
+    // It is healthy only some time after its start, by a file that it wrote into its initially empty volume.
     let work = "cat /data/mine && exit 4; sleep 1; touch /data/ready; sleep 600";
     let mut shop = Shop::new(
         "depends",
@@ -241,7 +241,7 @@ fn what_a_service_depends_on_is_there_for_the_time_of_the_question_alone() {
 }
 
 #[test]
-fn a_service_that_ends_or_is_never_well_is_told_and_leaves_nothing() {
+fn exited_or_unhealthy_dependency_is_reported() {
     if !has_engine() {
         return;
     }
@@ -268,11 +268,11 @@ fn a_service_that_ends_or_is_never_well_is_told_and_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_question_started_beside_its_arms_is_swept() {
+fn dependencies_of_killed_question_are_swept() {
     if !has_engine() {
         return;
     }
-    // It is never well, so the question waits for it.
+    // It is never healthy, so the question waits for it.
     let shop = Shop::new(
         "killed",
         &json!({
@@ -292,7 +292,7 @@ fn what_a_killed_question_started_beside_its_arms_is_swept() {
     shop.product.run(["clean"]).expect(0);
     assert_eq!(shop.bench.objects(), before);
     shop.product.assert_nothing_left();
-    // And who asks it to stop meanwhile gets it back at once.
+    // Ctrl-C meanwhile ends it at once.
     let mut started = Product::start(shop.command(&["--with-dependencies"]));
     wait_until("the service runs", || {
         assert!(started.is_running());

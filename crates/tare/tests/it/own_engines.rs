@@ -1,6 +1,5 @@
-//! Containers of the user's own where the engine, the image or the container is not of the usual kind: an engine
-//! elsewhere or one that may only be read, an image for another processor, a first program that goes into the
-//! background, a task of a swarm.
+//! Tests user containers with unusual engines, images or processes: a remote or read-only engine, an image for
+//! another processor, a first program that goes into the background, a swarm task.
 
 use crate::prelude::*;
 
@@ -39,7 +38,7 @@ fn copy(mut from: impl End, mut to: impl End) {
     to.close();
 }
 
-/// Passes a connection on to the engine's socket; `refuses` sees the head of its request, and may answer instead.
+/// Forwards a connection to the engine's socket; `refuses` sees the head of its request, and may answer instead.
 fn pass(mut client: impl End, engine: &str, refuses: fn(&str) -> Option<&'static str>) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -65,7 +64,7 @@ fn pass(mut client: impl End, engine: &str, refuses: fn(&str) -> Option<&'static
     copy(back, client);
 }
 
-/// An engine behind TCP on the loopback; where it listens, as `DOCKER_HOST` names it.
+/// Serves an engine over TCP on loopback; returns its address for `DOCKER_HOST`.
 fn elsewhere(engine: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -78,7 +77,7 @@ fn elsewhere(engine: String) -> String {
     format!("tcp://{address}")
 }
 
-/// What proxies answer that let an engine be looked at only.
+/// Returns the answer of a read-only proxy.
 fn only_looks(head: &str) -> Option<&'static str> {
     let is_look = head.starts_with("GET ") || head.starts_with("HEAD ");
     (!is_look).then_some(
@@ -98,7 +97,7 @@ fn read_only(engine: String, folder: &Path) -> String {
     format!("unix://{}", path.display())
 }
 
-/// Asks `tare why` at another engine than the usual one.
+/// Runs `tare why` with another engine than the default.
 fn ask_at(product: &Product, host: &str, arguments: &[&str]) -> Ended {
     let mut command = product.command([&["why", "--budget", "25s"], arguments].concat());
     command.env("DOCKER_HOST", host);
@@ -109,7 +108,7 @@ fn ask_at(product: &Product, host: &str, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn an_engine_behind_tcp_is_asked_about_like_one_behind_a_socket() {
+fn engine_over_tcp_works_like_one_over_socket() {
     let engine = needed!(socket());
     let bench = Bench::new("far", "ENV OF_IMAGE=1");
     let product = Product::new();
@@ -129,7 +128,7 @@ fn an_engine_behind_tcp_is_asked_about_like_one_behind_a_socket() {
 }
 
 #[test]
-fn an_engine_that_may_only_be_read_is_told_and_nothing_is_left_to_remove() {
+fn read_only_engine_is_reported_without_leftovers() {
     let engine = needed!(socket());
     let mut bench = Bench::new("readable", "ENV OF_IMAGE=1");
     let product = Product::new();
@@ -152,11 +151,11 @@ fn an_engine_that_may_only_be_read_is_told_and_nothing_is_left_to_remove() {
 }
 
 #[test]
-fn an_image_for_another_processor_is_told_before_anything_is_made() {
+fn image_for_other_architecture_is_refused_early() {
     let (mut bench, product) = needed!(bench("foreign"));
     let foreign = format!("{}-foreign", bench.image);
     bench.keep("image", &foreign);
-    // The same files, said to be for another processor.
+    // The same files, marked as for another processor.
     let script = r#"set -e
         folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
         docker save "$1" | tar -x
@@ -182,7 +181,7 @@ fn an_image_for_another_processor_is_told_before_anything_is_made() {
 }
 
 #[test]
-fn an_entry_that_goes_into_the_background_is_told_and_ended() {
+fn background_entrypoint_is_reported_and_ended() {
     if !has_engine() {
         return;
     }
@@ -209,9 +208,9 @@ fn an_entry_that_goes_into_the_background_is_told_and_ended() {
 }
 
 #[test]
-fn a_task_of_a_swarm_is_refused_with_what_can_be_asked_instead() {
+fn swarm_task_is_refused_with_alternative() {
     let (mut bench, product) = needed!(bench("swarm"));
-    // What tells an engine's task is its label.
+    // A swarm task is recognised by its label.
     let flags = [
         "--label",
         "com.docker.swarm.task.id=x1",

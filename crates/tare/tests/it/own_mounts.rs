@@ -1,4 +1,4 @@
-//! Mounts of the user's own containers: what is seen of their files where one is left away, and what that confirms.
+//! Tests mounts of user containers: how their files appear without one of them, and what that confirms.
 
 use crate::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::own::{Bench, arm_of, bench, docker, notes_of_copies, printed, taken, 
 use crate::why::confirmed;
 
 #[test]
-fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
+fn removed_mount_leaves_same_files_in_the_layer() {
     let world = needed!(world("own-mounts"));
     let mut bench = Bench::new("mounts", "ENV OF_IMAGE=1");
     let volume = bench.name("volume", "mounts");
@@ -74,18 +74,18 @@ fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
         let id = arm["Id"].as_str().unwrap();
         let read = |path: &str| printed(&["exec", id, "cat", path]);
         assert_eq!(read("/data/deep/below/text"), "mine");
-        // The image has a file of its own at one of the two places.
+        // The image has its own file at one of the two paths.
         assert!(!read("/etc/passwd").contains("other"));
         assert!(read("/etc/mine").contains("other"));
         assert_eq!(read("/kept/below/text"), "mine");
-        // What is written there is the container's own.
+        // Writes there stay in the container.
         printed(&["exec", id, "touch", "/data/deep/theirs", "/empty/theirs"]);
     });
     assert!(!folder.join("theirs").exists());
 }
 
 #[test]
-fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
+fn each_arm_writes_to_a_private_copy() {
     let world = needed!(world("own-copies"));
     // The image has a volume where databases keep theirs.
     let mut bench = Bench::new("copies", "VOLUME /var/lib/data");
@@ -141,7 +141,7 @@ fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
         "/var/lib/data/rows",
     ];
     assert_eq!(printed(&look), "rows");
-    // A mount that can be left away can be so as well where it is a copy.
+    // A removable mount can also be removed if it is a copy.
     let mut less = own.clone();
     less.settings = without(&own.settings, &["mounted./data".to_owned()]);
     arm_of(&world, &less, |arm| {
@@ -153,7 +153,7 @@ fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
 }
 
 #[test]
-fn what_has_no_copy_stays_read_only_and_it_is_told_how_to_let_the_command_write() {
+fn uncopied_mount_is_read_only_with_hint_to_share() {
     let (mut bench, product) = needed!(bench("nested"));
     let (outer, inner) = (bench.name("volume", "outer"), bench.name("volume", "inner"));
     for volume in [&outer, &inner] {
@@ -162,7 +162,7 @@ fn what_has_no_copy_stays_read_only_and_it_is_told_how_to_let_the_command_write(
     let fill = format!("{outer}:/a");
     let image = bench.image.clone();
     let below = format!("{inner}:/a/c");
-    // The engine makes the folder for the inner one.
+    // The engine creates the folder for the inner one.
     printed(&[
         "run", "--rm", "-v", &fill, "-v", &below, &image, "sh", "-c", ":",
     ]);
@@ -188,7 +188,7 @@ fn what_has_no_copy_stays_read_only_and_it_is_told_how_to_let_the_command_write(
     product.assert_nothing_left();
 }
 
-/// A file system in which every look for a name goes through many folders.
+/// A file system in which every name lookup passes many folders.
 fn deep_volume(bench: &mut Bench, product: &Product) -> String {
     let folders: Vec<String> = (0..60)
         .map(|number| {
@@ -215,12 +215,12 @@ fn deep_volume(bench: &mut Bench, product: &Product) -> String {
 }
 
 #[test]
-fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
+fn slow_file_system_below_mount_is_confirmed() {
     let (mut bench, product) = needed!(bench("deep"));
     let volume = deep_volume(&mut bench, &product);
     let mount = format!("{volume}:/data");
     let image = bench.image.clone();
-    // Names that nobody has asked for before.
+    // Names that were never looked up before.
     let script = "read u </proc/sys/kernel/random/uuid; i=0; while [ $i -lt 1500 ]; do [ -e /data/$u$i ]; i=$((i+1)); done; cat /data/mine";
     let look = ["run", "--rm", "-v", &mount, &image, "sh", "-c", script];
     assert_eq!(printed(&look), "mine");
@@ -241,11 +241,11 @@ fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
     product.assert_nothing_left();
 }
 
-/// A file system in memory at a place, until it is dropped.
+/// An in-memory file system at a path, until it is dropped.
 pub(crate) struct InMemory(PathBuf);
 
 impl InMemory {
-    /// `None`, and it is said why, where nothing can be mounted.
+    /// `None`, with a reported skip, if mounting is not possible.
     pub(crate) fn at(place: &Path) -> Option<Self> {
         fs::create_dir_all(place).unwrap();
         let mount = |arguments: &[&str]| Command::new("mount").args(arguments).arg(place).status();
@@ -263,7 +263,7 @@ impl Drop for InMemory {
     }
 }
 
-/// A disk of this machine, if it has one.
+/// Returns a disk of this machine, if it has one.
 fn disk() -> Option<String> {
     let disks = fs::read_dir("/sys/class/block").ok()?.flatten();
     let mut paths = disks.map(|it| format!("/dev/{}", it.file_name().display()));
@@ -271,7 +271,7 @@ fn disk() -> Option<String> {
 }
 
 #[test]
-fn what_is_mounted_in_a_folder_of_the_users_stays_as_it_was() {
+fn docker_leaves_mounts_in_user_folder_unchanged() {
     let world = needed!(world("own-below"));
     let bench = Bench::new("below", "ENV OF_IMAGE=1");
     let folder = world.folder.path().join("mine");

@@ -1,5 +1,5 @@
-//! A question about a container reaches nothing that the container's own `docker run` would not: an oracle of listeners
-//! on the host's loopback, on a network of the user's and in shared folders stays untouched.
+//! Tests that a question about a container reaches nothing that the container's own `docker run` would not: listeners
+//! on the host's loopback, on a user's network and in shared folders stay untouched.
 
 use crate::own::{Bench, bench, docker, has_engine, printed};
 use crate::own_compose::docker_with_compose;
@@ -11,7 +11,7 @@ mod outside;
 
 use oracle::{Oracle, Peer};
 
-/// A bench with `perl`, by which a script reaches all kinds of listeners.
+/// A bench with `perl`, with which a script reaches all kinds of listeners.
 fn perl_bench(name: &str) -> Option<Bench> {
     let found = Command::new("perl")
         .arg("-v")
@@ -25,7 +25,7 @@ fn perl_bench(name: &str) -> Option<Bench> {
         .then(|| Bench::with_programs(name, "ENV OF_IMAGE=1", &["sh", "sleep", "cat", "perl"]))
 }
 
-/// The command has run inside and beside it.
+/// Asserts that the command ran inside and outside.
 #[track_caller]
 fn assert_ran(ended: &Ended) {
     ended.complains("at the first look");
@@ -74,7 +74,7 @@ fn question_about_a_line_reaches_no_listener() {
 }
 
 #[test]
-fn question_about_a_container_or_service_reaches_no_listener() {
+fn container_or_service_question_reaches_no_listener() {
     let mut bench = needed!(perl_bench("reach-like"));
     let product = Product::new();
     let mut oracle = Oracle::new("like");
@@ -123,7 +123,7 @@ fn networks_and_sockets_are_joined_on_demand() {
     ended.complains("it reaches the networks, sockets and named pipes of your container");
     assert!(peer.is_reached(), "{ended}");
     let touched = oracle.touched();
-    // A named pipe and a socket are the machine's even where their folder is only read.
+    // A named pipe and a socket belong to the machine even if their folder is read-only.
     assert!(
         touched.contains(&"socket in a folder"),
         "{touched:?}: {ended}"
@@ -136,7 +136,7 @@ fn networks_and_sockets_are_joined_on_demand() {
 }
 
 #[test]
-fn command_that_needs_a_network_is_told_which_flag_joins_it() {
+fn command_needing_network_gets_hint_for_flag() {
     let mut bench = needed!(perl_bench("reach-needs"));
     let product = Product::new();
     let peer = Peer::new(&mut bench);
@@ -151,7 +151,7 @@ fn command_that_needs_a_network_is_told_which_flag_joins_it() {
         "--network",
         &peer.network,
     ];
-    // The listener's own loopback is another one in a copy.
+    // In a copy, the loopback is not that of the listener.
     let line = [bench.image.as_str(), "perl", "-e", script, "127.0.0.1"];
     let ended = product.run([&ask[..], &line].concat()).expect(5);
     ended.complains("exited with status 9");
@@ -161,7 +161,7 @@ fn command_that_needs_a_network_is_told_which_flag_joins_it() {
 }
 
 #[test]
-fn protections_are_in_every_arm_until_they_are_loosened() {
+fn protections_apply_to_every_arm_until_loosened() {
     let (bench, product) = needed!(bench("reach-kept"));
     let ask = |options: &[&str]| {
         let begin = ["why", "--budget", "9s", "--dry-run"];
@@ -227,7 +227,7 @@ fn protections_are_in_every_arm_until_they_are_loosened() {
 }
 
 #[test]
-fn running_containers_have_the_protections_of_the_original() {
+fn arm_containers_have_protections_of_original() {
     let (bench, product) = needed!(bench("reach-arms"));
     let flags = [
         "--user",
@@ -249,7 +249,7 @@ fn running_containers_have_the_protections_of_the_original() {
     let mut running = Product::start(product.command([&line[..], &command].concat()));
     let of_image = format!("ancestor={}", bench.image);
     let mut seen = Vec::new();
-    // Each container that is there while it is looked has all four.
+    // Each container seen meanwhile has all four.
     while running.is_running() {
         let names = docker(&["ps", "--quiet", "--filter", &of_image]);
         for name in String::from_utf8_lossy(&names.stdout).lines() {
@@ -322,7 +322,7 @@ fn second_writer_of_a_volume_is_refused_by_name() {
     assert!(!below.join("theirs").exists());
     let shown = printed(&["exec", &name, "sh", "-c", "echo /data/*"]);
     assert_eq!(shown, "/data/*");
-    // Once it is stopped nobody else writes there.
+    // Once it is stopped there is no other writer.
     printed(&["rm", "--force", &name]);
     let ended = ask(&mount);
     assert!(!ended.stderr.contains("second writer"), "{ended}");
@@ -342,7 +342,7 @@ fn second_writer_of_a_volume_is_refused_by_name() {
 }
 
 #[test]
-fn copy_of_a_volume_at_work_is_said_to_be_torn() {
+fn copy_of_volume_in_use_is_reported_as_torn() {
     let (mut bench, product) = needed!(bench("reach-torn"));
     let volume = bench.name("volume", "db");
     printed(&["volume", "create", &volume]);
@@ -361,7 +361,7 @@ fn copy_of_a_volume_at_work_is_said_to_be_torn() {
 }
 
 #[test]
-fn dry_run_runs_nothing_and_leaves_nothing() {
+fn dry_run_starts_no_container_and_leaves_no_object() {
     let (mut bench, product) = needed!(bench("reach-dry"));
     let folder = tempfile::tempdir().unwrap();
     let network = bench.name("network", "dry");

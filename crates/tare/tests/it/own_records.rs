@@ -1,23 +1,25 @@
-//! What an engine makes only to be looked at, where that engine fails halfway: an engine of canned answers.
+//! Tests objects that are created in an engine only for inspection, if that engine fails halfway. The engine has
+//! canned answers.
 
 use crate::prelude::*;
 
-use tare::cx::stand_in::{Heard, Said, StandIn};
+use tare::cx::stand_in::{FakeRequest, FakeResponse, StandIn};
 use tare::env::docker::Docker;
 
-fn said(status: u16, body: &Value) -> Said {
-    Said {
+fn said(status: u16, body: &Value) -> FakeResponse {
+    FakeResponse {
         status,
         body: body.to_string(),
         headers: Vec::new(),
     }
 }
 
-/// An engine with one container, which makes others and does not tell of them; it ends a removal with this status.
+/// An engine with one container. It creates others but does not describe them, and answers a removal with this
+/// status.
 fn engine(folder: &Path, removal: u16) -> StandIn {
-    let answer = move |heard: &Heard| {
+    let answer = move |heard: &FakeRequest| {
         let path = heard.target.split('?').next().unwrap_or_default();
-        // Some clients put a version in front.
+        // Some clients prefix the API version.
         let path = path.strip_prefix("/v").map_or(path, |rest| {
             rest.find('/').map_or(path, |place| &rest[place..])
         });
@@ -39,9 +41,9 @@ fn engine(folder: &Path, removal: u16) -> StandIn {
             ),
             ("POST", "/containers/create") => said(201, &json!({"Id": "1b2c3d", "Warnings": []})),
             ("GET", _) => said(500, &json!({"message": "the disk is broken"})),
-            ("DELETE", _) if removal == 204 => Said {
+            ("DELETE", _) if removal == 204 => FakeResponse {
                 status: 204,
-                ..Said::default()
+                ..FakeResponse::default()
             },
             _ => said(removal, &json!({"message": "the disk is broken"})),
         }
@@ -49,12 +51,13 @@ fn engine(folder: &Path, removal: u16) -> StandIn {
     StandIn::open(folder, answer).unwrap()
 }
 
-/// How taking the container ends, whether what was made was to be removed, and whether a place is on record.
+/// Returns the error of taking the container, whether the created object's removal was requested, and whether there
+/// is a record.
 fn taken(removal: u16) -> (EnvError, bool, bool) {
     let world = World::new("own-records");
     let engine = engine(world.folder.path(), removal);
     let driver = Docker::at(format!("unix://{}", engine.path().display()));
-    let wish = Wish {
+    let wish = ContainerRequest {
         source: Source::Container("web"),
         folder: world.folder.path(),
         shares: Shares::ReadOnly,
@@ -76,11 +79,11 @@ fn taken(removal: u16) -> (EnvError, bool, bool) {
 }
 
 #[test]
-fn what_is_made_to_be_looked_at_is_on_record_and_removed_also_where_it_cannot_be_looked_at() {
+fn inspected_object_is_recorded_and_removed_on_error() {
     let (error, is_removed, is_recorded) = taken(204);
     assert!(error.to_string().contains("the disk is broken"), "{error}");
     assert!(!matches!(error, EnvError::AndCleanup { .. }), "{error}");
-    // The sweep of the run takes it from there.
+    // The sweep of the run handles the rest.
     assert!(is_removed && is_recorded);
     let (error, is_removed, is_recorded) = taken(500);
     assert!(matches!(error, EnvError::AndCleanup { .. }), "{error}");
@@ -88,9 +91,9 @@ fn what_is_made_to_be_looked_at_is_on_record_and_removed_also_where_it_cannot_be
 }
 
 #[test]
-fn an_engine_that_is_there_and_does_not_answer_a_sweep_is_told() {
+fn sweep_of_failing_engine_is_an_error() {
     let world = World::new("own-records");
-    let answer = |heard: &Heard| {
+    let answer = |heard: &FakeRequest| {
         if heard.target.contains("/containers/json") {
             said(500, &json!({"message": "the disk is broken"}))
         } else {
@@ -101,7 +104,7 @@ fn an_engine_that_is_there_and_does_not_answer_a_sweep_is_told() {
     let driver = Docker::at(format!("unix://{}", engine.path().display()));
     let error = driver.sweep(&world.cx(), world.run.as_str()).unwrap_err();
     assert!(error.to_string().contains("the disk is broken"), "{error}");
-    // Where there is none, nothing can be left.
+    // Without an engine there can be no leftovers.
     let nowhere = world.folder.path().join("none");
     let driver = Docker::at(format!("unix://{}", nowhere.display()));
     assert_eq!(

@@ -1,13 +1,13 @@
-//! Servers in containers of the user's: `tare why` asks them from outside.
+//! Tests servers in user containers, which `tare why` queries from outside.
 
 use crate::own::{Bench, has_engine};
 use crate::product::{Product, assert_valid_dossier, has_container};
 use crate::why::confirmed;
 use crate::world::{skip, turn};
 
-/// Answers each connection with a line, after a pause where it is asked to.
+/// Answers each connection with a line, after a pause if asked to.
 const SERVER: &str = r#"socket(S,2,1,6) or die; setsockopt(S,1,2,pack("l",1)); bind(S,pack("S n N x8",2,80,0)) or die "bind: $!"; listen(S,64) or die; while(accept(C,S)){ select(undef,undef,undef,$ENV{PAUSE}) if $ENV{PAUSE}; syswrite C,"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"; close C }"#;
-/// Asks so often, one connection each.
+/// Sends this many requests, one connection each.
 const CLIENT: &str = r#"($h,$p,$n)=@ARGV; for(1..$n){ socket(S,2,1,6) or die; connect(S,pack("S n C4 x8",2,$p,split /\./,$h)) or die "connect: $!"; $l=""; while(sysread(S,$b,99)){$l.=$b} $l=~/ok/ or die "no answer"; close S }"#;
 
 fn bench(name: &str) -> Option<(Bench, Product)> {
@@ -26,7 +26,7 @@ fn bench(name: &str) -> Option<(Bench, Product)> {
 }
 
 #[test]
-fn server_slowed_by_a_variable_is_asked_and_explained() {
+fn server_slowed_by_variable_is_explained() {
     let (bench, product) = needed!(bench("serve"));
     let _turn = turn();
     let before = bench.objects();
@@ -55,7 +55,7 @@ fn server_slowed_by_a_variable_is_asked_and_explained() {
 }
 
 #[test]
-fn url_is_asked_by_tare_itself() {
+fn url_is_requested_by_tare_itself() {
     let (bench, product) = needed!(bench("serve-url"));
     let _turn = turn();
     let ask = [
@@ -91,7 +91,7 @@ fn url_is_asked_by_tare_itself() {
 }
 
 #[test]
-fn server_that_never_serves_is_reported_with_its_words() {
+fn server_never_ready_is_reported_with_its_output() {
     let (bench, product) = needed!(bench("serve-bad"));
     let _turn = turn();
     let before = bench.objects();
@@ -130,7 +130,7 @@ fn server_that_never_serves_is_reported_with_its_words() {
 }
 
 #[test]
-fn server_in_an_environment_is_asked_by_the_host() {
+fn server_in_environment_is_queried_from_host() {
     if !has_container() {
         return skip("root", "no network namespace can be made here");
     }

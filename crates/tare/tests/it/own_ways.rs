@@ -1,5 +1,5 @@
-//! The ways in which something of the user's own is asked about beside a line and `--like`: inside a running
-//! container; and what must not go wrong on them.
+//! Tests the ways to ask about a user container other than a line and `--like`: inside a running container; and what
+//! must not go wrong with them.
 
 use crate::docker::{LIMIT, arm, world};
 use crate::own::{Bench, arm_of, bench, has_engine, inspected, printed};
@@ -11,7 +11,7 @@ use crate::why::confirmed;
 /// A loop of some milliseconds.
 pub(crate) const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
 
-/// Starts a container of this test's own.
+/// Starts a container of this test.
 pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[&str]) -> String {
     let name = bench.name("container", name);
     let begin = ["run", "--detach", "--name", &name];
@@ -21,9 +21,9 @@ pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[
 }
 
 #[test]
-fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() {
+fn inside_measures_in_running_container_and_cleans_up() {
     let (mut bench, product) = needed!(bench("inside"));
-    // Neither the container's user nor its working directory may write at the root.
+    // Neither the container's user nor its working directory allows writing at the root.
     let flags = [
         "--user",
         "1000:1000",
@@ -61,7 +61,7 @@ fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() 
 }
 
 #[test]
-fn a_container_that_nothing_can_be_run_in_is_told_with_what_helps() {
+fn inside_unusable_container_is_refused_with_hint() {
     let (mut bench, product) = needed!(bench("closed"));
     let refused = |name: &str, said: &str, hint: &str| {
         let ended: Ended = product
@@ -85,7 +85,7 @@ fn a_container_that_nothing_can_be_run_in_is_told_with_what_helps() {
 }
 
 #[test]
-fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it() {
+fn container_ending_during_inside_reports_leftovers() {
     let (mut bench, product) = needed!(bench("ends"));
     let first = "trap 'exit 7' TERM; while :; do sleep 0.1; done";
     let name = started(&mut bench, "ends", &[], &["sh", "-c", first]);
@@ -104,7 +104,7 @@ fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it(
         .expect(5);
     assert!(ended.stderr.contains("the agent is gone"), "{ended}");
     assert!(ended.stderr.contains("still lies in it"), "{ended}");
-    // Once it runs again it is removed.
+    // Once the container runs again it is removed.
     printed(&["start", &name]);
     product.run(["clean"]).expect(0);
     assert!(
@@ -114,7 +114,7 @@ fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it(
 }
 
 #[test]
-fn what_people_give_is_taken_or_refused_in_words_that_help() {
+fn unusual_run_flags_are_noted_or_refused_with_hint() {
     let (bench, product) = needed!(bench("odd"));
     let before = bench.objects();
     let image = bench.image.as_str();
@@ -122,7 +122,7 @@ fn what_people_give_is_taken_or_refused_in_words_that_help() {
         let begin = ["why", "--budget", "12s", "--", "docker", "run"];
         product.run([&begin, flags, &[image], command].concat())
     };
-    // The engine's socket steers the machine: it is not shown unasked.
+    // The engine's socket controls the host: it is not mounted by default.
     let socket = "/var/run/docker.sock:/var/run/docker.sock";
     let ended = ask(&["-v", socket], &["sh", "-c", WORK]).expect(0);
     assert!(ended.stderr.contains("is not shown inside"), "{ended}");
@@ -133,7 +133,7 @@ fn what_people_give_is_taken_or_refused_in_words_that_help() {
     );
     // Its output goes where its own first process writes, not to the machine's.
     assert!(!ended.stdout.contains("trials failed"), "{ended}");
-    // What goes into the background is told, and ended.
+    // Background processes are reported and killed.
     let ended = ask(&[], &["sh", "-c", "sleep 60 & echo begun"]).expect(0);
     assert!(ended.stderr.contains("in the background"), "{ended}");
     let usage = product
@@ -145,7 +145,7 @@ fn what_people_give_is_taken_or_refused_in_words_that_help() {
 }
 
 #[test]
-fn an_image_without_a_shell_is_asked_about_like_any_other() {
+fn image_without_a_shell_can_be_compared() {
     if !has_engine() {
         return;
     }
@@ -161,15 +161,15 @@ fn an_image_without_a_shell_is_asked_about_like_any_other() {
 }
 
 #[test]
-fn a_command_that_hardly_ends_inside_is_told_with_what_makes_it_so() {
+fn very_slow_command_gets_lower_bound_and_cause() {
     let (bench, product) = needed!(bench("slow"));
-    // No rule knows the variable, and six runs of it would take an hour.
+    // No rule knows the variable, and six runs with it would take an hour.
     let script = "case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) sleep 600;; esac; i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done";
     let flags = ["-e", "OTHER=1", "-e", "SLOW_MODE=1", "--shm-size", "32m"];
     let dossier = bench.cost(&product, &["--budget", "90s"], &flags, script);
     let answer = dossier["why"]["answer"].as_str().unwrap();
     assert!(answer.starts_with("At least "), "{answer}");
-    // How far it is taken apart is a matter of time.
+    // The depth of the bisection depends on the time.
     let first = &dossier["findings"][0];
     let claim = first["claim"].as_str().unwrap();
     assert!(claim.contains("`SLOW_MODE`"), "{first:#}");
@@ -177,7 +177,7 @@ fn a_command_that_hardly_ends_inside_is_told_with_what_makes_it_so() {
 }
 
 #[test]
-fn an_arm_of_a_study_is_like_the_line_that_its_settings_hold() {
+fn study_arm_with_run_line_matches_the_line() {
     let world = needed!(world("own-line"));
     let bench = Bench::new("line", "ENV OF_IMAGE=1");
     let line = format!(
@@ -232,7 +232,7 @@ fn place_given_by_the_line_is_a_difference() {
 }
 
 #[test]
-fn plain_run_goes_over_the_way_of_a_client_and_leaves_nothing() {
+fn plain_run_uses_the_client_path_and_cleans_up() {
     let (bench, _) = needed!(bench("typed"));
     let world = needed!(world("typed"));
     let cx = world.cx();
@@ -255,7 +255,7 @@ fn plain_run_goes_over_the_way_of_a_client_and_leaves_nothing() {
 }
 
 #[test]
-fn input_is_given_to_every_run_of_a_line_that_takes_it() {
+fn stdin_reaches_every_run_of_interactive_line() {
     let (bench, product) = needed!(bench("input"));
     let script = "n=0; while read line; do n=$((n+1)); done; test $n = 300";
     let asked = |input: &[u8]| {

@@ -1,6 +1,6 @@
-//! What people see: a table that fits, a bar that goes away, and no colours where none are wanted.
+//! Tests what users see: a table that fits, a progress bar that disappears, and no colours if not wanted.
 //!
-//! The terminal is a real one, made by `script`; its size is set before the program starts.
+//! The terminal is a real one, created by `script`; its size is set before the program starts.
 
 use crate::prelude::*;
 
@@ -18,7 +18,7 @@ fn widest(text: &str) -> usize {
 }
 
 #[test]
-fn the_table_fits_the_columns_that_there_are_and_says_what_they_mean() {
+fn table_fits_terminal_width_and_explains_columns() {
     let product = Product::new();
     product.file("study.toml", study());
     let plain = product.run(["run", "study.toml"]).expect(0);
@@ -35,7 +35,7 @@ fn the_table_fits_the_columns_that_there_are_and_says_what_they_mean() {
         for said in ["again against host", "getppid", "ratio 1.10"] {
             assert!(table.contains(said), "{columns}: {table}");
         }
-        // What a run says at its end is shorter, and fits likewise.
+        // The summary at the end of a run is shorter, and fits too.
         let mut command = product.command(["report"]);
         command.env("COLUMNS", columns.to_string());
         let brief = product.finish(command).expect(0).stdout;
@@ -48,7 +48,7 @@ fn the_table_fits_the_columns_that_there_are_and_says_what_they_mean() {
     }
 }
 
-/// What a terminal of this size shows of a command of the program.
+/// Returns what a terminal of this size shows for a command.
 fn on_a_terminal(
     product: &Product,
     columns: u32,
@@ -75,20 +75,20 @@ fn on_a_terminal(
     assert!(output.status.success(), "{output:?}");
     let shown = fs::read(&log).unwrap();
     let text = String::from_utf8_lossy(&shown).into_owned();
-    // Its first and last lines are its own.
+    // The first and last lines are those of `script`.
     let lines: Vec<&str> = text.lines().collect();
     Some(lines[1..lines.len() - 2].join("\n"))
 }
 
 #[test]
-fn on_a_terminal_a_bar_tells_the_progress_and_is_gone_in_the_end() {
+fn terminal_progress_bar_is_shown_and_then_cleared() {
     let product = Product::new();
     product.file("study.toml", study());
     let shown = needed!(on_a_terminal(&product, 72, "", "run study.toml"));
     assert!(shown.contains("starting again"), "{shown:?}");
     assert!(shown.contains("/63 trials"), "{shown:?}");
     assert!(shown.contains(" s left"), "{shown:?}");
-    // The last thing before the table is that the bar's line is erased.
+    // The bar's line is erased just before the table.
     let (bar, table) = shown.rsplit_once("\u{1b}[2K").unwrap();
     assert!(bar.contains("trials"));
     assert!(!table.contains(" s left"), "{table}");
@@ -97,7 +97,7 @@ fn on_a_terminal_a_bar_tells_the_progress_and_is_gone_in_the_end() {
 }
 
 #[test]
-fn a_table_on_a_terminal_takes_its_width_and_no_colour_where_none_is_wanted() {
+fn terminal_table_fills_width_and_honors_no_color() {
     let product = Product::new();
     product.file("study.toml", study());
     product.run(["run", "study.toml"]).expect(0);

@@ -1,8 +1,8 @@
-//! The `podman` driver against a real podman.
+//! Tests the `podman` driver against a real podman.
 //!
-//! Rootless podman is tested as the user that runs the tests; where that is root, as an ordinary user: `tare-test` where
-//! it is there, else one that is made and removed with all that is its. Rootful podman is tried in namespaces of its
-//! own, with which its bridge and its mounts go. Without podman a test says that it was skipped.
+//! Rootless podman is tested as the user that runs the tests; if that is root, as an ordinary user: `tare-test` if it
+//! exists, otherwise a user that is created and later removed with all its files. Rootful podman runs in separate
+//! namespaces, with which its bridge and its mounts disappear. Without podman a test is reported as skipped.
 
 use crate::prelude::*;
 
@@ -20,8 +20,8 @@ mod hostile;
 mod own;
 use tare_testkit::account::{self, Account};
 
-/// A world and whose podman is tested in it; the account goes after the world, and the turn last.
-pub(crate) struct Place {
+/// A world and the podman under test. The account is dropped after the world, and the turn last.
+pub(crate) struct PodmanWorld {
     pub(crate) world: World,
     pub(crate) driver: Podman,
     account: Account,
@@ -31,8 +31,8 @@ pub(crate) struct Place {
 /// Starting containers takes a whole machine.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A place, if rootless podman works; else says why not, or fails where it is required.
-pub(crate) fn place(name: &str) -> Option<Place> {
+/// Returns a place if rootless podman works; otherwise reports a skip, or fails if it is required.
+pub(crate) fn place(name: &str) -> Option<PodmanWorld> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let account = match Account::take() {
         Ok(account) => account,
@@ -44,7 +44,7 @@ pub(crate) fn place(name: &str) -> Option<Place> {
     let driver = account.name().map_or(PODMAN.clone(), Podman::of_user);
     let world = World::new(name);
     match detect(&driver, &world) {
-        Availability::Ready(_) => Some(Place {
+        Availability::Ready(_) => Some(PodmanWorld {
             world,
             driver,
             account,
@@ -60,7 +60,7 @@ pub(crate) fn place(name: &str) -> Option<Place> {
     }
 }
 
-/// Asks again where the machine was too busy for the time that detection has; once it was found, not any more.
+/// Retries detection, because a busy machine can exceed its time limit; a success is cached.
 fn detect(driver: &Podman, world: &World) -> Availability {
     static FOUND: OnceLock<Facts> = OnceLock::new();
     if let Some(facts) = FOUND.get() {
@@ -80,13 +80,13 @@ fn detect(driver: &Podman, world: &World) -> Availability {
     found
 }
 
-impl Place {
+impl PodmanWorld {
     fn environment(&self, name: &str, settings: &Params) -> Box<dyn Environment> {
         let arm = ArmId::new(name).unwrap();
         self.driver.configure(arm, settings).unwrap()
     }
 
-    /// An environment and an instance of it whose agent answers.
+    /// Returns an environment and an instance of it whose agent answers.
     fn started(
         &self,
         name: &str,
@@ -99,7 +99,7 @@ impl Place {
         (environment, instance)
     }
 
-    /// What carries this run's label, found by the driver's own sweep.
+    /// Returns the objects with this run's label, found by the driver's own sweep.
     fn leftovers(&self) -> Vec<String> {
         let run = self.world.run.as_str();
         self.driver.sweep(&self.world.cx(), run).unwrap()
@@ -144,7 +144,7 @@ impl Place {
     }
 }
 
-/// Processes whose command line names this run: podman, and conmon, which stays while a container runs.
+/// Returns processes whose command line names this run: podman, and conmon, which stays while a container runs.
 fn monitors(run: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let commands = entries.filter_map(|entry| {
@@ -172,7 +172,7 @@ fn podman_keeps_the_contract_of_engines() {
 }
 
 #[test]
-fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on() {
+fn podman_container_has_default_security_and_facts() {
     let place = needed!(place("security"));
     place.with_instance(&Params::new(), StartMode::Resident, |instance, facts| {
         let inner = inner_facts(instance);
@@ -207,7 +207,7 @@ fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on()
                 "{facts:?}"
             );
         }
-        // The host has no way into it, and says so instead of naming an address that does not answer.
+        // The host has no route into it, and reports that instead of an address that does not answer.
         for end in [instance.address_from_host(), instance.host_address()] {
             assert!(matches!(end, Err(Reason::NoPath(why)) if why.contains("rootless")));
         }
@@ -215,9 +215,9 @@ fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on()
 }
 
 #[test]
-fn what_a_container_uses_is_counted_from_outside() {
+fn podman_container_usage_is_counted_from_outside() {
     let place = needed!(place("charged"));
-    // Also where an ordinary user's containers have no control groups of their own.
+    // Also if an ordinary user's containers have no separate cgroups.
     place.with_instance(&Params::new(), StartMode::Resident, |instance, _| {
         let charged = instance.charged();
         assert!(charged.memory_bytes() > Some(0), "{charged:?}");
@@ -255,7 +255,7 @@ fn settings_reach_the_container() {
 }
 
 #[test]
-fn the_hosts_network_is_reached_at_the_hosts_own_address() {
+fn podman_host_network_uses_loopback_addresses() {
     let place = needed!(place("hostnet"));
     let settings = Params::new().with("network", "host");
     place.with_instance(&settings, StartMode::Resident, |instance, facts| {
@@ -266,10 +266,10 @@ fn the_hosts_network_is_reached_at_the_hosts_own_address() {
 }
 
 #[test]
-fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
+fn every_storage_has_its_kind_and_is_open_to_user() {
     let place = needed!(place("storage"));
     account::set_mode(place.world.folder.path(), 0o711);
-    // What an ordinary user may write, root may.
+    // What an ordinary user may write, root may too.
     for storage in ["layer", "volume", "bind", "tmpfs"] {
         let user = "65534:65534";
         let settings = Params::new().with("storage", storage).with("user", user);
@@ -285,12 +285,12 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
 }
 
 #[test]
-fn a_folder_that_the_user_cannot_come_to_is_refused_with_advice() {
+fn podman_folder_unreachable_for_user_is_refused() {
     let mut place = needed!(place("closed"));
     if place.account.name().is_none() {
         return skip("root", "an ordinary user comes to every folder of its own");
     }
-    // Tare's own folders let the user pass; what is above them is not Tare's to open.
+    // Tare's own folders let the user pass; Tare must not open the folders above them.
     let closed = tempfile::tempdir().unwrap();
     account::set_mode(closed.path(), 0o700);
     let runs = closed.path().join("state/runs");
@@ -310,7 +310,7 @@ fn a_folder_that_the_user_cannot_come_to_is_refused_with_advice() {
 }
 
 #[test]
-fn a_folder_with_quotes_spaces_and_a_comma_is_bound_as_it_is() {
+fn podman_binds_folder_with_quotes_spaces_and_comma() {
     let mut place = needed!(place("quotes"));
     place.world.folder = tempfile::Builder::new()
         .prefix("tare it \"quoted\" 'too',\n")
@@ -328,10 +328,7 @@ fn a_folder_with_quotes_spaces_and_a_comma_is_bound_as_it_is() {
 fn limits_that_podman_would_ignore_are_refused() {
     let place = needed!(place("limits"));
     if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
-        return skip(
-            "cgroup1",
-            "limits may work with control groups of version 2",
-        );
+        return skip("cgroup1", "limits may work with cgroups of version 2");
     }
     for (name, value) in [
         ("memory", Value::Text("64m".into())),
@@ -354,7 +351,7 @@ fn an_image_that_is_not_there_is_not_pulled() {
 }
 
 #[test]
-fn a_runtime_a_user_and_a_profile_that_are_not_there_are_named_with_advice() {
+fn podman_names_missing_runtime_user_or_profile() {
     let place = needed!(place("wrong"));
     for (name, value, word) in [
         ("runtime", "tare-none", "runtime"),
@@ -370,16 +367,16 @@ fn a_runtime_a_user_and_a_profile_that_are_not_there_are_named_with_advice() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_swept_with_its_processes() {
+fn podman_leftovers_and_processes_of_run_are_swept() {
     let place = needed!(place("killed"));
     let cx = place.world.cx();
     let settings = Params::new().with("storage", "volume");
     let (environment, instance) = place.started("arm", &settings, StartMode::Resident);
-    // A container whose command is killed goes on, for conmon holds it: as after `kill -9` of everything.
+    // A container whose command is killed survives because conmon holds it, as after `kill -9` of everything.
     drop(instance);
     drop(environment);
     let run = place.world.run.as_str();
-    // Without the tests' user named: the sweep finds it by its storage.
+    // Without the name of the tests' user: the sweep finds it by its storage.
     let swept = PODMAN.sweep(&cx, run).unwrap();
     for kind in ["container", "volume", "image"] {
         let is_kind = |line: &&String| line.starts_with(&format!("podman {kind} "));
@@ -388,7 +385,7 @@ fn what_a_killed_run_left_is_swept_with_its_processes() {
     place.assert_nothing_is_left();
 }
 
-/// Runs another command in the place of each.
+/// Replaces each command by another.
 struct Instead<F>(F);
 
 impl<F: Fn(&CommandLine) -> CommandLine + Send + Sync> Exec for Instead<F> {
@@ -411,7 +408,7 @@ impl<F: Fn(&CommandLine) -> CommandLine + Send + Sync> Exec for Instead<F> {
     }
 }
 
-/// The same command where there is no Podman.
+/// Returns the same command as if podman were not installed.
 fn without_podman(command: &CommandLine) -> CommandLine {
     let mut command = command.clone();
     let words = std::iter::once(&mut command.program).chain(&mut command.arguments);
@@ -422,7 +419,7 @@ fn without_podman(command: &CommandLine) -> CommandLine {
 }
 
 #[test]
-fn a_podman_that_is_not_installed_is_told_with_the_command_that_installs_it() {
+fn missing_podman_is_reported_with_install_command() {
     let world = World::new("notinstalled");
     let exec = Instead(without_podman);
     let mut cx = world.cx();
@@ -442,7 +439,7 @@ fn a_podman_that_is_not_installed_is_told_with_the_command_that_installs_it() {
 }
 
 #[test]
-fn a_user_that_does_not_exist_is_told_by_name() {
+fn podman_user_that_does_not_exist_is_named() {
     let world = World::new("nouser");
     let settings = Params::new().with("as", "tare-no-such-user");
     let arm = ArmId::new("arm").unwrap();
@@ -454,18 +451,18 @@ fn a_user_that_does_not_exist_is_told_by_name() {
     assert!(fix.unwrap().contains("useradd"));
 }
 
-/// Set in the process that runs in namespaces of its own.
+/// Set in the process that runs in separate namespaces.
 const INSIDE: &str = "TARE_TEST_PODMAN_INSIDE";
 
 #[test]
-fn rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps() {
+fn rootful_podman_works_or_gives_working_advice() {
     if !account::is_root() {
         return skip("root", "only root has rootful podman");
     }
     if std::env::var_os(INSIDE).is_none() {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         return again_in_namespaces_of_its_own(
-            "podman::rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps",
+            "podman::rootful_podman_works_or_gives_working_advice",
         );
     }
     let world = World::new("rootful");
@@ -511,7 +508,7 @@ fn rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps() {
         trial(instance.as_mut(), 1, "null", Params::new()),
         Reply::Done { .. }
     ));
-    // Both ends of the bridge are real: a port where nobody listens refuses.
+    // Both ends of the bridge are real: a port without a listener refuses.
     let inside = instance.address_from_host().unwrap();
     let attempt = TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
     let kind = attempt.unwrap_err().kind();
@@ -523,7 +520,7 @@ fn rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps() {
     assert_eq!(swept, Vec::<String>::new());
 }
 
-/// Runs one test of this program again where its mounts and interfaces are its own.
+/// Runs one test of this program again with separate mounts and network interfaces.
 fn again_in_namespaces_of_its_own(test: &str) {
     let program = std::env::current_exe().unwrap();
     let output = Command::new("unshare")

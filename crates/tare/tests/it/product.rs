@@ -1,8 +1,7 @@
-//! The built program in a home of its own, as users and scripts meet it.
+//! Runs the built program in a separate home, as users and scripts do.
 //!
-//! Every call has a limit, takes the agent from `TARE_TEST_AGENT` (else one built from the present sources),
-//! and nothing of the caller's settings gets through. What a home's runs left behind is looked for without
-//! the program's own help.
+//! Every call has a limit, takes the agent from `TARE_TEST_AGENT` (otherwise one built from the current sources), and
+//! inherits none of the caller's settings. Leftovers of a home's runs are searched for without the program.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -19,10 +18,10 @@ pub(crate) use crate::traces::has_docker;
 use crate::traces::{docker_objects, traces};
 use crate::world::skip;
 
-/// Far more than any call takes; passing it means a hang.
+/// Far more than any call takes; exceeding it means a hang.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Held together by tests that do not mind each other's noise, alone by one that does.
+/// Held for reading by tests that tolerate noise, and for writing by one that does not.
 static QUIET: RwLock<()> = RwLock::new(());
 
 /// A test's share of the machine, for as long as its product lives.
@@ -49,7 +48,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The same, if it ended with this code and did not panic.
+    /// Asserts that it ended with this status and did not panic.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self}");
@@ -57,19 +56,19 @@ impl Ended {
         self
     }
 
-    /// It complained of this.
+    /// Asserts that stderr contains this.
     #[track_caller]
     pub(crate) fn complains(&self, of: &str) {
         assert!(self.stderr.contains(of), "nothing of {of}: {self}");
     }
 
-    /// Standard output as JSON.
+    /// Parses stdout as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// The line of standard error that begins with `hint:`.
+    /// Returns the line of stderr that begins with `hint:`.
     #[track_caller]
     pub(crate) fn hint(&self) -> &str {
         let mut lines = self.stderr.lines().map(str::trim_start);
@@ -89,7 +88,7 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// A call that is on its way.
+/// A running call.
 pub(crate) struct Started {
     pub(crate) child: Child,
     output: tempfile::TempDir,
@@ -110,7 +109,6 @@ impl Started {
         assert!(sent.unwrap().success());
     }
 
-    /// Waits for its end.
     pub(crate) fn wait(mut self) -> Ended {
         let status = self.wait_for_status();
         let read = |name: &str| {
@@ -143,7 +141,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // After a failed assertion; ended already otherwise.
+        // Needed after a failed assertion; otherwise the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -167,7 +165,7 @@ pub(crate) fn two_hosts(more: &str, workloads: &[&str]) -> String {
     head + &rows.collect::<String>()
 }
 
-/// The arguments of a command line.
+/// Splits a command line into arguments.
 pub(crate) fn words(line: &'static str) -> &'static [&'static str] {
     line.split(' ').collect::<Vec<_>>().leak()
 }
@@ -177,7 +175,7 @@ impl Product {
         Self::with_agent(agent())
     }
 
-    /// One that no other test of the product runs beside.
+    /// Returns one that runs while no other test of the product runs.
     pub(crate) fn alone() -> Self {
         let lock = QUIET.write().unwrap_or_else(PoisonError::into_inner);
         Self::sharing(agent(), Share::Alone(lock))
@@ -197,41 +195,41 @@ impl Product {
         }
     }
 
-    /// A folder for the test's own files.
+    /// Returns a folder for the test's files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// `TARE_HOME`.
+    /// Returns `TARE_HOME`.
     pub(crate) fn home(&self) -> PathBuf {
         self.home.path().join("home")
     }
 
-    /// The default store.
+    /// Returns the default store.
     pub(crate) fn store(&self) -> PathBuf {
         self.home().join("store.sqlite")
     }
 
-    /// Writes a file of the test's own.
+    /// Writes a file of the test.
     pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.folder.path().join(name);
         fs::write(&path, bytes).unwrap();
         path.display().to_string()
     }
 
-    /// The command with these arguments.
+    /// Returns the command with these arguments.
     pub(crate) fn command<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
     ) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
-        // First: what stands behind `--` is no argument of the program's own.
+        // First, because what follows `--` is no argument of the program.
         command.arg("--agent").arg(&self.agent).args(arguments);
         self.set_variables(&mut command);
         command
     }
 
-    /// Gives a command this home and nothing of the caller's own settings.
+    /// Gives a command this home and removes the caller's settings.
     pub(crate) fn set_variables(&self, command: &mut Command) {
         command.env("TARE_HOME", self.home()).env("COLUMNS", "100");
         for name in ["NO_COLOR", "CLICOLOR_FORCE", "TARE_RUN", "XDG_STATE_HOME"] {
@@ -246,7 +244,7 @@ impl Product {
         self.finish(self.command(arguments))
     }
 
-    /// The dossier of a command that ends well.
+    /// Returns the dossier of a command that succeeds.
     pub(crate) fn dossier<const N: usize>(&self, arguments: [&str; N]) -> Value {
         let arguments = arguments.into_iter().chain(["--json", "-"]);
         self.run(arguments).expect(0).json()
@@ -261,7 +259,7 @@ impl Product {
         Self::start(command).wait()
     }
 
-    /// Starts a command in a process group of its own, as a shell does.
+    /// Starts a command in a separate process group, as a shell does.
     pub(crate) fn start(mut command: Command) -> Started {
         let output = tempfile::tempdir().unwrap();
         let file = |name: &str| fs::File::create(output.path().join(name)).unwrap();
@@ -276,7 +274,7 @@ impl Product {
         Started { child, output }
     }
 
-    /// Every run that this home knows: stored, or with a folder.
+    /// Returns every run that this home knows: stored, or with a folder.
     pub(crate) fn runs(&self) -> BTreeSet<String> {
         let mut runs: BTreeSet<String> = self.stored("SELECT id FROM run").into_iter().collect();
         for entry in fs::read_dir(self.home().join("runs")).into_iter().flatten() {
@@ -288,22 +286,22 @@ impl Product {
         runs
     }
 
-    /// The first column of a question to the store, as text; nothing where there is no store yet.
+    /// Returns the first column of a query to the store, as text; empty without a store.
     pub(crate) fn stored(&self, question: &str) -> Vec<String> {
         stored(&self.store(), question)
     }
 
-    /// How many trials are stored.
+    /// Returns the number of stored trials.
     pub(crate) fn n_trials(&self) -> usize {
         self.stored("SELECT sequence FROM trial").len()
     }
 
-    /// Waits until so many trials are stored.
+    /// Waits until this many trials are stored.
     pub(crate) fn wait_for_trials(&self, started: &mut Started, count: usize) {
         self.wait_for(started, "SELECT sequence FROM trial", count);
     }
 
-    /// Waits until a question to the store has so many answers.
+    /// Waits until a query to the store has this many rows.
     pub(crate) fn wait_for(&self, started: &mut Started, question: &str, count: usize) {
         let begin = Instant::now();
         while self.stored(question).len() < count {
@@ -326,7 +324,7 @@ impl Product {
         store.execute_batch(statement).unwrap();
     }
 
-    /// Whatever this home's runs left on the machine, one line each; looked for again for up to half a minute.
+    /// Returns everything that this home's runs left on the machine, one line each; retries for up to half a minute.
     pub(crate) fn left_behind(&self) -> Vec<String> {
         let runs = self.runs();
         let begin = Instant::now();
@@ -344,7 +342,7 @@ impl Product {
         assert_eq!(self.left_behind(), Vec::<String>::new());
     }
 
-    /// What these runs have on the machine at this moment.
+    /// Returns what these runs currently have on the machine.
     pub(crate) fn look(&self, runs: &BTreeSet<String>) -> Vec<String> {
         let mut left: Vec<String> = traces(runs, self.folder.path()).into_iter().collect();
         for run in runs {
@@ -361,14 +359,14 @@ impl Product {
 
 impl Drop for Product {
     fn drop(&mut self) {
-        // Only after a failed assertion is there anything to do.
+        // Only needed after a failed assertion.
         if std::thread::panicking() {
             let _ = self.command(["clean"]).output();
         }
     }
 }
 
-/// The first column of a question to a store, as text.
+/// Returns the first column of a query to a store, as text.
 pub(crate) fn stored(store: &Path, question: &str) -> Vec<String> {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let Ok(connection) = rusqlite::Connection::open_with_flags(store, flags) else {
@@ -376,7 +374,7 @@ pub(crate) fn stored(store: &Path, question: &str) -> Vec<String> {
     };
     connection.busy_timeout(Duration::from_secs(5)).unwrap();
     let Ok(mut statement) = connection.prepare(question) else {
-        // The tables are not made yet.
+        // The tables do not exist yet.
         return Vec::new();
     };
     let rows = statement.query_map([], |row| {
@@ -389,7 +387,7 @@ pub(crate) fn stored(store: &Path, question: &str) -> Vec<String> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// The environments that can be had here, the host first; says which cannot.
+/// Returns the environments that are available here, the host first; reports a skip for the others.
 pub(crate) fn environments() -> Vec<&'static str> {
     let mut here = vec!["host"];
     if has_container() {
@@ -405,11 +403,11 @@ pub(crate) fn environments() -> Vec<&'static str> {
     here
 }
 
-/// Whether the built-in container can be made here, as the program says.
+/// Whether the program says that it can create the built-in container here.
 pub(crate) fn has_container() -> bool {
     static ANSWERS: OnceLock<bool> = OnceLock::new();
     *ANSWERS.get_or_init(|| {
-        // Asked by tests that hold the lock already.
+        // Called by tests that already hold the lock.
         let product = Product::sharing(agent(), Share::Any);
         let doctor = product.run(["doctor", "--json"]).expect(0).json();
         let environments = doctor["environments"].as_array().unwrap();
@@ -423,8 +421,8 @@ pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
 
-/// A shell's script in a mount namespace of its own, which ends with the shell. The inner command is what its arguments
-/// are, behind `first`.
+/// Returns a shell script in a separate mount namespace, which ends with the shell. The script's arguments are
+/// `first`, then the inner command.
 pub(crate) fn with_own_mounts(script: &str, first: &[&Path], inner: &Command) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private"]);
@@ -434,7 +432,7 @@ pub(crate) fn with_own_mounts(script: &str, first: &[&Path], inner: &Command) ->
     command
 }
 
-/// The agent that is shipped: `TARE_TEST_AGENT`, else built as it is for shipping.
+/// Returns the shipped agent: `TARE_TEST_AGENT`, otherwise built as for shipping.
 pub(crate) fn agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
     AGENT.get_or_init(|| {
@@ -490,7 +488,7 @@ fn cargo_build(arguments: &[&str], folder: &Path) -> bool {
     output.status.success()
 }
 
-/// What a dossier must be to be valid.
+/// Asserts that a dossier is valid.
 #[track_caller]
 pub(crate) fn assert_valid_dossier(dossier: &Value) {
     if let Err(error) = Checker::of_dossier().check(dossier) {

@@ -1,9 +1,9 @@
-//! After a run of a study: the mechanism that is suspected is really switched off, and what that shows is told
-//! wherever the run is drawn.
+//! Tests that after a run of a study the suspected mechanism is really switched off, and that every report of the run
+//! shows the result.
 
-/// A tenth of one processor: nothing else makes a loop take ten times as long.
 use crate::prelude::*;
 
+/// A tenth of one processor: nothing else makes a loop take ten times as long.
 const NARROW: &str = r#"
 id = "narrow"
 baseline = "host"
@@ -40,7 +40,7 @@ fn quota(dossier: &Value) -> &Value {
 }
 
 #[test]
-fn what_is_suspected_after_a_run_is_switched_off_and_told_with_the_run() {
+fn suspect_after_run_is_tested_and_stored_with_run() {
     if !has_container() {
         return skip("root", "the built-in container cannot be made");
     }
@@ -63,7 +63,7 @@ fn what_is_suspected_after_a_run_is_switched_off_and_told_with_the_run() {
     assert!(finding["share"]["point"].as_f64().unwrap() > 0.5);
     assert!(finding["arm"].as_str().unwrap().starts_with("off-"));
 
-    // It is stored: the run is drawn with it, by its name and as the latest, and the proof is a run of its own.
+    // It is stored: the run is shown with it, by name and as the latest, and the proof is a separate run.
     let run = dossier["run"].as_str().unwrap();
     for name in [run, "latest"] {
         let shown = product.run(["show", name, "--json"]).expect(0).json();

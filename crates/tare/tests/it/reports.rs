@@ -1,4 +1,4 @@
-//! Reports as a user asks for them: every form by its name, the page of a run, and the page in a real browser.
+//! Tests reports as a user requests them: every form by its name, the page of a run, and the page in a real browser.
 
 use crate::prelude::*;
 
@@ -18,7 +18,7 @@ pub(crate) fn measured() -> Product {
 }
 
 #[test]
-fn every_form_is_made_by_its_name_and_help_says_what_each_is_for() {
+fn every_report_format_is_written_and_in_help() {
     let product = measured();
     let help = product.run(["report", "--help"]).expect(0).stdout;
     for format in tare::report::FORMATS {
@@ -53,7 +53,7 @@ fn every_form_is_made_by_its_name_and_help_says_what_each_is_for() {
     }
     let unknown = product.run(["report", "--format", "pdf"]).expect(2);
     assert!(unknown.stderr.contains("markdown"), "{unknown}");
-    // The page of the run is the page that is made later.
+    // The page of the run equals the page that is made later.
     let [first, later] = ["page.html", "out-html"].map(|name| product.folder().join(name));
     assert_eq!(
         fs::read_to_string(first).unwrap(),
@@ -62,7 +62,7 @@ fn every_form_is_made_by_its_name_and_help_says_what_each_is_for() {
     let data = fs::read_to_string(product.folder().join("out-jsonl")).unwrap();
     let line: Value = serde_json::from_str(data.lines().next().unwrap()).unwrap();
     assert!(line["value"].as_f64().unwrap() > 0.0, "{line}");
-    // Two workloads, three arms with A′, seven blocks.
+    // Two workloads, three arms including A′, seven blocks.
     assert_eq!(data.lines().count(), 2 * 3 * 7);
     assert!(
         line["slices"]
@@ -73,7 +73,7 @@ fn every_form_is_made_by_its_name_and_help_says_what_each_is_for() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_found_out_before_anything_is_measured() {
+fn unwritable_report_file_is_refused_before_measuring() {
     let product = Product::new();
     let ended = product.run(["run", "--html", "no/such/folder/page.html"]);
     let ended = ended.expect(2);
@@ -81,7 +81,7 @@ fn a_file_that_cannot_be_written_is_found_out_before_anything_is_measured() {
     assert!(product.run(["runs"]).expect(0).stdout.is_empty());
 }
 
-/// What a server answers to these lines.
+/// Returns a server's answer to these lines.
 fn asked(address: &str, lines: &str) -> String {
     use std::io::{Read as _, Write as _};
     let mut stream = TcpStream::connect(address).unwrap();
@@ -92,7 +92,7 @@ fn asked(address: &str, lines: &str) -> String {
     answer
 }
 
-/// A `tare serve` of a home; ended when dropped.
+/// A `tare serve` of a home; killed on drop.
 struct Server {
     process: std::process::Child,
     address: String,
@@ -112,7 +112,7 @@ impl Server {
         server
     }
 
-    /// The whole answer to a question as a browser of this machine asks it.
+    /// Returns the whole answer to a request that looks like one of a browser on this machine.
     fn get(&self, path: &str) -> String {
         self.ask(path, &self.address, "")
     }
@@ -136,14 +136,14 @@ fn status(answer: &str) -> &str {
     answer.split_whitespace().nth(1).unwrap()
 }
 
-/// What stands behind each `before` up to the next quote.
+/// Returns what follows each `before`, up to the next quote.
 fn between<'a>(answer: &'a str, before: &'a str) -> Vec<&'a str> {
     let parts = answer.split(before).skip(1);
     parts.map(|part| part.split('"').next().unwrap()).collect()
 }
 
 #[test]
-fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
+fn server_refuses_other_host_names_and_sites() {
     let product = measured();
     let server = Server::of(&product);
     let list = server.get("/");
@@ -189,7 +189,7 @@ fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
 }
 
 #[test]
-fn stored_runs_are_searched_set_beside_each_other_and_followed_over_time() {
+fn stored_runs_can_be_searched_compared_and_tracked() {
     let product = measured();
     let file = product.file("other.toml", study().replace("two-hosts", "once-more"));
     product.run(["run", &file]).expect(0);
@@ -241,7 +241,7 @@ fn stored_runs_are_searched_set_beside_each_other_and_followed_over_time() {
 }
 
 #[test]
-fn a_run_at_work_is_followed_without_script_until_it_ends() {
+fn live_run_page_refreshes_without_script_until_end() {
     let product = Product::new();
     let file = product.file("study.toml", study());
     let mut started = Product::start(product.command(["run", &file, "--blocks", "5000"]));
@@ -260,7 +260,7 @@ fn a_run_at_work_is_followed_without_script_until_it_ends() {
     assert!(ended.contains("INCOMPLETE"), "{ended}");
 }
 
-/// What a browser makes of a page at this width: its document after scripts ran, and what it complained of.
+/// Returns a page's document after its scripts ran in a browser of this width, and the browser's complaints.
 fn in_a_browser(page: &Path, width: u32, profile: &Path) -> Option<[String; 2]> {
     let opened = crate::browser::opened(page, profile, width, &[]);
     if opened.is_none() {
@@ -270,7 +270,7 @@ fn in_a_browser(page: &Path, width: u32, profile: &Path) -> Option<[String; 2]> 
 }
 
 #[test]
-fn a_browser_shows_the_page_without_complaint_and_without_scrolling_sideways() {
+fn browser_shows_page_without_errors_or_side_scroll() {
     let product = measured();
     let page = product.folder().join("page.html");
     let profile = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! Servers in arms, asked by the client outside.
+//! Tests servers in arms, queried by the client outside.
 
-/// A server in Perl: the answer to every request on a connection, until it is closed.
 use crate::prelude::*;
 
+/// A server in Perl: answers every request on a connection, until it is closed.
 const SERVER: &str = r#"
 use IO::Socket::INET;
 my ($port, $bind, $answer) = @ARGV;
@@ -74,7 +74,8 @@ fn servers_are_compared_in_turns_and_at_a_rate() {
     assert!(failures.contains(said), "{failures}");
 }
 
-/// Asks a database in a protocol of its own, which has to answer, and then what it refuses; what is said of the latter.
+/// Queries a database in its protocol: `good` must be answered, and `bad` refused. Returns the message about the
+/// latter.
 fn assert_answers(server: &str, good: &str, bad: Option<&str>) -> String {
     let product = Product::new();
     let study = "id = \"kept\"\ntitle = \"Kept\"\nbaseline = \"host\"\n\
@@ -102,7 +103,7 @@ fn assert_answers(server: &str, good: &str, bad: Option<&str>) -> String {
 }
 
 #[test]
-fn redis_is_asked_in_its_own_protocol() {
+fn redis_service_is_queried_in_redis_protocol() {
     if !has_container() {
         skip("root", "no container can be made here");
         return;
@@ -125,7 +126,7 @@ fn redis_is_asked_in_its_own_protocol() {
 }
 
 #[test]
-fn postgres_is_asked_in_its_own_protocol() {
+fn postgres_service_is_queried_in_postgres_protocol() {
     if !has_container() {
         skip("root", "no container can be made here");
         return;
@@ -144,6 +145,6 @@ fn postgres_is_asked_in_its_own_protocol() {
         return;
     }
     let good = "queries = '''\nCREATE TABLE IF NOT EXISTS kept (page text)\nSELECT count(*) FROM kept\n'''\n";
-    // What it refuses takes its server long to start for; the reader of answers has a test of its own.
+    // No refused query, because the server starts slowly; the reader of answers has a separate test.
     assert_answers(&server, good, None);
 }

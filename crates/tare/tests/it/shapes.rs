@@ -1,30 +1,31 @@
-//! Shapes that hold on every Linux machine, whatever its speed: judged by the intervals of a real run.
+//! Tests shapes that hold on every Linux machine, whatever its speed, by the intervals of a real run.
 //!
-//! Only what the mechanism dictates is claimed: a filter of system calls costs a system call something and
-//! arithmetic nothing; a bridge costs a round trip something; an engine takes many times as long to start a
-//! program as the kernel does. That something costs is claimed of the interval's lower end. That nothing
-//! costs is refuted only by an interval beyond the margin whose p survives the correction for the number of
-//! such claims: each alone would be wrong in one run of forty, and there are more than a dozen.
+//! Only what the mechanism dictates is claimed: a seccomp filter slows a syscall down but not arithmetic; a bridge
+//! slows a round trip down; an engine takes many times as long to start a program as the kernel does. A claim of an
+//! overhead refers to the interval's lower end. A claim of no overhead is refuted only by an interval beyond the
+//! margin whose p survives the correction for the number of such claims: each alone would be wrong in one run of
+//! forty, and there are more than a dozen.
 //!
-//! A machine whose other work hides an effect shows nothing about it. So what a measurement did not bear out
-//! is measured again with twice as many blocks, and says so; what several do not bear out is wrong.
+//! On a machine whose other work hides an effect, nothing can be said about it. So a claim that a measurement does
+//! not confirm is measured again with twice as many blocks, and the output says so; a claim that several measurements
+//! do not confirm is wrong.
 
-/// How often a claim is measured before it is given up.
 use crate::prelude::*;
 
+/// How often a claim is measured before it is given up.
 const ATTEMPTS: u32 = 3;
-/// The same of round trips: where processors fall asleep meanwhile, waking them takes several times as long as the
-/// bridge does, and varies as much.
+/// The same for round trips: waking idle processors takes several times as long as the bridge does, and varies as
+/// much.
 const ATTEMPTS_AT_ROUND_TRIPS: u32 = 5;
-/// Blocks of the first measurement; on a busy machine the analysis sets trials aside in which the clocks
-/// disagree. With eleven the smallest p of the signed-rank test is 2 / 2^11, which just passes the correction.
+/// Blocks of the first measurement; on a busy machine the analysis excludes trials in which the clocks disagree. With
+/// eleven the smallest p of the signed-rank test is 2 / 2^11, which just passes the correction.
 const BLOCKS: u64 = 14;
-/// Blocks that must be left of them.
+/// Fewest blocks that must be left.
 const FEWEST_BLOCKS: u64 = 11;
-/// Chance that any of the claims of no cost is refuted where none costs.
+/// Chance that any true claim of no overhead is refuted.
 const FALSE_ALARM: f64 = 0.02;
 const GETPPID: &str = "syscall.getppid.time";
-/// Claims of no cost.
+/// Number of claims of no overhead.
 const N_CLAIMS: f64 = 15.0;
 
 const DESIGN: &str = r#"design = { trial = "25ms", blocks_per_launch = 7 }
@@ -52,24 +53,24 @@ arm = [{ id = "host" }, { id = "unconfined", driver = "docker", settings.seccomp
 workload = [{ id = "getppid" }]
 "#;
 
-/// What is said of a metric of an arm against the host.
+/// A claim about a metric of an arm against the host.
 #[derive(Debug, Clone, Copy)]
 enum Claim {
     /// The ratio is above this.
     CostsMoreThan(f64),
-    /// There is no cost that matters.
+    /// There is no relevant overhead.
     NoMaterialCost,
 }
 
 impl Claim {
-    /// Whether a cell bears it out.
+    /// Whether a cell confirms it.
     fn is_borne_out(self, cell: &Value) -> bool {
         if cell["n_blocks"].as_u64().unwrap() < FEWEST_BLOCKS {
             return false;
         }
         match self {
-            // Of the best moments, where there are some within a trial: other work on the machine lengthens
-            // the ordinary ones of both arms, and of a round trip by thirty times.
+            // Uses the best moments, if a trial has several values: other work on the machine lengthens the ordinary
+            // ones of both arms, those of a round trip by thirty times.
             Self::CostsMoreThan(ratio) => {
                 let is_floor = !cell["floor"].is_null();
                 let span = &cell[if is_floor { "floor" } else { "ratio" }];
@@ -83,7 +84,7 @@ impl Claim {
     }
 }
 
-/// The cell of an arm and a metric.
+/// Returns the cell of an arm and a metric.
 fn cell<'a>(dossier: &'a Value, arm: &str, metric: &str) -> &'a Value {
     let cells = dossier["cells"].as_array().unwrap();
     let is_it = |cell: &&Value| cell["arm"] == arm && cell["metric"] == metric;
@@ -95,7 +96,7 @@ fn cell<'a>(dossier: &'a Value, arm: &str, metric: &str) -> &'a Value {
     cell
 }
 
-/// Measures a study until every claim is borne out, at most so often.
+/// Measures a study until every claim is confirmed, at most `attempts` times.
 #[track_caller]
 fn assert_claims(
     product: &Product,
@@ -133,8 +134,8 @@ fn assert_claims(
     panic!("{attempts} measurements do not bear out {open:?}");
 }
 
-/// Whether this kernel ties the mitigation of speculative store bypass to system-call filters, which a chain
-/// of loads behind stores feels: Linux did so up to 5.15.
+/// Whether this kernel ties the mitigation of speculative store bypass to seccomp filters, which slows down a chain of
+/// loads behind stores: Linux did so up to 5.15.
 fn filters_slow_loads_down() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release
@@ -144,7 +145,7 @@ fn filters_slow_loads_down() -> bool {
 }
 
 #[test]
-fn arithmetic_is_free_system_calls_bridges_and_engines_are_not() {
+fn arithmetic_is_free_syscalls_bridges_engines_cost() {
     if !is_root() || !has_container() {
         return skip("root", "the built-in container cannot be made here");
     }

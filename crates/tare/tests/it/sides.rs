@@ -1,4 +1,4 @@
-//! `tare why --a … --b …`: which difference between two sides makes the second one slower.
+//! Tests `tare why --a … --b …`: which difference between two sides makes the second one slower.
 
 use crate::prelude::*;
 
@@ -25,7 +25,7 @@ fn argument_that_makes_a_command_slower_is_confirmed() {
     product.assert_nothing_left();
 }
 
-/// An image of a program and a library of its own, made from files of this machine.
+/// An image of a program with its library, built from files of this machine.
 struct Image(String);
 
 impl Drop for Image {

@@ -1,5 +1,5 @@
-//! Studies that repeat publications, as their readers meet them: the authors' own programs where they are, arms that
-//! cannot be had, and what of the publication is told all the same. Never how fast anything is.
+//! Tests studies that repeat publications, as their readers see them: the authors' own programs if available,
+//! unavailable arms, and what of the publication is still reported. Speed is never checked.
 
 use crate::bad_input::without_docker;
 use crate::prelude::*;
@@ -7,7 +7,7 @@ use crate::prelude::*;
 /// The interpreter that the example names.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// What PyBench prints in the end, in its own columns.
+/// Prints the final columns of PyBench.
 const PYBENCH: &str = r#"
 import sys
 assert sys.argv[1:] == ["-n", "3"], sys.argv
@@ -20,7 +20,7 @@ print("          BuiltinFunctionCalls:     27ms     28ms    0.05us    0.078ms")
 print("Totals:                           2965ms   2973ms")
 "#;
 
-/// What the estimates of pi print.
+/// Prints the output of the estimates of pi.
 const PI: &str = r#"
 print("Estimating pi using random sampling, n=1000000")
 for number in range(10):
@@ -28,7 +28,7 @@ for number in range(10):
 print("10 repeats: 0.7120000001 secs = 0.0712 secs/run")
 "#;
 
-/// The example with its programs below this folder instead.
+/// Returns the example with its programs in this folder instead.
 fn with_programs_in(folder: &Path) -> String {
     let example = include_str!("../../../../examples/studies/python-own.toml");
     let there = |name: &str| folder.join(name).display().to_string();
@@ -40,7 +40,7 @@ fn with_programs_in(folder: &Path) -> String {
 }
 
 #[test]
-fn the_authors_own_programs_in_python_are_run_where_their_installers_put_them() {
+fn author_python_programs_run_from_install_location() {
     if !Path::new(PYTHON).exists() {
         return skip("tools", &format!("`{PYTHON}` is not installed"));
     }
@@ -49,7 +49,7 @@ fn the_authors_own_programs_in_python_are_run_where_their_installers_put_them() 
     let arguments = [
         "run", &study, "--env", "host", "--blocks", "1", "--json", "-",
     ];
-    // Without them each is told by the path at which it was looked for.
+    // Each missing program is reported with the path at which it was looked for.
     let dossier = product.run(arguments).expect(0).json();
     let failures = dossier["failures"].as_array().unwrap();
     let told: Vec<&str> = failures
@@ -79,7 +79,7 @@ fn the_authors_own_programs_in_python_are_run_where_their_installers_put_them() 
     product.assert_nothing_left();
 }
 
-/// Half of its arms cannot be had where there is no engine and no such kernel.
+/// Half of its arms are unavailable without an engine and such a kernel.
 const HALF: &str = r#"
 id = "half"
 design = { trial = "10ms" }
@@ -107,7 +107,7 @@ columns = [{ label = "host", arm = "host" }, { label = "engine", arm = "engine" 
 "#;
 
 #[test]
-fn a_study_of_which_half_the_arms_cannot_be_had_answers_for_the_others_and_tells_why() {
+fn study_with_half_its_arms_absent_answers_for_rest() {
     let product = Product::new();
     let file = product.file("half.toml", HALF);
     let arguments = ["run", file.as_str(), "--blocks", "6", "--json", "-"];
@@ -141,7 +141,7 @@ fn a_study_of_which_half_the_arms_cannot_be_had_answers_for_the_others_and_tells
             "{reason}"
         );
     }
-    // What was published stands there all the same.
+    // The published value is still shown.
     assert_eq!(values[1]["published"][0], "1 us");
     product.assert_nothing_left();
 }

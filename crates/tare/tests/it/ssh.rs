@@ -1,4 +1,4 @@
-//! `ssh` against a server of its own on loopback: the driver contract, and what is its own.
+//! Tests `ssh` against a separate server on loopback: the driver contract, and its special features.
 
 use crate::prelude::*;
 
@@ -12,7 +12,7 @@ use tare_testkit::ssh_server::{Plan, Server, free_port, left};
 mod killed;
 mod mounted;
 
-/// Starts a server; says why and gives none where there can be none.
+/// Starts a server; reports a skip and returns `None` if that is not possible.
 pub(crate) fn started(plan: &Plan<'_>) -> Option<Server> {
     let started = Server::try_start(plan);
     started.inspect_err(|why| skip("ssh", why)).ok()
@@ -22,7 +22,7 @@ fn environment(settings: &Params) -> Box<dyn Environment> {
     Ssh.configure(ArmId::new("far").unwrap(), settings).unwrap()
 }
 
-/// Prepares, says hello, removes; what is left is nothing.
+/// Prepares, says hello, removes, and checks that nothing is left.
 fn works(world: &World, server: &Server, settings: &Params) -> Facts {
     let mut environment = environment(settings);
     environment.prepare(&world.cx()).unwrap();
@@ -37,7 +37,7 @@ fn works(world: &World, server: &Server, settings: &Params) -> Facts {
     told
 }
 
-/// Stops and removes; then nothing is left.
+/// Stops and removes, and checks that nothing is left.
 #[track_caller]
 fn end(
     world: &World,
@@ -55,7 +55,7 @@ fn nothing_is_left(world: &World, server: &Server) {
     assert_eq!(left(world.folder.path()), Vec::<String>::new());
 }
 
-/// Why an arm cannot be prepared, as text, with the advice; nothing is left of the attempt.
+/// Returns why an arm cannot be prepared, as text, with the advice; nothing is left of the attempt.
 fn refusal(world: &World, server: &Server, settings: &Params) -> (EnvError, String, String) {
     let mut environment = environment(settings);
     let error = environment.prepare(&world.cx()).unwrap_err();
@@ -70,7 +70,7 @@ fn refusal(world: &World, server: &Server, settings: &Params) -> (EnvError, Stri
     (error, text, fix.unwrap_or_default())
 }
 
-/// Preparing an arm with this setting fails, says this word and advises that one.
+/// Asserts that preparing an arm with this setting fails with the error `says` and the hint `advises`.
 fn is_refused(world: &World, server: &Server, setting: (&str, &str), says: &str, advises: &str) {
     let (name, value) = setting;
     let (_, text, fix) = refusal(world, server, &server.settings().with(name, value));
@@ -88,7 +88,7 @@ fn ssh_keeps_the_contract_of_drivers() {
 }
 
 #[test]
-fn the_other_end_is_described_and_both_ends_have_addresses() {
+fn ssh_describes_remote_and_both_ends_have_addresses() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-facts");
     let mut environment = environment(&server.settings());
@@ -121,7 +121,7 @@ fn the_other_end_is_described_and_both_ends_have_addresses() {
 fn through_a_proxy_there_is_a_channel_but_no_path() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-proxy");
-    // Another session of the same server is the proxy, as a jump host would be.
+    // Another session of the same server is the proxy, like a jump host.
     let config = server.folder.path().join("config");
     let text = fs::read_to_string(&config).unwrap();
     let text = text.replace("Host server", "Host jump server")
@@ -142,7 +142,7 @@ fn through_a_proxy_there_is_a_channel_but_no_path() {
 }
 
 #[test]
-fn without_a_folder_of_ones_own_the_usual_places_are_used_and_left_empty() {
+fn ssh_default_folders_are_used_and_cleaned_up() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-default");
     let mut settings = server.settings();
@@ -155,7 +155,7 @@ fn without_a_folder_of_ones_own_the_usual_places_are_used_and_left_empty() {
 }
 
 #[test]
-fn without_a_shared_connection_every_command_has_its_own() {
+fn ssh_unshared_uses_one_connection_per_command() {
     let server = needed!(started(&Plan::default()));
     let mut world = World::new("ssh-alone");
     // A run's folder with a path too long for a socket.
@@ -168,7 +168,7 @@ fn without_a_shared_connection_every_command_has_its_own() {
 }
 
 #[test]
-fn what_a_login_shell_prints_first_garbles_nothing() {
+fn ssh_login_greeting_is_skipped() {
     let server = needed!(started(&Plan {
         startup: "printf 'Welcome!\\n\\ntare-begins-here ? no\\nno line break'\n",
         ..Plan::default()
@@ -191,7 +191,7 @@ fn a_users_own_configuration_does_not_come_in_the_way() {
 }
 
 #[test]
-fn a_host_that_asks_for_a_password_is_refused_with_advice() {
+fn ssh_host_asking_password_is_refused_with_advice() {
     let lines = ["PubkeyAuthentication no", "PasswordAuthentication yes"];
     let Some(server) = started(&Plan {
         lines: &lines,
@@ -210,11 +210,11 @@ fn a_host_that_asks_for_a_password_is_refused_with_advice() {
 }
 
 #[test]
-fn a_key_that_is_not_known_or_has_changed_is_never_accepted() {
+fn ssh_unknown_or_changed_host_key_is_refused() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-key");
     server.know("other");
-    // Even a configuration that lets everything pass does not make a changed key a known one.
+    // Even a permissive configuration does not make a changed key a known one.
     for strictness in ["ask", "yes", "no"] {
         server.configure(&format!("StrictHostKeyChecking {strictness}"));
         let (_, text, fix) = refusal(&world, &server, &server.settings());
@@ -232,7 +232,7 @@ fn a_key_that_is_not_known_or_has_changed_is_never_accepted() {
 }
 
 #[test]
-fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
+fn unreachable_ssh_host_is_reported_with_reason() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-nobody");
     let nobody = server.settings().with("port", i64::from(free_port()));
@@ -251,7 +251,7 @@ fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
 }
 
 #[test]
-fn a_server_that_never_speaks_is_given_up_within_the_limit() {
+fn silent_ssh_server_is_abandoned_within_limit() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-mute");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -263,7 +263,7 @@ fn a_server_that_never_speaks_is_given_up_within_the_limit() {
 }
 
 #[test]
-fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
+fn ssh_identity_key_is_used_or_refused_with_reason() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-identity");
     let key = |name: &str| server.folder.path().join(name);
@@ -279,7 +279,7 @@ fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
     let (error, text, _) = refusal(&world, &server, &named("other"));
     assert!(matches!(error, EnvError::Denied { .. }), "{error:?}");
     assert!(text.contains("takes none of the keys"), "{text}");
-    // A key that others can read is not used; that another one works does not hide it.
+    // A key that other users can read is not used; another working key does not hide that.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     fs::set_permissions(key("other"), mode).unwrap();
     let both = ["client.pub", "other.pub"].map(|name| fs::read_to_string(key(name)).unwrap());
@@ -292,7 +292,7 @@ fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
 }
 
 #[test]
-fn accounts_that_run_no_commands_are_told_from_broken_ones() {
+fn ssh_account_running_no_commands_is_recognized() {
     let world = World::new("ssh-shell");
     for (shell, words) in [
         ("/usr/sbin/nologin", "not available"),
@@ -315,7 +315,7 @@ fn accounts_that_run_no_commands_are_told_from_broken_ones() {
 }
 
 #[test]
-fn a_peer_is_not_believed_what_only_ssh_can_know_nor_addresses_that_are_no_machines() {
+fn forged_ssh_facts_and_addresses_are_not_trusted() {
     let world = World::new("ssh-forged");
     for named in [
         "0.0.0.0 1 0.0.0.0 22",
@@ -340,7 +340,7 @@ fn a_peer_is_not_believed_what_only_ssh_can_know_nor_addresses_that_are_no_machi
         hello(instance.as_mut());
         for address in [instance.address_from_host(), instance.host_address()] {
             let is_refused = matches!(&address, Err(tare_model::Reason::NoPath(_)));
-            // The loopback is this machine's own, and so is the kernel that answers.
+            // The loopback is this machine's, and so is the kernel that answers.
             let is_own = address.as_ref().is_ok_and(std::net::IpAddr::is_loopback);
             assert!(
                 is_refused || is_own && named.starts_with("127"),
@@ -358,7 +358,7 @@ fn a_peer_is_not_believed_what_only_ssh_can_know_nor_addresses_that_are_no_machi
 }
 
 #[test]
-fn a_folder_without_space_or_execution_or_permission_is_explained() {
+fn ssh_full_noexec_or_read_only_folder_is_explained() {
     let world = World::new("ssh-folder");
     for (options, words, advice) in [
         ("size=64k", "No space left", "free space"),
@@ -382,7 +382,7 @@ fn a_folder_without_space_or_execution_or_permission_is_explained() {
 }
 
 #[test]
-fn an_agent_for_another_system_is_refused_before_it_is_copied() {
+fn agent_for_other_system_is_refused_before_ssh_copy() {
     let server = needed!(started(&Plan::default()));
     let mut world = World::new("ssh-agent");
     let foreign = tempfile::NamedTempFile::new().unwrap();
@@ -398,7 +398,7 @@ fn an_agent_for_another_system_is_refused_before_it_is_copied() {
 }
 
 #[test]
-fn names_that_a_shell_or_ssh_could_misread_reach_neither() {
+fn ssh_names_unsafe_for_shell_or_ssh_are_refused() {
     for (name, text) in [
         ("host", "-oProxyCommand=touch /tmp/x"),
         ("host", "a b"),
@@ -421,7 +421,7 @@ fn names_that_a_shell_or_ssh_could_misread_reach_neither() {
 }
 
 #[test]
-fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
+fn dropped_ssh_connection_is_reported_arm_can_restart() {
     let mut server = needed!(started(&Plan::default()));
     let world = World::new("ssh-drop");
     let mut environment = environment(&server.settings());
@@ -444,7 +444,7 @@ fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
     hello(instance.as_mut());
     assert_eq!(environment.describe(&world.cx())["ssh.connections"], "2");
 
-    // The server goes away altogether, and so no connection can be had.
+    // The server stops completely, so no connection is possible.
     server.down();
     assert!(instance.channel().receive(LIMIT).is_err());
     instance.stop(&world.cx()).unwrap();
@@ -452,7 +452,7 @@ fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
         panic!("started without a server");
     };
     assert!(error.to_string().contains("Connection refused"), "{error}");
-    // Whether anything is left there cannot be known, so it is said.
+    // Whether anything is left there is unknown, so it is reported.
     let error = environment.remove(&world.cx()).unwrap_err();
     assert!(error.to_string().contains("Connection refused"), "{error}");
     server.up();
@@ -461,7 +461,7 @@ fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
 }
 
 #[test]
-fn what_connecting_and_a_trial_take_is_printed() {
+fn ssh_connect_and_trial_times_are_printed() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-times");
     let mut environment = environment(&server.settings());

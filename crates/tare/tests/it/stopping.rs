@@ -1,7 +1,7 @@
-//! Ctrl-C and `kill -9`, at any moment: what was measured is there, nothing is left, and the run goes on.
+//! Tests Ctrl-C and `kill -9` at any moment: finished trials are kept, nothing is left, and the run can be resumed.
 //!
-//! With every environment that there is here. What is left is looked for on the machine, not asked of the
-//! program; namespaces are those that the run's own processes were in when they were ended.
+//! With every environment that is available here. Leftovers are searched for on the machine, not asked of the
+//! program; namespaces are those of the run's own processes when they were killed.
 
 use crate::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::product::{Started, environments};
 const N_BLOCKS: usize = 8;
 const WORKLOADS: usize = 3;
 
-/// The command for a run in all environments here, and how many arms it has.
+/// Returns the command for a run in all environments here, and its number of arms.
 fn everywhere() -> (Vec<String>, usize) {
     let environments = environments();
     let n_arms = environments.len() + 1;
@@ -28,7 +28,7 @@ fn everywhere() -> (Vec<String>, usize) {
     (arguments.map(str::to_owned).to_vec(), n_arms)
 }
 
-/// What must not change from one session to the next: the plan, and every trial that was stored.
+/// What must not change from one session to the next: the plan, and every stored trial.
 #[derive(Debug, PartialEq)]
 struct Stored {
     plan: Vec<String>,
@@ -44,7 +44,7 @@ fn stored(product: &Product) -> Stored {
     }
 }
 
-/// Goes on with the run and checks that it is the same one and whole.
+/// Resumes the run and checks that it is the same one and complete.
 fn resume_and_check(product: &Product, before: &Stored, n_arms: usize) -> Value {
     let dossier = product.dossier(["resume"]);
     crate::product::assert_valid_dossier(&dossier);
@@ -62,7 +62,7 @@ fn resume_and_check(product: &Product, before: &Stored, n_arms: usize) -> Value 
     dossier
 }
 
-/// Namespaces that processes of the run are in and this test is not.
+/// Returns namespaces of the run's processes that are not this test's.
 fn namespaces(run: &str) -> BTreeSet<String> {
     let own: BTreeSet<String> = links("self");
     labelled(run)
@@ -72,7 +72,7 @@ fn namespaces(run: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The namespaces of a process, as the kernel names them.
+/// Returns the namespaces of a process, as the kernel names them.
 fn links(process: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(format!("/proc/{process}/ns"));
     let paths = entries.into_iter().flatten().flatten();
@@ -82,8 +82,8 @@ fn links(process: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Of these namespaces, those that a process is in that was there at that time, or a mount holds. The kernel gives the
-/// number of one that is gone to the next that anybody makes, so younger processes say nothing.
+/// Returns which of these namespaces still exist: held by a mount, or by a process that already ran at `at`. The
+/// kernel reuses the number of a namespace that is gone, so younger processes prove nothing.
 fn still_there(wanted: &BTreeSet<String>, at: f64) -> Vec<String> {
     let mut seen: BTreeSet<String> = fs::read_to_string("/proc/self/mountinfo")
         .unwrap()
@@ -101,15 +101,15 @@ fn still_there(wanted: &BTreeSet<String>, at: f64) -> Vec<String> {
     wanted.intersection(&seen).cloned().collect()
 }
 
-/// For how long the machine has been up, seconds.
+/// Returns the machine's uptime, seconds.
 fn uptime_s() -> f64 {
     let text = fs::read_to_string("/proc/uptime").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// How long it had been up when a process was started, in seconds; hundredths are cut off (proc_pid_stat(5)).
+/// Returns the uptime at a process's start, seconds, truncated to hundredths (proc_pid_stat(5)).
 fn started_s(process: &str) -> Option<f64> {
-    /// Fields between the name and the one that is wanted.
+    /// Fields between the name and the start time.
     const BEFORE: usize = 19;
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -117,7 +117,7 @@ fn started_s(process: &str) -> Option<f64> {
     Some(ticks / 100.0)
 }
 
-/// Waits for so many trials and then a moment, so that the signal falls anywhere.
+/// Waits for this many trials and then a moment, so that the signal arrives anywhere.
 fn wait_until(product: &Product, started: &mut Started, n_trials: usize, then: Duration) {
     if n_trials > 0 {
         product.wait_for_trials(started, n_trials);
@@ -157,16 +157,16 @@ fn interrupt(n_trials: usize, to_group: bool) {
 }
 
 #[test]
-fn an_interrupted_run_leaves_nothing_and_is_completed_later() {
+fn interrupted_run_cleans_up_and_can_be_completed() {
     interrupt(20, false);
 }
 
 #[test]
-fn ctrl_c_at_a_terminal_reaches_the_whole_group_and_the_stop_is_orderly_all_the_same() {
+fn ctrl_c_to_whole_process_group_stops_orderly() {
     interrupt(7, true);
 }
 
-/// Whether this process, and with it what it starts, was told to ignore Ctrl-C.
+/// Whether this process, and so its children, ignores Ctrl-C.
 fn is_interrupt_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -174,7 +174,7 @@ fn is_interrupt_ignored() -> bool {
 }
 
 #[test]
-fn ctrl_c_while_the_environments_start_leaves_nothing() {
+fn ctrl_c_during_environment_start_cleans_up() {
     let (arguments, _) = everywhere();
     for (after_ms, to_group) in [(60, true), (250, false), (700, true)] {
         let product = Product::new();
@@ -182,8 +182,8 @@ fn ctrl_c_while_the_environments_start_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(after_ms));
         started.signal("INT", to_group);
         let ended = started.wait();
-        // Before the program can hear it, it dies of it as any other would, or ignores it where these tests were
-        // started so, as a shell starts what it sends to the background.
+        // Before the program has installed its handler, the signal kills it like any other program. It is ignored if
+        // these tests were started that way, as a shell starts background jobs.
         let is_too_early = (ended.code.is_none() && ended.stderr.is_empty())
             || (ended.code == Some(0) && is_interrupt_ignored());
         assert!(
@@ -215,7 +215,7 @@ fn a_termination_signal_is_heard_as_ctrl_c_is() {
 fn ignored_hang_up_stays_ignored() {
     let product = Product::new();
     let inner = product.command(words("run --env host --workload integer --blocks 500"));
-    // As `nohup` does it.
+    // Like `nohup`.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
     command.arg(inner.get_program()).args(inner.get_args());
@@ -229,7 +229,7 @@ fn ignored_hang_up_stays_ignored() {
     product.assert_nothing_left();
 }
 
-/// Kills the program so long after so many trials; cleans; goes on; gives the number of trials found.
+/// Kills the program `then` after `n_trials` trials, cleans up and resumes; returns the number of trials found.
 fn kill(n_trials: usize, then: Duration) -> usize {
     let product = Product::new();
     let (arguments, n_arms) = everywhere();
@@ -246,7 +246,7 @@ fn kill(n_trials: usize, then: Duration) -> usize {
     let before = stored(&product);
     assert!(before.trials.len() >= n_trials);
 
-    // What is looked for is what there is to be found: a folder at least, and an engine's objects.
+    // There is something to find: at least a folder, and an engine's objects.
     let left = product.look(&runs);
     assert!(
         left.iter().any(|line| line.starts_with("folder")) || runs.is_empty(),
@@ -279,13 +279,13 @@ fn kill(n_trials: usize, then: Duration) -> usize {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| !name.starts_with("store.sqlite") && name != "begun")
         .collect();
-    // Killed before it had made anything, it left not even a home.
+    // If killed before it created anything, it left not even a home.
     if !(names.is_empty() && runs.is_empty()) {
         assert_eq!(names, BTreeSet::from(["runs".to_owned()]));
     }
 
     if before.plan.is_empty() {
-        // It was killed before it had begun: there is nothing to go on with.
+        // It was killed before it began: there is nothing to resume.
         product.run(["resume"]).expect(2);
     } else {
         let shown = product.run(["show", "--json"]).expect(0).json();
@@ -295,7 +295,7 @@ fn kill(n_trials: usize, then: Duration) -> usize {
     before.trials.len()
 }
 
-/// Milliseconds that differ from one call of the tests to the next, and are told.
+/// Returns milliseconds that differ from one call of the tests to the next, and prints them.
 fn moment(below_ms: u64) -> Duration {
     let clock = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -311,13 +311,13 @@ fn a_run_that_is_killed_while_it_starts_is_cleaned_up() {
 }
 
 #[test]
-fn a_run_that_is_killed_while_it_measures_loses_no_trial_and_goes_on() {
+fn run_killed_in_measuring_keeps_trials_and_resumes() {
     let found = kill(1 + moment(60).as_millis() as usize % 40, moment(80));
     assert!(found > 0);
 }
 
 #[test]
-fn a_run_that_is_killed_when_the_environments_are_restarted_is_cleaned_up() {
+fn run_killed_at_environment_restart_is_cleaned_up() {
     // A launch is a block: the restart comes right after it.
     let (_, n_arms) = everywhere();
     kill(5 * WORKLOADS * n_arms, moment(900));

@@ -1,4 +1,4 @@
-//! Talking to an agent inside, as the tests of every driver do.
+//! Helpers that talk to an agent inside, for the tests of every driver.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tare_model::recipe::ProbeCall;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{Facts, Params};
 
-/// How long an answer may take.
+/// Time limit of an answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn answer(channel: &mut dyn Channel, request: &Request) -> Reply {
@@ -27,7 +27,7 @@ pub(crate) fn hello(instance: &mut dyn Instance) {
     );
 }
 
-/// The container's first process ends with its agent, and the channel says with which status.
+/// Asserts that the container's first process ends with its agent, and the channel reports its status.
 pub(crate) fn assert_ends_with_its_agent(instance: &mut dyn Instance) {
     assert_eq!(ask(instance, &Request::Bye), Reply::Bye);
     let error = instance.channel().receive(LIMIT).unwrap_err();
@@ -39,7 +39,7 @@ pub(crate) fn assert_ends_with_its_agent(instance: &mut dyn Instance) {
     assert!(matches!(again, ChannelError::Closed(_)), "{again}");
 }
 
-/// What the agent sees of its place and of these paths.
+/// Returns the agent's facts about its environment and these paths.
 pub(crate) fn facts_of(channel: &mut dyn Channel, paths: Vec<String>) -> Facts {
     let tools = Vec::new();
     match answer(channel, &Request::Facts { paths, tools }) {
@@ -53,7 +53,7 @@ pub(crate) fn inner_facts(instance: &mut dyn Instance) -> Facts {
     facts_of(instance.channel(), paths)
 }
 
-/// A trial of this probe that lasts about a millisecond.
+/// Runs a trial of this probe that lasts about a millisecond.
 pub(crate) fn trial(instance: &mut dyn Instance, trial: u64, probe: &str, args: Params) -> Reply {
     let request = Request::Run {
         trial,

@@ -1,7 +1,8 @@
-//! The arms before the first trial: what they were given, and whether their tools are the same programs.
+//! Tests the checks of the arms before the first trial: their settings, and whether their tools are the same
+//! programs.
 //!
-//! The tools are scripts that say their version; what finds, hashes and asks them is the agent in real arms:
-//! processes with search paths of their own, and a container with an image of its own.
+//! The tools are scripts that print their version; the agent finds, hashes and queries them in real arms: processes
+//! with separate search paths, and a container with a separate image.
 
 use crate::prelude::*;
 
@@ -68,7 +69,7 @@ fn known(id: &str) -> Option<&'static dyn Workload> {
     }
 }
 
-/// A folder with a tool of this version in it.
+/// Creates a folder with a tool of this version.
 fn tool(parent: &Path, folder: &str, version: &str) -> PathBuf {
     program(parent, folder, TOOL, version)
 }
@@ -113,7 +114,7 @@ fn study(baseline: &ArmSpec, arms: &[ArmSpec]) -> Study {
     }
 }
 
-/// Hears remarks.
+/// Collects remarks.
 #[derive(Default)]
 struct Remarks(Mutex<Vec<String>>);
 
@@ -166,7 +167,7 @@ fn carry_out(world: &World, study: &Study) -> Carried {
     }
 }
 
-/// The dossier of a stored run, with the workload of these tests.
+/// Returns the dossier of a stored run, with the workload of these tests.
 fn dossier(stored: &StoredRun) -> Dossier {
     let arms = stored.study.arms.iter().map(|spec| {
         let record = stored.arms.iter().find(|record| record.arm == spec.id);
@@ -206,7 +207,7 @@ fn dossier(stored: &StoredRun) -> Dossier {
     analyze(&RunData { head, trials }, &known)
 }
 
-/// Refused before the first trial, with what differs; nothing is measured and nothing stays.
+/// Asserts a refusal before the first trial that names the difference; nothing is measured and nothing is left.
 fn assert_refused(carried: &Carried, arm: &str, says: &[&str]) {
     let Err(error @ RunError::DifferentTools { .. }) = &carried.result else {
         panic!("not refused: {:?}", carried.result);
@@ -223,7 +224,7 @@ fn assert_refused(carried: &Carried, arm: &str, says: &[&str]) {
     assert_eq!(carried.stored.stopped_by, Some(StoppedBy::Failed));
 }
 
-/// Cells of the tool are labelled and say so; those of the agent's own probes are not.
+/// Asserts that cells of the tool are labelled, and those of the agent's own probes are not.
 fn assert_labelled(carried: &Carried, arm: &str) {
     assert!(carried.result.is_ok(), "{:?}", carried.result);
     let dossier = dossier(&carried.stored);
@@ -253,7 +254,7 @@ fn assert_labelled(carried: &Carried, arm: &str) {
 }
 
 #[test]
-fn arms_with_different_versions_of_a_tool_are_refused_and_labelled_if_allowed() {
+fn tool_version_mismatch_is_refused_or_labelled() {
     let world = World::new("tools");
     let parent = world.folder.path();
     let old = on_path("host", &tool(parent, "old", "1.0"));
@@ -296,7 +297,7 @@ fn the_same_version_from_other_bytes_is_another_tool() {
 }
 
 #[test]
-fn equal_tools_are_said_nothing_about() {
+fn equal_tools_get_no_remark() {
     let world = World::new("tools-equal");
     let parent = world.folder.path();
     let (one, two) = (tool(parent, "one", "1.0"), tool(parent, "two", "1.0"));
@@ -311,7 +312,7 @@ fn equal_tools_are_said_nothing_about() {
 }
 
 #[test]
-fn a_tool_that_is_missing_in_one_arm_takes_only_its_workload_away_there() {
+fn missing_tool_drops_its_workload_in_that_arm_only() {
     let world = World::new("tools-missing");
     let parent = world.folder.path();
     let empty = parent.join("empty");
@@ -361,12 +362,12 @@ impl Observer for Exchange {
 }
 
 #[test]
-fn a_tool_that_is_exchanged_during_the_run_ends_its_arm() {
+fn tool_replaced_during_run_ends_its_arm() {
     let world = World::new("tools-exchanged");
     let parent = world.folder.path();
     let host = on_path("host", &tool(parent, "one", "1.0"));
     let folder = tool(parent, "two", "1.0");
-    // It is exchanged after the first trial: the next launch meets another program.
+    // It is replaced after the first trial: the next launch finds another program.
     let path = folder.join(TOOL);
     let own = fs::read_to_string(&path).unwrap();
     let study = study(&host, &[on_path("other", &folder)]);
@@ -390,7 +391,7 @@ fn a_tool_that_is_exchanged_during_the_run_ends_its_arm() {
     assert_eq!(stored.records.iter().filter(is_late).count(), 0);
 }
 
-/// An image whose tool is another one, made from an archive without a registry.
+/// Imports an image with another tool from an archive, without a registry.
 fn image_with(program_name: &str, name: &str, version: &str) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
@@ -422,7 +423,7 @@ fn image_with(program_name: &str, name: &str, version: &str) {
     assert!(made.status.success(), "{made:?}");
 }
 
-/// Removes an image in the end.
+/// Removes an image on drop.
 struct Removal(String);
 
 impl Drop for Removal {
@@ -432,7 +433,7 @@ impl Drop for Removal {
 }
 
 #[test]
-fn an_image_with_another_version_of_a_tool_is_refused_and_labelled_if_allowed() {
+fn image_tool_version_mismatch_is_refused_or_labelled() {
     let world = needed!(docker::world("tools-image"));
     let image = format!("tare-test-tools:{}", std::process::id());
     image_with(TOOL, &image, "9.0");
@@ -458,7 +459,8 @@ fn an_image_with_another_version_of_a_tool_is_refused_and_labelled_if_allowed() 
     assert_labelled(&carry_out(&world, &study), "own-image");
 }
 
-/// Arms whose files Tare chooses have the host's own program, with its libraries: the same bytes and version.
+/// Asserts that an arm whose files Tare chooses has the host's program, with its libraries: the same bytes and
+/// version.
 fn assert_packed(world: &World, driver: &str, settings: Params) {
     let host = arm("host", "host", Params::new());
     let mut study = study(&host, &[arm("packed", driver, settings)]);
@@ -477,7 +479,7 @@ fn assert_packed(world: &World, driver: &str, settings: Params) {
     assert!(carried.notes.iter().all(|line| !line.contains("stress-ng")));
 }
 
-/// Whether stress-ng is here; says why not otherwise.
+/// Whether stress-ng is installed; reports a skip if not.
 fn has_stress_ng() -> bool {
     let found = Command::new("stress-ng").arg("--version").output();
     if found.is_err() {
@@ -487,7 +489,7 @@ fn has_stress_ng() -> bool {
 }
 
 #[test]
-fn stress_ng_in_a_packed_image_is_the_hosts_and_in_another_image_is_refused() {
+fn stress_ng_of_host_is_packed_and_other_is_refused() {
     let world = needed!(docker::world("tools-stress"));
     if !has_stress_ng() {
         return;
@@ -506,11 +508,11 @@ fn stress_ng_in_a_packed_image_is_the_hosts_and_in_another_image_is_refused() {
 }
 
 #[test]
-fn stress_ng_in_containers_without_an_engine_is_the_hosts() {
+fn stress_ng_in_engineless_containers_is_the_hosts() {
     if !has_stress_ng() {
         return;
     }
-    // What rootful podman needs where this process may not raise limits.
+    // Rootful podman needs these if this process may not raise limits.
     let limits = Params::new().with("ulimits", "nofile=1024, nproc=1024");
     let plain = Params::new();
     for (driver, settings) in [("container", &plain), ("oci", &plain), ("podman", &limits)] {

@@ -1,18 +1,18 @@
-//! The tools around processors, memory and requests, run for good: on the host, in the built-in container, and in
-//! Docker where an engine answers.
+//! Runs the tools for processors, memory and requests: on the host, in the built-in container, and in Docker if an
+//! engine answers.
 //!
-//! Every tool goes through a study of two arms and one trial a block, as a user's would. What is checked is that
-//! each arm has readings of the metrics that the tool must leave, never how large they are.
+//! Every tool goes through a study of two arms and one trial a block, like a user's. Checks that each arm has
+//! readings of the metrics that the tool must report, not how large they are.
 
 use crate::prelude::*;
 
 use tare_model::Path;
 
-/// The interpreter of the distribution: another one that comes first on the path may be a script that finds its
+/// The distribution's interpreter: another one that comes first on the path may be a script that finds its
 /// interpreter elsewhere, which cannot be packed.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// A tool's workload: the program that it needs, its lines in the study, and a metric that it must leave.
+/// A tool's workload: the program that it needs, its lines in the study, and a metric that it must report.
 struct Tool {
     program: &'static str,
     lines: &'static str,
@@ -91,7 +91,7 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// What takes NumPy, where the interpreter has it.
+/// Workloads that need NumPy, if the interpreter has it.
 const NUMPY: &[Tool] = &[
     Tool {
         program: PYTHON,
@@ -125,7 +125,7 @@ fn has(program: &str, arguments: &[&str]) -> bool {
     output.is_ok_and(|output| arguments.is_empty() || output.status.success())
 }
 
-/// The tools that are here; says which are not.
+/// Returns the available tools; reports a skip for the others.
 fn present() -> Vec<&'static Tool> {
     let mut present = Vec::new();
     for tool in TOOLS {
@@ -143,7 +143,7 @@ fn present() -> Vec<&'static Tool> {
     present
 }
 
-/// Runs a study of every tool that is here on the host and in an arm of this driver.
+/// Runs a study of every available tool on the host and in an arm of this driver.
 fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
     let tools = present();
     let lines: Vec<&str> = tools.iter().map(|tool| tool.lines).collect();
@@ -155,7 +155,7 @@ fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
     assert_measured(driver, settings, &lines, &metrics);
 }
 
-/// Runs a study of the host and an arm of this driver, and finds readings of every metric in both.
+/// Runs a study of the host and an arm of this driver, and checks for readings of every metric in both.
 fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[&str]) {
     let product = Product::new();
     let mut study = format!(
@@ -180,7 +180,7 @@ fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[
 }
 
 #[test]
-fn des_in_python_makes_of_the_text_what_the_agents_makes_of_it() {
+fn des_in_python_matches_the_agents_des() {
     let script = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../tare-core/src/workload/python/des.py"
@@ -190,23 +190,23 @@ fn des_in_python_makes_of_the_text_what_the_agents_makes_of_it() {
     }
     let output = Command::new(PYTHON).args([script, "80000", "1"]).output();
     let printed: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    // As `the_cipher_is_that_of_the_workload_in_python` in the agent has it.
+    // The value of `the_cipher_is_that_of_the_workload_in_python` in the agent.
     assert_eq!(printed["sum"], "a17dd57455e55ca8");
 }
 
 #[test]
-fn every_tool_is_measured_on_the_host_and_in_the_built_in_container() {
+fn cpu_tools_are_measured_on_host_and_in_container() {
     each_is_measured_on_the_host_and_in("container", "");
 }
 
 #[test]
-fn every_tool_is_measured_in_docker_from_files_of_the_host() {
+fn cpu_tools_are_measured_in_docker_from_host_files() {
     if crate::docker::world("tools-cpu").is_some() {
         each_is_measured_on_the_host_and_in("docker", "");
     }
 }
 
-/// An interpreter that finds pyperf: what TARE_PYPERF names, such as one of a virtual environment (few
+/// Returns an interpreter that finds pyperf: what TARE_PYPERF names, such as one of a virtual environment (few
 /// distributions package pyperf), else the distribution's.
 fn python_with_pyperf() -> Option<String> {
     let named = std::env::var("TARE_PYPERF").ok();
@@ -235,19 +235,19 @@ fn pyperf_is_measured_on_the_host_and_in(driver: &str) {
 }
 
 #[test]
-fn pyperf_is_measured_on_the_host_and_in_the_built_in_container() {
+fn pyperf_is_measured_on_host_and_in_container() {
     pyperf_is_measured_on_the_host_and_in("container");
 }
 
 #[test]
-fn pyperf_is_measured_in_docker_from_files_of_the_host() {
+fn pyperf_is_measured_in_docker_from_host_files() {
     if crate::docker::world("tools-pyperf").is_some() {
         pyperf_is_measured_on_the_host_and_in("docker");
     }
 }
 
 #[test]
-fn a_benchmark_of_dotnet_is_measured_on_the_host_and_in_the_built_in_container() {
+fn dotnet_benchmark_is_measured_on_host_and_container() {
     if !has("dotnet", &["--list-runtimes"]) {
         return skip("dotnet", "there is no program `dotnet`");
     }
@@ -263,10 +263,10 @@ fn a_benchmark_of_dotnet_is_measured_on_the_host_and_in_the_built_in_container()
     assert_measured("container", "", &[&lines], &["dotnet.operation.time"]);
 }
 
-/// A `dotnet` of another version than the program was built for, as its host answers.
+/// A `dotnet` of another version than the program was built for, with the answers of its host.
 #[cfg(unix)]
 #[test]
-fn a_program_for_another_version_of_dotnet_fails_with_what_is_needed_and_what_is_there() {
+fn dotnet_mismatch_names_needed_and_present_versions() {
     use std::os::unix::fs::PermissionsExt;
     let product = Product::new();
     let script = "#!/bin/sh\n\
@@ -292,7 +292,7 @@ fn a_program_for_another_version_of_dotnet_fails_with_what_is_needed_and_what_is
 }
 
 #[test]
-fn a_command_that_fails_is_a_failure_that_repeats_its_words() {
+fn failing_command_is_a_failure_with_its_stderr() {
     let product = Product::new();
     product.file(
         "fails.toml",
@@ -311,7 +311,7 @@ fn a_command_that_fails_is_a_failure_that_repeats_its_words() {
 
 #[cfg(unix)]
 #[test]
-fn an_interpreter_behind_a_shim_is_what_is_measured_and_named() {
+fn interpreter_behind_shim_is_resolved_and_measured() {
     use std::os::unix::fs::PermissionsExt;
     if !std::path::Path::new(PYTHON).exists() {
         return skip("python3", "there is no /usr/bin/python3");
@@ -324,9 +324,9 @@ fn an_interpreter_behind_a_shim_is_what_is_measured_and_named() {
     );
     let shims = product.folder().join("shims");
     fs::create_dir(&shims).unwrap();
-    // As pyenv's and asdf's do it: a script that chooses by the folder it is called in, and starts that one.
+    // Like pyenv's and asdf's shims: a script that chooses an interpreter by the current folder, and starts it.
     let choosing = format!("#!/bin/sh\n[ -e study.toml ] || exit 1\nexec {PYTHON} \"$@\"\n");
-    // One that starts nothing is left alone; its trials say themselves what comes of it.
+    // A shim that starts nothing is left alone; its trials report the failure.
     let broken = "#!/bin/sh\necho no version is set >&2\nexit 127\n".to_owned();
     for (script, named) in [(choosing, PYTHON), (broken, "python3")] {
         let shim = shims.join("python3");
@@ -353,7 +353,7 @@ fn an_interpreter_behind_a_shim_is_what_is_measured_and_named() {
 }
 
 #[test]
-fn a_stranger_can_neither_end_the_measured_redis_server_nor_run_programs_in_it() {
+fn redis_server_rejects_shutdown_and_code_from_others() {
     let workload = tare::workload::find("redis-benchmark").unwrap();
     let recipe = workload.recipe(&Params::new(), Some(Path::Loopback));
     let Recipe::Pair { server, .. } = recipe.unwrap() else {
@@ -409,7 +409,7 @@ fn a_stranger_can_neither_end_the_measured_redis_server_nor_run_programs_in_it()
     assert!(say("GET key").contains("value"));
 }
 
-/// A process that ends with the test.
+/// A process that is killed with the test.
 struct Ended(Child);
 
 impl Drop for Ended {

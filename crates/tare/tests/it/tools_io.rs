@@ -1,17 +1,17 @@
-//! The real fio, Iozone, iperf3, ping and netcat, through whole studies on the host, in the built-in container
-//! and, where an engine answers, in Docker.
+//! Tests the real fio, Iozone, iperf3, ping and netcat through whole studies on the host, in the built-in container
+//! and, if an engine answers, in Docker.
 //!
-//! Only that they are measured and what is remarked is claimed, never how fast anything was. A tool that is not
-//! installed is skipped with its name, or required by it (`TARE_REQUIRE=fio`).
+//! Checks only that they are measured and which remarks are made, never the speed. A tool that is not installed is
+//! skipped with its name, or fails the test if required (`TARE_REQUIRE=fio`).
 
 use crate::prelude::*;
 
 use crate::product::environments;
 
-/// Blocks of each study: that something is measured is asked, not how much.
+/// Blocks of each study: the tests check that something is measured, not how much.
 const BLOCKS: &str = "1";
 
-/// Whether the tool is on the search path; says so if not.
+/// Whether the tool is on the search path; reports a skip if not.
 fn has(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|folder| folder.join(tool).is_file());
@@ -26,12 +26,12 @@ fn workload(id: &str, params: &str) -> String {
     format!("[[workload]]\nid = \"{id}\"\nparams = {{ {params} }}\n")
 }
 
-/// Runs a study of `workloads` in `arms` and gives its dossier.
+/// Runs a study of `workloads` in `arms` and returns its dossier.
 fn run(arms: &[&str], workloads: &str) -> Value {
     run_and_show(arms, workloads).0
 }
 
-/// The same, and what `tare show` makes of it, in one line.
+/// Like `run`, and also returns the output of `tare show` in one line.
 fn run_and_show(arms: &[&str], workloads: &str) -> (Value, String) {
     let product = Product::new();
     let mut study = "id = \"tools\"\n[design]\ntrial = \"20ms\"\n".to_owned();
@@ -50,13 +50,13 @@ fn run_and_show(arms: &[&str], workloads: &str) -> (Value, String) {
     (dossier, words.join(" "))
 }
 
-/// The text of this name in each of a list.
+/// Returns the text of this name in each element of a list.
 pub(crate) fn texts<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
     let list = list.as_array().unwrap().iter();
     list.filter_map(|one| one[name].as_str()).collect()
 }
 
-/// The cells of one metric.
+/// Returns the cells of one metric.
 fn cells<'a>(dossier: &'a Value, metric: &str) -> Vec<&'a Value> {
     let cells = dossier["cells"].as_array().unwrap();
     cells
@@ -65,8 +65,8 @@ fn cells<'a>(dossier: &'a Value, metric: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// Every arm but the baseline has as many cells of the metric, each with a value on both sides. Nothing joins
-/// two built-in containers, so they have no path from one to the other.
+/// Asserts that every arm except the baseline has this many cells of the metric, each with a value on both sides. No
+/// network joins two built-in containers, so they have no path from one to the other.
 #[track_caller]
 fn assert_measured(dossier: &Value, arms: &[&str], metric: &str, cells_of_an_arm: usize) {
     for arm in &arms[1..] {
@@ -96,7 +96,7 @@ fn assert_measured(dossier: &Value, arms: &[&str], metric: &str, cells_of_an_arm
     }
 }
 
-/// What is said of a cell under this name.
+/// Returns the detail of a cell's flag.
 fn flag<'a>(cell: &'a Value, id: &str) -> Option<&'a str> {
     let mut flags = cell["flags"].as_array().unwrap().iter();
     flags.find(|flag| flag["id"] == id)?["detail"].as_str()
@@ -108,7 +108,7 @@ fn fio_is_measured_wherever_it_runs() {
         return;
     }
     let arms = environments();
-    // Docker's filter of system calls has no io_uring.
+    // Docker's default seccomp profile blocks io_uring.
     let params = "rw = \"randrw\", ioengine = \"psync\", size = \"4m\", runtime = \"200ms\"";
     let dossier = run(&arms, &workload("fio", params));
     for kind in ["read", "write"] {
@@ -124,7 +124,7 @@ fn fio_is_measured_wherever_it_runs() {
 }
 
 #[test]
-fn an_engine_that_is_synchronous_here_is_labelled_with_its_effective_depth() {
+fn fio_synchronous_engine_is_labelled_effective_depth() {
     if !has("fio") {
         return;
     }
@@ -143,13 +143,13 @@ fn an_engine_that_is_synchronous_here_is_labelled_with_its_effective_depth() {
     let told = flag(cells[0], "shallow-queue").unwrap();
     assert!(told.contains("effective depth about 1 of 32"), "{told}");
     assert!(told.starts_with("in 1 of 1 trials"), "{told}");
-    // The baseline and its second copy.
+    // The baseline and its A/A control.
     assert!(told.contains("baseline, in 2 of 2 trials"), "{told}");
     assert!(shown.contains("effective depth about 1 of 32"), "{shown}");
 }
 
 #[test]
-fn a_file_in_memory_is_labelled_as_the_page_caches_and_its_queue_as_none() {
+fn fio_tmpfs_file_is_labelled_cached_and_queueless() {
     if !has("fio") {
         return;
     }
@@ -178,7 +178,7 @@ fn a_file_in_memory_is_labelled_as_the_page_caches_and_its_queue_as_none() {
     let cells = cells(&dossier, "disk.fio-read.rate");
     assert_eq!(cells.len(), 1, "{:#}", dossier["failures"]);
     if cells[0]["n_blocks"] == 0 {
-        // Before Linux 6.6 a file in memory cannot be opened past the page cache.
+        // Before Linux 6.6 a file on tmpfs cannot be opened with O_DIRECT.
         let failures = dossier["failures"].to_string();
         assert!(failures.contains("Invalid argument"), "{failures}");
         return skip("tmpfs", "files in memory cannot be opened with O_DIRECT");
@@ -190,7 +190,7 @@ fn a_file_in_memory_is_labelled_as_the_page_caches_and_its_queue_as_none() {
 }
 
 #[test]
-fn iozone_is_measured_and_labelled_as_cached_and_short() {
+fn iozone_results_are_labelled_cached_and_short() {
     if !has("iozone") {
         return;
     }
@@ -209,7 +209,7 @@ fn iozone_is_measured_and_labelled_as_cached_and_short() {
     for cell in cells(&dossier, "disk.iozone-reread.throughput") {
         let cached = flag(cell, "page-cache").unwrap();
         assert!(cached.contains("the device saw 0"), "{cached}");
-        // How many steps depends on the machine, one among them.
+        // The number of steps depends on the machine; one is possible.
         let short = flag(cell, "short-interval").unwrap();
         assert!(short.contains("timer step"), "{short}");
     }
@@ -234,7 +234,7 @@ const DIRECT: [&str; 5] = [
 ];
 
 #[test]
-fn iperf3_is_measured_over_every_path_in_both_directions() {
+fn iperf3_is_measured_on_every_path_both_directions() {
     if !has("iperf3") {
         return;
     }
@@ -246,7 +246,7 @@ fn iperf3_is_measured_over_every_path_in_both_directions() {
 }
 
 #[test]
-fn ping_and_netcat_are_measured_over_every_path_that_has_an_address() {
+fn ping_and_netcat_are_measured_on_addressed_paths() {
     for (tool, workload, count, metric) in [
         ("ping", "ping", 5, "net.ping.time"),
         ("nc", "netcat", 8, "net.netcat.throughput"),
@@ -261,7 +261,7 @@ fn ping_and_netcat_are_measured_over_every_path_that_has_an_address() {
 }
 
 #[test]
-fn another_program_of_the_name_is_told_from_the_netcat_that_is_meant() {
+fn other_netcat_variant_is_reported_as_not_openbsd() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let product = Product::new();

@@ -1,4 +1,4 @@
-//! Controls of what looks for traces: one of each kind is planted, and must be found while it is there and not
+//! Controls of the search for traces: one of each kind is planted, and must be found while it exists and not
 //! afterwards.
 
 use crate::prelude::*;
@@ -10,7 +10,7 @@ fn shell(script: &str) {
     assert!(output.status.success(), "{script}: {output:?}");
 }
 
-/// What is removed however the test ends.
+/// A planted object; removed however the test ends.
 struct Planted(String);
 
 impl Planted {
@@ -59,7 +59,7 @@ impl Case {
         assert_eq!(self.found(), Vec::<String>::new());
     }
 
-    /// Plants by one script, removes by another.
+    /// Plants with one script, removes with another.
     #[track_caller]
     fn control(&self, kind: &str, make: &str, remove: String) {
         self.assert_nothing();
@@ -71,7 +71,7 @@ impl Case {
 }
 
 #[test]
-fn a_process_and_what_it_is_is_found() {
+fn trace_check_finds_a_process() {
     let case = Case::new("process");
     case.assert_nothing();
     let mut process = Command::new("sleep")
@@ -79,7 +79,7 @@ fn a_process_and_what_it_is_is_found() {
         .env("TARE_RUN", &case.run)
         .spawn()
         .unwrap();
-    // `spawn` may return a moment before the kernel shows the new program's environment.
+    // `spawn` may return shortly before the kernel shows the new program's environment.
     wait_until("it is found", || !case.found().is_empty());
     case.assert_only("process");
     process.kill().unwrap();
@@ -88,7 +88,7 @@ fn a_process_and_what_it_is_is_found() {
 }
 
 #[test]
-fn a_socket_a_folder_of_the_run_and_a_file_elsewhere_are_found() {
+fn trace_check_finds_socket_run_folder_and_file() {
     let case = Case::new("file");
     let socket = UnixListener::bind(case.product.folder().join("socket")).unwrap();
     case.assert_only("socket");
@@ -120,12 +120,12 @@ fn a_mount_a_control_group_and_a_link_are_found() {
         &format!("mkdir '{folder}'; mount -t tmpfs none '{folder}'"),
         format!("umount '{folder}'"),
     );
-    // One hierarchy of version 1 is as good as all.
+    // With version 1 any hierarchy will do.
     let base = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
     let base = base.into_iter().find(|base| Path::new(base).is_dir());
     let group = format!("{}/tare-{}-arm", base.unwrap(), case.run);
     case.control(
-        "control group",
+        "cgroup",
         &format!("mkdir '{group}'"),
         format!("rmdir '{group}'"),
     );
@@ -141,7 +141,7 @@ fn a_mount_a_control_group_and_a_link_are_found() {
 }
 
 #[test]
-fn a_container_an_image_a_volume_and_a_network_of_an_engine_are_found() {
+fn trace_check_finds_engine_objects() {
     if !has_docker() {
         return skip("docker", "no Docker engine answers");
     }

@@ -1,4 +1,4 @@
-//! Workloads that are run and never read: what the engine is tried with by itself.
+//! Workloads whose output is never decoded, for tests of the engine alone.
 
 use crate::prelude::*;
 
@@ -6,13 +6,13 @@ use tare_model::Path;
 
 type MakeRecipe = fn(&str, &Params) -> Result<Recipe, ParamError>;
 
-/// A workload with a recipe that follows from its name, and with nothing to be read.
+/// A workload with a recipe that follows from its name, and without a decoder.
 pub(crate) struct Unread {
     declared: Declared,
     recipe: MakeRecipe,
 }
 
-/// What a workload declares that has a name and nothing else.
+/// Returns the declaration of a workload with only a name.
 pub(crate) const fn nameless(id: &'static str) -> Declared {
     Declared {
         id,
@@ -22,7 +22,7 @@ pub(crate) const fn nameless(id: &'static str) -> Declared {
     }
 }
 
-/// Workloads of these names.
+/// Returns workloads of these names.
 pub(crate) const fn unread<const N: usize>(
     ids: [&'static str; N],
     recipe: MakeRecipe,
@@ -44,7 +44,7 @@ pub(crate) const fn unread<const N: usize>(
     all
 }
 
-/// The workload of this name.
+/// Returns the workload of this name.
 pub(crate) fn find(all: &'static [Unread], id: &str) -> Option<&'static dyn Workload> {
     let found = all.iter().find(|workload| workload.id() == id)?;
     Some(found)

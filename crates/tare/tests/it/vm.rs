@@ -1,6 +1,6 @@
-//! `vm`: the driver contract in software emulation, and what is its own.
+//! Tests `vm`: the driver contract in software emulation, and its special features.
 //!
-//! Emulated machines are slow to boot, so several things are looked at in each.
+//! Emulated machines boot slowly, so each serves several checks.
 
 use crate::prelude::*;
 
@@ -12,10 +12,10 @@ use tare_model::whole_ns;
 
 use crate::contract::contract;
 
-/// A guest of a loaded machine in software emulation answers late.
+/// A guest in software emulation on a loaded machine answers late.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Settings that need nothing of the machine but the emulator, as small as the programs let a guest be.
+/// Settings that need only the emulator, for a guest as small as the programs allow.
 pub(crate) fn tcg() -> Params {
     Params::new()
         .with("accel", "tcg")
@@ -25,7 +25,7 @@ pub(crate) fn tcg() -> Params {
         .with("boot_limit", 180i64)
 }
 
-/// Whether a machine can be made here; says why not.
+/// Whether a virtual machine can be created here; reports a skip if not.
 fn is_available(world: &World) -> bool {
     match Vm.detect(&world.cx()) {
         Availability::Ready(_) => true,
@@ -83,12 +83,12 @@ fn report(reply: Reply) -> ProbeReport {
 }
 
 #[test]
-fn vm_keeps_the_contract_of_drivers_in_software_emulation() {
+fn vm_keeps_driver_contract_in_software_emulation() {
     contract(&Vm, &tcg());
 }
 
 #[test]
-fn ten_probes_run_in_a_machine_that_says_what_it_is_and_is_gone_afterwards() {
+fn vm_runs_ten_probes_reports_facts_and_is_removed() {
     let (_turn, world) = needed!(turn_where("ten", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg().with("cpu", "qemu64"));
@@ -144,7 +144,7 @@ fn ten_probes_run_in_a_machine_that_says_what_it_is_and_is_gone_afterwards() {
 }
 
 #[test]
-fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
+fn vm_tap_connects_host_and_guest_both_ways() {
     let (_turn, world) = needed!(turn_where("tap", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg().with("network", "tap"));
@@ -177,7 +177,7 @@ fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
     TcpStream::connect_timeout(&(arm, port).into(), Duration::from_secs(10)).unwrap();
     ask(instance.as_mut(), &Request::Cancel { trial: 1 });
 
-    // The guest as the client: the host hears it.
+    // The guest as the client: its connection reaches the host.
     let listener = TcpListener::bind((host, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let heard = std::thread::spawn(move || listener.accept().unwrap().1.ip());
@@ -185,7 +185,7 @@ fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
         .with("address", host.to_string())
         .with("port", i64::from(port));
     let request = run(instance.as_ref(), 2, "tcp-round-trip", client);
-    // Nobody answers the bytes, so whatever the trial comes to is no matter; that it called is.
+    // The bytes are not answered, so only the connection counts, not the trial's result.
     instance.channel().send(&request).unwrap();
     assert_eq!(heard.join().unwrap(), arm);
 
@@ -199,7 +199,7 @@ fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
 }
 
 #[test]
-fn a_disk_on_each_bus_holds_the_work_and_a_stack_of_its_own_has_no_way_in() {
+fn vm_disk_bus_holds_work_and_user_net_has_no_inbound() {
     let (_turn, world) = needed!(turn_where("disk", is_available));
     let before = Snapshot::take(&world);
     // Two of the four buses, each with another cache mode: the others differ in a word.
@@ -240,7 +240,7 @@ fn a_disk_on_each_bus_holds_the_work_and_a_stack_of_its_own_has_no_way_in() {
     before.assert_restored(&world, "remove");
 }
 
-/// Starts with these settings, which must fail; leaves nothing.
+/// Returns the error of a start with these settings; nothing is left.
 fn refused(world: &World, settings: &Params) -> EnvError {
     let before = Snapshot::take(world);
     let mut environment = configure(settings);
@@ -248,7 +248,7 @@ fn refused(world: &World, settings: &Params) -> EnvError {
         .start(&world.cx(), StartMode::Once)
         .err()
         .unwrap_or_else(|| panic!("started with {settings:?}"));
-    // At once: whoever is told that it did not start may start the next.
+    // Immediately: after the error the caller may start the next one.
     assert_eq!(labelled(world.run.as_str()), [].into());
     environment.remove(&world.cx()).unwrap();
     before.assert_restored(world, "a refused start");
@@ -257,7 +257,7 @@ fn refused(world: &World, settings: &Params) -> EnvError {
 }
 
 #[test]
-fn what_cannot_boot_is_told_with_the_reason_and_leaves_nothing() {
+fn unbootable_vm_is_refused_with_reason_and_cleanup() {
     let (_turn, world) = needed!(turn_where("bad", is_available));
     let said = |settings: &Params| refused(&world, settings).to_string();
 
@@ -289,7 +289,7 @@ fn what_cannot_boot_is_told_with_the_reason_and_leaves_nothing() {
 }
 
 #[test]
-fn a_guest_that_never_boots_is_given_up_with_the_last_lines_of_its_console() {
+fn vm_boot_timeout_shows_last_console_lines() {
     let (_turn, world) = needed!(turn_where("never", is_available));
     let error = refused(&world, &tcg().with("boot_limit", 0.3));
     let EnvError::Timeout { phase, limit } = &error else {
@@ -300,7 +300,7 @@ fn a_guest_that_never_boots_is_given_up_with_the_last_lines_of_its_console() {
 }
 
 #[test]
-fn kvm_that_was_asked_for_boots_a_guest_or_is_refused_with_the_reason() {
+fn requested_kvm_boots_or_is_refused_with_reason() {
     let (_turn, world) = needed!(turn_where("kvm", is_available));
     let mut environment = configure(&Params::new().with("accel", "kvm"));
     let begin = Instant::now();
@@ -318,7 +318,7 @@ fn kvm_that_was_asked_for_boots_a_guest_or_is_refused_with_the_reason() {
 }
 
 #[test]
-fn an_emulator_that_is_killed_is_told_and_one_whose_host_dies_does_not_stay() {
+fn killed_emulator_is_reported_and_ends_with_host() {
     let (_turn, world) = needed!(turn_where("killed", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg());
@@ -334,7 +334,7 @@ fn an_emulator_that_is_killed_is_told_and_one_whose_host_dies_does_not_stay() {
     a_sandboxed_program_ends_with_whoever_asked_for_it(&world);
 }
 
-/// The processes of the run whose command holds this and which are in no sandbox but run by themselves.
+/// Returns the run's processes whose command contains this, without their sandbox processes.
 fn running(world: &World, program: &str) -> Vec<u32> {
     labelled(world.run.as_str())
         .into_iter()
@@ -351,7 +351,7 @@ fn kill(pid: u32) {
 }
 
 #[test]
-fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_refuses_a_start() {
+fn vm_shared_folder_exit_reported_unservable_refused() {
     let (_turn, world) = needed!(turn_where("shared", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg());
@@ -360,7 +360,7 @@ fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_
     match instance.shared() {
         Ok(folder) => assert_eq!(folder, "/tare-shared"),
         Err(reason) => {
-            // Before the machine is asked anything: nothing else of it is looked at here.
+            // Skips before any query of the guest: this test checks nothing else.
             instance.stop(&world.cx()).unwrap();
             environment.remove(&world.cx()).unwrap();
             return skip("virtiofsd", &reason.to_string());
@@ -384,7 +384,7 @@ fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_
     });
     instance.stop(&world.cx()).unwrap();
 
-    // Where the folder should be there is a file now.
+    // A file is in the place of the folder.
     let folder = world.cx().scratch.join("vm-arm/shared");
     fs::remove_dir_all(&folder).unwrap();
     fs::write(&folder, "in the way").unwrap();
@@ -397,7 +397,7 @@ fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_
 }
 
 #[test]
-fn files_lie_in_a_folder_of_this_machine_or_in_a_container_inside_or_in_both() {
+fn vm_files_on_shared_folder_inner_container_or_both() {
     let (_turn, world) = needed!(turn_where("inner", is_available));
     let before = Snapshot::take(&world);
     let served = tcg().with("disk", "shared");
@@ -436,7 +436,7 @@ fn files_lie_in_a_folder_of_this_machine_or_in_a_container_inside_or_in_both() {
     before.assert_restored(&world, "remove");
 }
 
-/// The sandbox alone, around a program that would sleep for long: its parent is killed without a word.
+/// The sandbox alone, around a program that would sleep for long: its parent is killed without warning.
 fn a_sandboxed_program_ends_with_whoever_asked_for_it(world: &World) {
     let agent = world.agents.host().path.clone();
     let mut parent = Command::new("sh")
@@ -462,7 +462,7 @@ fn a_sandboxed_program_ends_with_whoever_asked_for_it(world: &World) {
 }
 
 #[test]
-fn a_dead_runs_machine_is_found_by_its_label_and_removed() {
+fn vm_of_dead_run_is_found_by_label_and_removed() {
     let (_turn, world) = needed!(turn_where("sweep", is_available));
     let mut environment = configure(&tcg().with("nic", "none"));
     let instance = environment.start(&world.cx(), StartMode::Once).unwrap();
@@ -476,7 +476,7 @@ fn a_dead_runs_machine_is_found_by_its_label_and_removed() {
             .values()
             .all(|command| !Path::new(command).starts_with("/usr/bin/qemu"))
     });
-    // Whatever it says, nothing may be left.
+    // Whatever it returns, nothing may be left.
     if let Err(error) = instance.stop(&world.cx()) {
         println!("stop after a sweep: {error}");
     }

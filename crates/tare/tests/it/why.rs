@@ -1,4 +1,4 @@
-//! `tare why`: somebody's own command on the host and inside, and what is said when that does not work.
+//! Tests `tare why`: a user's command on the host and inside, and the messages if that does not work.
 
 use crate::prelude::*;
 
@@ -16,7 +16,7 @@ fn container() -> bool {
     is_there
 }
 
-/// The first finding, which must be this cause, and confirmed.
+/// Returns the first finding, which must be this cause and confirmed.
 #[track_caller]
 pub(crate) fn confirmed<'a>(dossier: &'a Value, cause: &str) -> &'a Value {
     let first = &dossier["findings"][0];
@@ -25,7 +25,7 @@ pub(crate) fn confirmed<'a>(dossier: &'a Value, cause: &str) -> &'a Value {
     first
 }
 
-/// The product, where it can make containers.
+/// Returns the product, if it can create containers.
 fn beside_a_container() -> Option<Product> {
     container().then(Product::new)
 }
@@ -87,7 +87,7 @@ fn a_quota_is_found_proved_and_explains_the_cost() {
     let shown = product.run(["show", "--json"]).expect(0).json();
     assert_eq!(shown["findings"], dossier["findings"]);
     assert_eq!(shown["ladder"], dossier["ladder"]);
-    // The start-up too, which only the run before it has measured.
+    // Includes the start-up time, which only the preceding run measured.
     assert_eq!(shown["why"], dossier["why"]);
     let text = product.run(["show"]).expect(0).stdout;
     assert!(
@@ -101,7 +101,7 @@ fn a_quota_is_found_proved_and_explains_the_cost() {
     product.assert_nothing_left();
 }
 
-/// Work of about so many milliseconds of a processor, a little more or less.
+/// Work that keeps a processor busy for about this many milliseconds.
 fn busy(milliseconds: u32) -> [String; 3] {
     let script = format!(
         "i=0; while [ $i -lt {} ]; do i=$((i+1)); done",
@@ -116,7 +116,7 @@ fn blocks(dossier: &Value, arm: &str) -> u64 {
     cell.unwrap()["n_blocks"].as_u64().unwrap()
 }
 
-/// Asks why a loop is slow on a fifth of a processor, with time for what comes after the comparison.
+/// Asks why a loop is slow on a fifth of a processor, with time for what follows the comparison.
 fn asked_of_a_fifth(product: &Product) -> Started {
     let question = "why --env container:cpus=0.2 --budget 60s --json - --".split(' ');
     let work = busy(40);
@@ -125,10 +125,10 @@ fn asked_of_a_fifth(product: &Product) -> Started {
 }
 
 #[test]
-fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
+fn why_keeps_comparison_when_interrupted_later() {
     let product = needed!(beside_a_container());
     let mut started = asked_of_a_fifth(&product);
-    // The first comparison is stored as a run of its own; then the suspects' run has begun.
+    // The first comparison is stored as a separate run; then the suspects' run has begun.
     product.wait_for(&mut started, "SELECT id FROM run", 2);
     started.signal("INT", true);
     let ended = started.wait().expect(4);
@@ -136,7 +136,7 @@ fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
     assert_valid_dossier(&dossier);
     assert_eq!(dossier["why"]["outcome"], "cost", "{ended}");
     assert!(blocks(&dossier, "container") >= 6, "{ended}");
-    // And it counts, with what comes after it, when the answer is gone on with.
+    // It counts, with what follows it, when the answer is resumed.
     let resumed = product.dossier(["resume"]);
     assert!(
         blocks(&resumed, "container") >= 12,
@@ -148,7 +148,7 @@ fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
 }
 
 #[test]
-fn what_was_compared_is_told_when_what_comes_next_cannot_be_measured() {
+fn why_reports_comparison_when_next_step_fails() {
     let product = needed!(beside_a_container());
     let mut started = asked_of_a_fifth(&product);
     product.wait_for(&mut started, "SELECT id FROM run", 1);
@@ -167,7 +167,7 @@ fn what_was_compared_is_told_when_what_comes_next_cannot_be_measured() {
 }
 
 #[test]
-fn a_little_time_goes_to_the_two_sides_before_any_arm_is_added() {
+fn why_small_budget_goes_to_both_sides_first() {
     let product = needed!(beside_a_container());
     let work = busy(30);
     let command: Vec<&str> = work.iter().map(String::as_str).collect();
@@ -178,7 +178,7 @@ fn a_little_time_goes_to_the_two_sides_before_any_arm_is_added() {
 }
 
 #[test]
-fn a_command_that_costs_nothing_more_is_not_accused() {
+fn why_accuses_no_cause_for_command_without_cost() {
     let product = needed!(beside_a_container());
     let dossier = why(&product, &["--env", "container"], &["sleep", "0.3"])
         .expect(0)
@@ -215,7 +215,7 @@ fn oci_runtime_needs_no_named_root() {
 }
 
 #[test]
-fn an_interpreter_in_a_container_on_a_new_kernel_is_not_blamed_on_the_filter() {
+fn seccomp_not_blamed_for_interpreter_on_new_kernel() {
     if !docker() {
         return;
     }
@@ -253,7 +253,7 @@ fn an_interpreter_in_a_container_on_a_new_kernel_is_not_blamed_on_the_filter() {
 }
 
 #[test]
-fn another_program_of_the_same_name_is_seen_by_its_bytes() {
+fn different_program_of_same_name_is_detected_by_hash() {
     let product = needed!(beside_a_container());
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
@@ -262,7 +262,7 @@ fn another_program_of_the_same_name_is_seen_by_its_bytes() {
     }
     let shell = fs::canonicalize("/bin/sh").unwrap();
     fs::copy(&shell, place("outside/tool")).unwrap();
-    // The same program with a byte behind its end: other bytes that do the same.
+    // The same program with a byte appended: other bytes with the same behaviour.
     fs::copy(&shell, place("inside/tool")).unwrap();
     let mut bytes = fs::read(&shell).unwrap();
     bytes.push(0);
@@ -298,7 +298,7 @@ fn another_program_of_the_same_name_is_seen_by_its_bytes() {
 }
 
 #[test]
-fn the_command_runs_in_its_folder_with_its_files_variables_and_input_on_both_sides() {
+fn why_gives_both_sides_same_folder_env_and_stdin() {
     let mut environments = Vec::new();
     if container() {
         environments.push("container");
@@ -309,7 +309,7 @@ fn the_command_runs_in_its_folder_with_its_files_variables_and_input_on_both_sid
     for env in environments {
         let product = Product::new();
         fs::write(product.folder().join("in.txt"), "of the folder").unwrap();
-        // It fails on whichever side something is missing, and writes where both sides see it.
+        // It fails on a side where something is missing, and writes where both sides see it.
         let script = "read line && test \"$line\" = piped && grep -q folder in.txt && \
                       test \"$GIVEN\" = this && test -z \"$SECRET\" && echo $$ >>out.txt && echo value: 7";
         let mut command = product.command([
@@ -360,11 +360,11 @@ fn fed(mut command: Command, input: &[u8]) -> Ended {
     }
 }
 
-/// Further arguments, the command, the exit code, and what problem and hint say.
+/// Further arguments, the command, the exit status, and parts of the problem and the hint.
 type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
 
 #[test]
-fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
+fn why_unmeasurable_command_gets_reason_and_hint() {
     let product = needed!(beside_a_container());
     let cases: [Bad<'_>; 8] = tare_model::rows! {
         (&[], &["sh", "-c", "echo broken >&2; exit 3"], 5, "fails on the host already", "status 0"),
@@ -393,7 +393,7 @@ fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
 }
 
 #[test]
-fn a_command_that_is_too_long_for_the_budget_is_told_so_with_a_budget_that_would_do() {
+fn why_command_exceeding_budget_gets_budget_hint() {
     let product = needed!(beside_a_container());
     let ended = product
         .run(words("why --env container --budget 8s -- sleep 2"))
@@ -408,7 +408,7 @@ fn a_command_that_is_too_long_for_the_budget_is_told_so_with_a_budget_that_would
 }
 
 #[test]
-fn what_a_command_leaves_running_is_ended_and_told() {
+fn why_ends_and_reports_background_processes() {
     let product = needed!(beside_a_container());
     let ended = why(
         &product,
@@ -421,7 +421,7 @@ fn what_a_command_leaves_running_is_ended_and_told() {
 }
 
 #[test]
-fn the_environment_that_is_asked_about_must_be_one() {
+fn why_requires_a_valid_environment() {
     let product = Product::new();
     let ended = why(&product, &["--env", "dokcer"], &["true"]).expect(2);
     assert!(ended.hint().contains("docker"), "{ended}");
@@ -437,7 +437,7 @@ fn the_environment_that_is_asked_about_must_be_one() {
 }
 
 #[test]
-fn a_folder_that_is_or_holds_what_is_private_is_not_shown_unless_that_is_asked_for() {
+fn private_folder_is_shown_only_with_show_private() {
     let product = Product::new();
     let home = product.home();
     fs::create_dir(&home).unwrap();
@@ -451,7 +451,7 @@ fn a_folder_that_is_or_holds_what_is_private_is_not_shown_unless_that_is_asked_f
         );
         assert!(ended.hint().contains("--show-private"), "{ended}");
     }
-    // What is refused then is something else.
+    // Now it is refused for another reason.
     let arguments = ["why", "--show-private", "--env", "container", "--", "false"];
     let mut command = product.command(arguments);
     command.current_dir(&home);

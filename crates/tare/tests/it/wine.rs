@@ -1,9 +1,9 @@
-//! The program for Windows, run by Wine: that it works, and what its dossiers hold. Never how fast: what it measures
-//! is Wine, and it says so.
+//! Tests the Windows program under Wine: that it works, and what its dossiers contain, but never its speed: it
+//! measures Wine, and says so.
 //!
-//! `TARE_TEST_WINDOWS` names a `tare.exe` beside whose file lies the `tare-agent.exe` of the same build; `cargo xtask test`
-//! builds both. Wine's own folder is a temporary one of links to its libraries, which takes no time to make, and
-//! whatever of Wine runs in it is ended with it.
+//! `TARE_TEST_WINDOWS` names a `tare.exe` next to the `tare-agent.exe` of the same build; `cargo xtask test` builds
+//! both. Wine's folder is a temporary one of links to its libraries, which takes no time to create; all Wine
+//! processes in it are killed with it.
 
 use crate::prelude::*;
 
@@ -16,15 +16,15 @@ use tare_model::wire::{read_frame, write_frame};
 
 use crate::skip::skip;
 
-/// Far more than a call takes; passing it means a hang.
+/// Far more than a call takes; exceeding it means a hang.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// The first of these that is there.
+/// Returns the first of these that exists.
 fn first_of<const N: usize>(paths: [&str; N]) -> Option<PathBuf> {
     paths.into_iter().map(PathBuf::from).find(|it| it.exists())
 }
 
-/// Wine with a folder of its own.
+/// Wine with a separate folder.
 struct Wine {
     folder: tempfile::TempDir,
     loader: PathBuf,
@@ -33,7 +33,7 @@ struct Wine {
 }
 
 impl Wine {
-    /// `None` where something that it takes is missing, which is said.
+    /// `None`, with a reported skip, if a requirement is missing.
     fn ready() -> Option<Self> {
         let Some(tare) = std::env::var_os("TARE_TEST_WINDOWS").map(PathBuf::from) else {
             skip("windows", "TARE_TEST_WINDOWS names no tare.exe");
@@ -69,7 +69,7 @@ impl Wine {
             symlink(library.path(), folder.join(name)).unwrap();
         }
         random_numbers(&system.join("bcryptprimitives.dll"));
-        // What drives there are is told by a driver of Wine's.
+        // A driver of Wine's reports the drives.
         let registry = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/wine/system.reg");
         fs::copy(registry, prefix.join("system.reg")).unwrap();
         Some(Self {
@@ -84,8 +84,8 @@ impl Wine {
         self.folder.path().join(name)
     }
 
-    /// Runs the program for Windows with these arguments, in the folder. Its output goes to files: Wine's own processes
-    /// go on after it, and would hold a pipe open.
+    /// Runs the Windows program with these arguments, in the folder. Its output goes to files: Wine's own processes
+    /// outlive it, and would hold a pipe open.
     fn run(&self, arguments: &[&str]) -> Output {
         let streams = ["stdout", "stderr"].map(|name| self.path(name));
         let [stdout, stderr] = [0, 1].map(|which| File::create(&streams[which]).unwrap());
@@ -132,7 +132,7 @@ impl Wine {
 
 impl Drop for Wine {
     fn drop(&mut self) {
-        // Of this folder's Wine alone; where nothing of it runs any more, it says so and that is fine.
+        // Only the Wine of this folder; if none of it runs any more, the error is ignored.
         for what in ["-k", "-w"] {
             let mut command = self.command(&self.server);
             let _ = command
@@ -144,7 +144,7 @@ impl Drop for Wine {
     }
 }
 
-/// Makes the library that Rust's programs take random numbers from, where this Wine has none.
+/// Creates the library from which Rust's programs take random numbers, if this Wine has none.
 fn random_numbers(library: &Path) {
     if library.exists() {
         return;
@@ -172,7 +172,7 @@ fn ended_well(output: &Output) -> String {
     stdout
 }
 
-/// The unit of every metric that a dossier has values of.
+/// Returns the unit of every metric with values in a dossier.
 fn units(dossier: &Value) -> BTreeMap<String, String> {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let cells = dossier["aa"].as_array().unwrap().iter();
@@ -186,7 +186,7 @@ fn read(path: &Path) -> Value {
 }
 
 #[test]
-fn small_operations_are_measured_on_windows_and_fit_those_of_linux() {
+fn windows_os_micro_operations_match_those_of_linux() {
     let Some(wine) = Wine::ready() else { return };
     let study = ["run", "os-micro", "--env", "host", "--blocks", "1"];
     let output = wine.run(&[&study[..], &["--json", "windows.json"]].concat());
@@ -212,7 +212,7 @@ fn small_operations_are_measured_on_windows_and_fit_those_of_linux() {
 }
 
 #[test]
-fn a_program_on_windows_gives_its_output_and_status_and_leaves_nothing_running() {
+fn windows_program_gives_output_status_no_leftovers() {
     let Some(wine) = Wine::ready() else { return };
     let mut agent = Agent::started(&wine);
     let report = agent.ran("echo out & echo err>&2 & exit 3");
@@ -248,7 +248,7 @@ fn a_program_on_windows_gives_its_output_and_status_and_leaves_nothing_running()
     );
 }
 
-/// An agent for Windows at the other end of its own pipes.
+/// A Windows agent, connected by pipes.
 struct Agent {
     child: Child,
     trials: u64,
@@ -269,7 +269,7 @@ impl Agent {
         }
     }
 
-    /// What a line of Windows' shell left.
+    /// Runs a line in the Windows shell and returns its report.
     #[track_caller]
     fn ran(&mut self, line: &str) -> CommandReport {
         match self.run(line, 60_000_000_000) {

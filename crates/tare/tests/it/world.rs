@@ -1,7 +1,7 @@
-//! What a test of an environment needs: an agent, a folder, a run of its own, and a look at the machine.
+//! What a test of an environment needs: an agent, a folder, a separate run, and a snapshot of the machine.
 //!
-//! The agent is that of `TARE_TEST_AGENT`, else built by cargo from the present sources, statically where the target is
-//! installed, so that the same file runs inside a container without libraries.
+//! The agent is that of `TARE_TEST_AGENT`, otherwise built by cargo from the current sources, statically if the
+//! target is installed, so that the same file runs inside a container without libraries.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -31,12 +31,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A new one; its run's name begins with `name`.
+    /// Returns a new one; its run's name begins with `name`.
     pub(crate) fn new(name: &str) -> Self {
         Self::with_agent(name, agent())
     }
 
-    /// One with this agent.
+    /// Returns one with this agent.
     pub(crate) fn with_agent(name: &str, agent: &Path) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -55,7 +55,6 @@ impl World {
         }
     }
 
-    /// The context.
     pub(crate) fn cx(&self) -> Context<'_> {
         Context {
             exec: &self.exec,
@@ -71,10 +70,10 @@ impl World {
     }
 }
 
-/// Far more than anything takes that is waited for; passing it means a hang.
+/// Far more than anything that is waited for takes; exceeding it means a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Looks again and again until it is so.
+/// Polls until the condition holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
@@ -84,13 +83,13 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A turn of one's own: for tests that look at what the machine holds before and after.
+/// Takes an exclusive turn: for tests that compare the machine's state before and after.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A turn and a world of one's own, where what the test needs is there.
+/// Returns an exclusive turn and a world, if the test's requirements are met.
 pub(crate) fn turn_where(
     name: &str,
     is_there: impl Fn(&World) -> bool,
@@ -100,7 +99,7 @@ pub(crate) fn turn_where(
     is_there(&world).then_some((turn, world))
 }
 
-/// The agent: `TARE_TEST_AGENT`, else built once for each test program.
+/// Returns the agent: `TARE_TEST_AGENT`, otherwise built once for each test program.
 pub(crate) fn agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
     AGENT.get_or_init(|| {
@@ -108,7 +107,7 @@ pub(crate) fn agent() -> &'static Path {
             return PathBuf::from(agent);
         }
         let program = std::env::current_exe().unwrap();
-        // The test lies in `<target>/debug/deps`.
+        // The test is in `<target>/debug/deps`.
         let target = program.ancestors().nth(3).unwrap();
         let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
         if cfg!(target_os = "linux") && build(target, Some(&musl)) {
@@ -136,11 +135,11 @@ fn build(folder: &Path, target: Option<&str>) -> bool {
     command.output().unwrap().status.success()
 }
 
-/// Why the last test that was skipped was.
+/// The reason of the last skip.
 static LAST_SKIP: Mutex<String> = Mutex::new(String::new());
 
-/// Notes what became of a driver's contract in the file that `TARE_CONTRACT_TABLE` names, for the table at the
-/// end of `cargo xtask test`: what passing tests print is not passed on.
+/// Appends the result of a driver's contract to the file that `TARE_CONTRACT_TABLE` names, for the table at the end
+/// of `cargo xtask test`: the output of passing tests is not shown.
 pub(crate) fn note_contract(driver: &str, what: &str) {
     let path = needed!(std::env::var_os("TARE_CONTRACT_TABLE").filter(|path| !path.is_empty()));
     let line = format!("{driver}\t{}\n", what.replace(['\n', '\t'], " "));
@@ -152,7 +151,7 @@ pub(crate) fn note_contract(driver: &str, what: &str) {
         .unwrap();
 }
 
-/// Notes that a driver's contract was skipped, for the reason that was given last.
+/// Appends that a driver's contract was skipped, for the last reason given.
 pub(crate) fn note_skipped_contract(driver: &str) {
     let reason = LAST_SKIP
         .lock()
@@ -161,23 +160,23 @@ pub(crate) fn note_skipped_contract(driver: &str) {
     note_contract(driver, &format!("skipped: {reason}"));
 }
 
-/// Says that a test cannot run here; fails instead if `TARE_REQUIRE` names what it needs.
+/// Reports that a test cannot run here; fails instead if `TARE_REQUIRE` names what it needs.
 pub(crate) fn skip(needs: &str, reason: &str) {
     crate::skip::skip(needs, reason);
     reason.clone_into(&mut LAST_SKIP.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// What of the machine an environment may change and has to put back.
+/// The state of the machine that an environment may change and has to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snapshot {
-    /// What the test's own run has: whatever others do meanwhile is theirs.
+    /// Objects of the test's own run; others may change meanwhile.
     own: BTreeSet<String>,
     system: Vec<String>,
     files: BTreeSet<PathBuf>,
 }
 
 impl Snapshot {
-    /// Looks at the machine.
+    /// Takes a snapshot of the machine.
     pub(crate) fn take(world: &World) -> Self {
         let mut files = BTreeSet::new();
         walk(world.folder.path(), 16, &mut |path| {
@@ -191,7 +190,7 @@ impl Snapshot {
         }
     }
 
-    /// Waits until the machine is as it was here; else says what is different.
+    /// Waits until the machine is in this state again; otherwise fails with the difference.
     pub(crate) fn assert_restored(&self, world: &World, after: &str) {
         let begin = Instant::now();
         while Self::take(world) != *self && begin.elapsed() < PATIENCE {
@@ -201,7 +200,7 @@ impl Snapshot {
     }
 }
 
-/// Mount points of this namespace that belong to the system: nobody may change them, and no test does.
+/// Returns the system's mount points in this namespace, which no test may change.
 pub(crate) fn system_mounts() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut points: Vec<String> = text

@@ -1,13 +1,13 @@
-//! A deterministic search for output that makes a decoder panic or read a number that is none.
+//! A deterministic search for output that makes a decoder panic or return an invalid number.
 //!
-//! What real tools printed and real probes reported is damaged in the ways that pipes, full disks, other versions
-//! and other locales damage it: cut off, a byte changed, a line left out, repeated or moved, a number replaced by
-//! one of those that have broken parsers before. A tool's text is damaged within the report that holds it, and
-//! sometimes the report itself. Whatever comes, a decoder gives an error or finite positive numbers, and neither
-//! it nor its remarks panic. Every workload is searched by itself, so that a slow decoder takes no time from the
-//! others. The generator is seeded with the execution's own number, so that a finding can be repeated; without
-//! more time than a test has, the search is short (`cargo xtask fuzz` makes it long).
-//! What it cannot see: a wrong number that is finite and positive.
+//! Output of real tools and reports of real probes are damaged in the ways that pipes, full disks, other versions and
+//! other locales damage them: truncated, a byte changed, a line removed, repeated or moved, a number replaced by one
+//! that has broken parsers before. A tool's text is damaged within the report that holds it, and sometimes the report
+//! itself. In every case a decoder must return an error or finite positive numbers, and neither it nor its remarks
+//! may panic. Every workload is searched separately, so that a slow decoder takes no time from the others. The
+//! execution's number seeds the generator, so that a finding can be repeated. By default the search is short (`cargo
+//! xtask fuzz` makes it long).
+//! Limits: does not detect a wrong number that is finite and positive.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,9 +25,9 @@ use crate::golden::{Capture, captures, folders};
 const SECONDS: &str = "TARE_FUZZ_SECONDS";
 /// The only workload that is searched; set by `cargo xtask fuzz`.
 const ONLY: &str = "TARE_FUZZ_WORKLOAD";
-/// Executions for each seed where nobody said for how long.
+/// Executions for each seed if no time is set.
 const SHORT: u64 = 60;
-/// One in so many executions damages the report around a tool's text, or how the worker ended.
+/// One in this many executions damages the report around a tool's text, or how the worker ended.
 const AROUND: usize = 16;
 /// Findings of one decoder after which its search ends.
 const ENOUGH: usize = 5;
@@ -67,7 +67,7 @@ const NUMBERS: &[&str] = &[
     "\"\"",
 ];
 
-/// A small generator of known quality (SplitMix64, Steele, Lea & Flood 2014), so that a number names a case.
+/// A small generator of known quality (SplitMix64, Steele, Lea & Flood 2014), so that a number identifies a case.
 struct Random(u64);
 
 impl Random {
@@ -122,7 +122,7 @@ fn damage(text: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Puts another number in place of one.
+/// Replaces a number by another.
 fn replace_number(text: &mut Vec<u8>, random: &mut Random) {
     let start = random.below(text.len());
     let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
@@ -144,16 +144,16 @@ fn with_lines(text: &mut Vec<u8>, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
     *text = lines.join(&b'\n');
 }
 
-/// What a search begins with.
+/// The start of a search.
 enum Seed {
-    /// What a tool left.
+    /// A tool's output.
     Tool(Capture),
-    /// What a worker left.
+    /// A worker's output.
     Worker { name: String, raw: RawOutput },
 }
 
 impl Seed {
-    /// A report as a worker left it.
+    /// Reads a worker's report.
     fn worker(path: &Path, format: &str) -> Self {
         Self::Worker {
             name: path.display().to_string(),
@@ -173,7 +173,7 @@ impl Seed {
         }
     }
 
-    /// What one execution is given: damaged one to four times.
+    /// Returns the input of one execution, damaged one to four times.
     fn damaged(&self, number: u64) -> RawOutput {
         let mut random = Random(number);
         match self {
@@ -190,7 +190,7 @@ impl Seed {
     }
 }
 
-/// Damages one of the texts that a tool left.
+/// Damages one of the texts of a tool.
 fn damage_capture(capture: &mut Capture, random: &mut Random) {
     let n_files = capture.files.len();
     match random.below(4 + n_files) {
@@ -203,7 +203,7 @@ fn damage_capture(capture: &mut Capture, random: &mut Random) {
     }
 }
 
-/// A worker's output, damaged as a whole; mostly its numbers, because little else leaves it a report.
+/// Damages a worker's output as a whole; mostly its numbers, because most other damage makes it no report.
 fn damaged_report(mut raw: RawOutput, random: &mut Random) -> RawOutput {
     for _ in 0..=random.below(4) {
         match random.below(AROUND) {
@@ -221,7 +221,7 @@ fn damaged_report(mut raw: RawOutput, random: &mut Random) -> RawOutput {
     raw
 }
 
-/// Everything real that there is of this workload's output.
+/// Returns all real output of this workload.
 fn seeds(workload: &dyn Workload, captures: &[Capture]) -> Vec<Seed> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let id = workload.id();
@@ -249,7 +249,7 @@ fn seeds(workload: &dyn Workload, captures: &[Capture]) -> Vec<Seed> {
             seeds.push(Seed::worker(&folder.join("stdout"), PROBE_FORMAT));
         }
     }
-    // A compared command reports as one that is asked about.
+    // A compared command has the same report as one that is asked about.
     let of = if id == "compared-command" {
         "user-command"
     } else {
@@ -267,10 +267,10 @@ fn seeds(workload: &dyn Workload, captures: &[Capture]) -> Vec<Seed> {
     seeds
 }
 
-/// Whether a decoder reads the output, and what is wrong with how it takes it.
+/// Returns whether a decoder reads the output, and what is wrong with its result, if anything.
 fn finding(workload: &dyn Workload, raw: &RawOutput) -> (bool, Option<String>) {
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        // What analysis asks beside: neither may panic, and it is held against limits elsewhere.
+        // The analysis calls these as well: neither may panic, and their values are checked elsewhere.
         let _ = (workload.demand(raw), workload.span(raw));
         (workload.decode(raw), workload.remarks(raw))
     }));
@@ -308,21 +308,21 @@ fn finding(workload: &dyn Workload, raw: &RawOutput) -> (bool, Option<String>) {
     (is_read, what)
 }
 
-/// What a finding is that is a panic.
+/// The text of a finding that is a panic.
 const PANICS: &str = "it panics";
 
-/// What the search of one decoder came to.
+/// The result of the search of one decoder.
 #[derive(Default)]
 struct Searched {
     inputs: u64,
-    /// How many of them were read all the same.
+    /// How many of them were read despite the damage.
     read: u64,
     panics: u64,
     findings: Vec<String>,
     took: Duration,
 }
 
-/// Searches one decoder, for so long or for a fixed number of rounds.
+/// Searches one decoder, for this long or for a fixed number of rounds.
 fn search(workload: &dyn Workload, seeds: &[Seed], limit: Option<Duration>) -> Searched {
     let begin = Instant::now();
     let mut searched = Searched::default();
@@ -358,7 +358,7 @@ fn search(workload: &dyn Workload, seeds: &[Seed], limit: Option<Duration>) -> S
 }
 
 #[test]
-fn whatever_a_tool_prints_gives_an_error_or_finite_positive_numbers() {
+fn tool_output_gives_error_or_finite_positive_numbers() {
     let only = std::env::var(ONLY).ok();
     let limit = std::env::var(SECONDS).ok().map(|text| {
         let seconds: f64 = text.parse().expect("a number of seconds");
@@ -372,7 +372,7 @@ fn whatever_a_tool_prints_gives_an_error_or_finite_positive_numbers() {
         .collect();
     assert!(!workloads.is_empty(), "there is no workload {only:?}");
     let mut findings: Vec<String> = Vec::new();
-    // Panics are findings; their words would hide the summary. Other threads' panics are not ours.
+    // Panics are findings; their messages would hide the summary. Other threads' panics do not count.
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !IS_SEARCHING.get() {

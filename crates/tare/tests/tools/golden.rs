@@ -1,10 +1,10 @@
-//! Captures: `golden/tools/<workload>/<capture>/` with `stdout`, `stderr` where there was any,
-//! `files/<name>` for collected files, and `provenance.toml`.
+//! Reads captures: `golden/tools/<workload>/<capture>/` with `stdout`, `stderr` if any, `files/<name>` for collected
+//! files, and `provenance.toml`.
 //!
-//! The bytes are those of the tool. `provenance.toml` says which program in which version, its arguments, how
-//! it ended, where it ran; and, for what the tool cannot know, the wall time and the counters of its trial.
-//! `expected.toml` says what has to be read from it: `values` by metric and the kinds of `remarks`, or the
-//! kind and words with which it is `refused`.
+//! The bytes are those of the tool. `provenance.toml` has the program and its version, its arguments, its exit
+//! status, the machine; and, for what the tool cannot know, the wall time and the counters of its trial.
+//! `expected.toml` has what must be read: `values` by metric and the kinds of `remarks`, or the kind and words with
+//! which it is `refused`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tare_model::command::Pick;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::{CommandReport, ProbeReport, RawOutput};
 
-/// What is known of a capture beside its bytes.
+/// Data about a capture in addition to its bytes.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Provenance {
     /// With its version.
@@ -23,7 +23,7 @@ pub(crate) struct Provenance {
     /// The arguments, the program's name first.
     #[serde(default)]
     argv: Vec<String>,
-    /// The status.
+    /// The exit status.
     #[serde(default)]
     pub(crate) exit: i32,
     /// From start to end.
@@ -32,19 +32,19 @@ pub(crate) struct Provenance {
     /// The trial's counters.
     #[serde(default)]
     counters: BTreeMap<String, f64>,
-    /// What the program used.
+    /// The program's resource usage.
     #[serde(default)]
     usage: BTreeMap<String, f64>,
-    /// Which number of the output was wanted.
+    /// Which number of the output to read.
     #[serde(default)]
     pick: Option<Pick>,
 }
 
-/// What has to be read.
+/// The expected result.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expected {
-    /// By metric, the mean of its observations.
+    /// The mean of the observations, by metric.
     #[serde(default)]
     pub(crate) values: BTreeMap<String, f64>,
     /// The kinds of remarks, each once, in alphabetical order.
@@ -56,7 +56,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Whether this, which was read, is what was expected.
+    /// Whether this result matches the expected one.
     pub(crate) fn fits(&self, expected: &Self) -> bool {
         let pairs = self.values.iter().zip(&expected.values);
         let is_near = |(a, b): ((&String, &f64), (&String, &f64))| {
@@ -86,12 +86,12 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// The capture in this folder; `None` where there is none.
+    /// Reads the capture in this folder; `None` if there is none.
     pub(crate) fn read(workload: &str, folder: &Path) -> Option<Self> {
         let stdout = std::fs::read(folder.join("stdout")).ok()?;
         let text = std::fs::read_to_string(folder.join("provenance.toml"))
             .unwrap_or_else(|error| panic!("{}: provenance.toml: {error}", folder.display()));
-        // What the program wrote lies in `files` or beside its output.
+        // Files that the program wrote are in `files` or next to its output.
         let files = [folder.join("files"), folder.to_owned()]
             .iter()
             .flat_map(std::fs::read_dir)
@@ -116,14 +116,14 @@ impl Capture {
         })
     }
 
-    /// What has to be read.
+    /// Returns the expected result.
     pub(crate) fn expected(&self) -> Expected {
         let text = std::fs::read_to_string(self.folder.join("expected.toml"));
         let text = text.unwrap_or_else(|error| panic!("{}: expected.toml: {error}", self.name));
         toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// What the trial would have left.
+    /// Returns the raw output that the trial would have.
     pub(crate) fn raw(&self) -> RawOutput {
         let provenance = &self.provenance;
         let argv = if provenance.argv.is_empty() {
@@ -161,7 +161,7 @@ impl Capture {
     }
 }
 
-/// Every capture, by workload and name.
+/// Returns every capture, by workload and name.
 pub(crate) fn captures() -> Vec<Capture> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tools");
     let mut found: Vec<Capture> = folders(&root)
@@ -178,7 +178,7 @@ pub(crate) fn captures() -> Vec<Capture> {
     found
 }
 
-/// The capture of this name.
+/// Returns the capture of this name.
 pub(crate) fn capture(workload: &str, name: &str) -> Capture {
     captures()
         .into_iter()

@@ -1,4 +1,4 @@
-//! The decoders against what the programs of others really printed, whole and damaged.
+//! Tests the decoders with real output of other programs, whole and damaged.
 //!
 //! `golden/tools` holds one folder for each workload and in it one for each capture; see `golden.rs`.
 

@@ -1,4 +1,4 @@
-//! The ways in which tools have misled their readers before, each made from a capture.
+//! Tests the ways in which tools have misled their readers before, each made from a capture.
 
 use tare::workload::{self, DecodeError, Remark, sanity};
 use tare_model::{Reason, Sample};
@@ -30,7 +30,7 @@ fn has(capture: &Capture, id: &str) -> bool {
     remarks(capture).iter().any(|remark| remark.id == id)
 }
 
-/// The value of a key's first number in text.
+/// Returns a key's first number in text.
 fn first_number(text: &str, key: &str) -> f64 {
     let (_, rest) = text.split_once(key).unwrap();
     let digits: String = rest
@@ -42,7 +42,7 @@ fn first_number(text: &str, key: &str) -> f64 {
 }
 
 #[test]
-fn fio_the_rate_in_kib_is_never_taken_for_bytes() {
+fn fio_rate_in_kib_is_not_read_as_bytes() {
     let whole = capture("fio", "3.33-randread");
     let text = String::from_utf8(whole.stdout.clone()).unwrap();
     let bytes = first_number(&text, "\"bw_bytes\"");
@@ -66,7 +66,7 @@ fn fio_the_rate_in_kib_is_never_taken_for_bytes() {
 }
 
 #[test]
-fn fio_words_before_between_and_after_the_json_are_no_part_of_it() {
+fn fio_text_around_and_within_json_is_ignored() {
     let whole = decode(&capture("fio", "3.39-randread")).unwrap();
     let disturbed = changed("fio", "3.39-randread", |text| {
         let (head, tail) = text.split_at(text.find("  \"jobs\"").unwrap());
@@ -79,7 +79,7 @@ fn fio_words_before_between_and_after_the_json_are_no_part_of_it() {
 }
 
 #[test]
-fn fio_the_last_of_several_documents_holds_the_whole_run() {
+fn fio_last_of_several_documents_is_used() {
     let whole = capture("fio", "3.39-randread");
     let several = changed("fio", "3.39-randread", |text| {
         format!("{}\n{text}", text.replace("\"iops\" : ", "\"iops\" : 1"))
@@ -98,7 +98,7 @@ fn fio_an_error_with_exit_status_0_is_no_reading() {
 }
 
 #[test]
-fn fio_an_error_that_no_system_has_is_told_as_no_other() {
+fn fio_unknown_error_number_is_reported_as_is() {
     for code in ["4294967297", "-9223372036854775808"] {
         let failed = changed("fio", "3.33-randread", |text| {
             text.replace("\"error\" : 0", &format!("\"error\" : {code}"))
@@ -112,7 +112,7 @@ fn fio_an_error_that_no_system_has_is_told_as_no_other() {
 }
 
 #[test]
-fn fio_missing_device_counts_are_not_taken_for_zero() {
+fn fio_missing_device_counts_are_not_zero() {
     let whole = capture("fio", "3.39-randread");
     assert!(!has(&whole, sanity::PAGE_CACHE));
     let missing = changed("fio", "3.39-randread", |text| {
@@ -150,7 +150,7 @@ fn fio_missing_device_counts_are_not_taken_for_zero() {
 }
 
 #[test]
-fn fio_submission_that_takes_the_time_is_an_effective_depth_of_about_1() {
+fn fio_slow_submission_is_effective_depth_about_1() {
     // The published run on a mounted folder: 70.81 ms in the submission, 31.58 µs until completion.
     let serial = changed("fio", "3.25-randread", |text| {
         let at = text.find("\"slat_ns\"").unwrap();
@@ -183,7 +183,7 @@ fn fio_another_generation_with_other_units_is_refused() {
 }
 
 #[test]
-fn fio_an_engine_that_is_blocked_is_unavailable_and_not_failed() {
+fn fio_blocked_engine_is_unavailable_not_failed() {
     let mut blocked = capture("fio", "3.33-no-such-engine");
     blocked.stdout.clear();
     blocked.stderr =
@@ -196,7 +196,7 @@ fn fio_an_engine_that_is_blocked_is_unavailable_and_not_failed() {
 }
 
 #[test]
-fn iperf3_words_around_the_json_are_no_part_of_it_and_what_is_no_number_is_refused() {
+fn iperf3_text_around_json_ignored_bad_value_refused() {
     let whole = capture("iperf3", "3.12-loopback");
     let around = changed("iperf3", "3.12-loopback", |text| {
         format!("warning: unable to set TCP_CONGESTION\n{text}\niperf3: interrupt\n")
@@ -225,7 +225,7 @@ fn iperf3_an_interval_of_the_wrong_length_is_a_gap() {
     assert!(has(&gap, sanity::GAPS), "{:?}", remarks(&gap));
 }
 
-/// The capture with another number of segments that were sent again.
+/// Returns the capture with another number of retransmitted segments.
 fn sent_again(number: &str) -> Capture {
     changed("iperf3", "3.12-loopback", |text| {
         let sum = text.find("\"sum_sent\"").unwrap();
@@ -236,7 +236,7 @@ fn sent_again(number: &str) -> Capture {
 }
 
 #[test]
-fn iperf3_no_segment_sent_again_is_a_value_and_not_the_lack_of_one() {
+fn iperf3_zero_retransmits_is_a_value() {
     let of = |number: &str| {
         let samples = decode(&sent_again(number)).unwrap();
         let mut found = samples.into_iter();
@@ -249,7 +249,7 @@ fn iperf3_no_segment_sent_again_is_a_value_and_not_the_lack_of_one() {
 }
 
 #[test]
-fn iperf3_many_retransmits_are_told_with_their_share() {
+fn iperf3_many_retransmits_are_remarked() {
     let many = sent_again("99999");
     assert!(has(&many, sanity::RETRANSMITS));
     assert!(!has(
@@ -259,7 +259,7 @@ fn iperf3_many_retransmits_are_told_with_their_share() {
 }
 
 #[test]
-fn what_is_told_step_by_step_is_the_trials_course_and_a_hole_in_it_is_none() {
+fn stepwise_output_gives_course_unless_it_has_gaps() {
     let course = |capture: &Capture| {
         let workload = workload::find(&capture.workload).unwrap();
         workload.course(&capture.raw())
@@ -281,7 +281,7 @@ fn what_is_told_step_by_step_is_the_trials_course_and_a_hole_in_it_is_none() {
     assert_eq!(course(&capture("fio", &name_of_first("fio"))), None);
 }
 
-/// The first capture of a workload.
+/// Returns the name of a workload's first capture.
 fn name_of_first(workload: &str) -> String {
     let mut all = captures().into_iter();
     all.find(|capture| capture.workload == workload)
@@ -301,7 +301,7 @@ fn ping_counts_duplicates_apart_from_observations() {
 }
 
 #[test]
-fn ping_replies_that_are_not_those_of_the_summary_are_refused() {
+fn ping_replies_contradicting_the_summary_are_refused() {
     let less = changed("ping", "20210202-loopback", |text| {
         text.lines()
             .filter(|line| !line.contains("icmp_seq=4 "))
@@ -347,7 +347,7 @@ fn netcat_a_transfer_that_was_cut_short_is_no_reading() {
 }
 
 #[test]
-fn iozone_a_cell_of_one_timer_step_is_told() {
+fn iozone_cell_of_one_timer_step_is_remarked() {
     let doubts = remarks(&capture("iozone", "3.489-one-step"));
     let short: Vec<&Remark> = doubts
         .iter()

@@ -1,4 +1,4 @@
-//! Every capture is read as its `expected.toml` says, by its own decoder only.
+//! Tests that every capture is read as its `expected.toml` says, by its own decoder only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use tare::workload::{self, DecodeError};
 
 use crate::golden::{Expected, captures};
 
-/// Tools, with how many versions of each can be read at least.
+/// Tools, each with the fewest versions that must be readable.
 const VERSIONS: &[(&str, usize)] = &tare_model::rows! {
     ("benchmark-dotnet", 1), ("command", 1), ("fio", 2), ("iozone", 2), ("iperf3", 2), ("netcat", 2), ("pi-loop", 4),
     ("pi-numpy", 2), ("ping", 2), ("pyperf", 2), ("python-des", 1), ("python-mix", 4), ("redis-benchmark", 2), ("stress-ng", 3),
@@ -23,7 +23,7 @@ fn kind(error: &DecodeError) -> &'static str {
 }
 
 #[test]
-fn every_capture_gives_the_values_remarks_or_refusal_that_are_expected_of_it() {
+fn every_capture_gives_its_expected_result() {
     let mut wrong = Vec::new();
     for capture in captures() {
         let workload = workload::find(&capture.workload).unwrap();
@@ -77,7 +77,7 @@ fn tools_that_succeeded_are_read_in_several_versions() {
             }
         }
         for (other, _) in VERSIONS {
-            // A command's own text is anything, and both estimates of π print the same form.
+            // A command's own text can be anything, and both estimates of π print the same form.
             let is_alike = other.starts_with("pi-") && workload.starts_with("pi-");
             if *other != workload && *other != "command" && !is_alike {
                 let outcome = workload::find(other).unwrap().decode(&raw);

@@ -1,12 +1,12 @@
-//! The assembler: a list of verdicts by number becomes a classic BPF program.
+//! Assembles a classic BPF program from a list of verdicts by syscall number.
 //!
-//! Shape: check the architecture; on x86_64 turn the x32 numbers away; answer ENOSYS above the highest number
-//! that the list knows (as runc does, so that programs fall back instead of giving up); then a balanced search
-//! over ranges of adjacent numbers with the same answer. Since Linux 5.11 the kernel evaluates the program
-//! once for each number and caches "always allowed" in a bitmap, so the shape matters only for calls whose
-//! arguments are tested and on older kernels; it uses no instruction that the kernel's evaluation refuses.
-//! What it cannot see: arguments behind pointers. Other than Docker's, it has no list for 32-bit programs:
-//! they get EPERM for every call.
+//! Structure: check the architecture; on x86_64 reject x32 numbers; return ENOSYS above the highest number in the
+//! list (as runc does, so that programs fall back instead of giving up); then a balanced search over ranges of
+//! adjacent numbers with the same answer. Since Linux 5.11 the kernel evaluates the program once for each number and
+//! caches "always allowed" in a bitmap, so the structure matters only for syscalls whose arguments are tested and on
+//! older kernels; the program uses no instruction that the kernel's evaluation refuses.
+//! Limits: does not see arguments behind pointers. Unlike Docker's, it has no list for 32-bit programs: they get
+//! EPERM for every syscall.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const ARCHITECTURE: u32 = 0xc000_00b7;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: u32 = 0;
 
-/// From here on numbers mean the x32 interface.
+/// Numbers from here on belong to the x32 ABI.
 const X32_BIT: u32 = 0x4000_0000;
 
 /// Offsets in `struct seccomp_data`.
@@ -42,24 +42,24 @@ const IF_GREATER: u16 = 0x25;
 
 /// The longest program that the kernel accepts (`BPF_MAXINSNS`).
 const LONGEST: usize = 4096;
-/// What a test of an argument takes at most: both halves are loaded, masked and compared.
+/// Most instructions of an argument test: both halves are loaded, masked and compared.
 const TEST: usize = 6;
-/// The longest rule: a failed test jumps over all that follows it, and conditional jumps reach so far.
+/// The longest rule: a failed test jumps over the rest of it, and conditional jumps reach only this far.
 const LONGEST_RULE: usize = 255;
 
-/// One instruction, as the kernel lays it out.
+/// One instruction in the kernel's layout.
 pub(super) type Instruction = libc::sock_filter;
 
-/// Why there is no program.
+/// Reason for not producing a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CompileError {
-    /// This architecture's numbers are not known.
+    /// The syscall numbers of this architecture are not known.
     Architecture,
     /// The program or a rule would have this many instructions.
     TooLong(usize),
 }
 
-/// The answer that is an error of this number.
+/// Returns the action that fails with this error number.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -90,13 +90,13 @@ fn answer(action: Action) -> Instruction {
     plain(RETURN, value)
 }
 
-/// The two halves of an argument lie in the machine's byte order.
+/// Returns the offset of a half of an argument, in the machine's byte order.
 fn half(index: u32, is_high: bool) -> u32 {
     let second = is_high == cfg!(target_endian = "little");
     ARGUMENTS + 8 * index + if second { 4 } else { 0 }
 }
 
-/// Goes on behind the code if the test holds, else jumps `otherwise` instructions beyond its end.
+/// Compiles a test: falls through if it holds, else jumps `otherwise` instructions beyond its end.
 fn test_code(test: &ArgumentTest, otherwise: usize) -> Vec<Instruction> {
     let low = |word: u64| (word & 0xffff_ffff) as u32;
     let halves = [
@@ -114,7 +114,7 @@ fn test_code(test: &ArgumentTest, otherwise: usize) -> Vec<Instruction> {
         }
         code.push(branch(IF_EQUAL, value, 0, 0));
     }
-    // Every failed comparison leaves for the same place.
+    // Every failed comparison jumps to the same place.
     let length = code.len();
     for (position, instruction) in code.iter_mut().enumerate() {
         if instruction.code == IF_EQUAL {
@@ -128,7 +128,7 @@ fn test_code(test: &ArgumentTest, otherwise: usize) -> Vec<Instruction> {
 fn verdict_code(verdict: &Verdict, default: Action) -> Vec<Instruction> {
     let mut code = Vec::new();
     for (tests, action) in &verdict.rules {
-        // From the last test to the first, since each must know how much follows it.
+        // From the last test to the first, since each must know how much code follows it.
         let mut rule = vec![answer(*action)];
         for test in tests.iter().rev() {
             let mut front = test_code(test, rule.len());
@@ -144,7 +144,7 @@ fn verdict_code(verdict: &Verdict, default: Action) -> Vec<Instruction> {
     code
 }
 
-/// The numbers from `first` to the next range's first get this code.
+/// The verdict for the numbers from `first` up to the next range's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Range {
     first: u32,
@@ -180,7 +180,7 @@ fn search(ranges: &[Range], default: Action) -> Vec<Instruction> {
     if let Ok(distance) = u8::try_from(left.len()) {
         code.push(branch(IF_AT_LEAST, first, distance, 0));
     } else {
-        // Conditional jumps reach 255 instructions; the unconditional one reaches all.
+        // Conditional jumps reach 255 instructions; the unconditional one has no such limit.
         code.push(branch(IF_AT_LEAST, first, 0, 1));
         let distance = u32::try_from(left.len()).unwrap_or(u32::MAX);
         code.push(plain(JUMP, distance));
@@ -190,7 +190,7 @@ fn search(ranges: &[Range], default: Action) -> Vec<Instruction> {
     code
 }
 
-/// The program for a list; calls that it does not know get `default`.
+/// Compiles the program for a profile; syscalls that are not in it get `default`.
 pub(super) fn compile(
     profile: &Profile,
     default: Action,
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn namespace_flags_of_clone_are_refused_and_plain_forks_are_not() {
+    fn seccomp_clone_denies_namespaces_and_allows_fork() {
         let (_, code) = docker(&[]);
         let clone = number("clone").unwrap();
         let fork = libc::SIGCHLD as u64;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_tree_longer_than_a_conditional_jump_still_reaches_its_right_side() {
+    fn bpf_tree_longer_than_a_jump_reaches_right_branch() {
         let verdicts: BTreeMap<u32, Verdict> = (0..900u16)
             .map(|nr| {
                 let rules = vec![(Vec::new(), Action::Errno(nr % 4000 + 2))];
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_with_more_tests_than_a_jump_passes_over_is_refused() {
+    fn bpf_rule_too_long_for_a_jump_is_an_error() {
         let compiled = |n_tests: usize| {
             let tests = (0..n_tests).map(|_| ArgumentTest {
                 index: 0,

@@ -1,8 +1,8 @@
-//! The system-call filter: a list as data ([`profile`]), assembled ([`bpf`]), loaded.
+//! Builds and loads the seccomp filter: a list as data ([`profile`]), assembled ([`bpf`]), loaded.
 //!
-//! No seccomp library: compiling Docker's list with libseccomp takes 21 to 28 ms, most of a container's start.
-//! Here reading, assembling and loading it took 0.6 ms together (fastest of 60 starts, Linux 6.18, x86_64), so
-//! that the start-up cost that a measurement shows is the mechanism's and not the compiler's.
+//! No seccomp library: compiling Docker's list with libseccomp takes 21 to 28 ms, most of a container's start. Here
+//! reading, assembling and loading it took 0.6 ms together (fastest of 60 starts, Linux 6.18, x86_64), so that the
+//! measured start-up overhead is the mechanism's and not the compiler's.
 
 mod bpf;
 mod profile;
@@ -16,7 +16,7 @@ use super::{refused, sys};
 /// `SECCOMP_FILTER_FLAG_SPEC_ALLOW` of include/uapi/linux/seccomp.h.
 const SPEC_ALLOW: libc::c_ulong = 1 << 2;
 
-/// A filter, ready to be loaded.
+/// A seccomp filter, ready to be loaded.
 #[derive(Debug)]
 pub(super) struct Filter {
     program: Vec<bpf::Instruction>,
@@ -25,7 +25,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Puts the filter together; `None` when none is asked for. `capabilities` are the ones kept.
+    /// Builds the filter; `None` if none is asked for. `capabilities` are those that are kept.
     pub(super) fn new(
         which: Seccomp,
         release: DockerRelease,
@@ -37,7 +37,7 @@ impl Filter {
             Seccomp::DockerDefault => call_list::of_docker(release),
         };
         let error = |problem: String| LaunchError {
-            step: "assemble the system-call filter".into(),
+            step: "assemble the seccomp filter".into(),
             problem,
             errno: None,
             hint: Some("use seccomp = \"off\"".into()),
@@ -69,7 +69,7 @@ impl Filter {
         }))
     }
 
-    /// What a report says of it.
+    /// Describes the filter for the launch report.
     pub(super) fn report(&self) -> SeccompReport {
         SeccompReport {
             instructions: self.program.len(),
@@ -77,10 +77,10 @@ impl Filter {
         }
     }
 
-    /// Loads it for this process and all that it will start.
+    /// Loads the filter for this process and all its future children.
     pub(super) fn load(&self) -> Result<(), LaunchError> {
         sys::load_filter(&self.program, self.flags).map_err(|error| {
-            let mut refusal = refused("load the system-call filter")(error);
+            let mut refusal = refused("load the seccomp filter")(error);
             if refusal.errno == Some(libc::EACCES) {
                 refusal.hint = Some("without CAP_SYS_ADMIN set no_new_privs = true".into());
             }
@@ -93,9 +93,9 @@ impl Filter {
 mod tests {
     use super::*;
 
-    /// What a call answers under the filter: its error number, 0 if it goes through.
+    /// Returns a syscall's error number under the filter, or 0 on success.
     fn answer(number: libc::c_long) -> i32 {
-        // SAFETY: every argument is 0 or a null pointer: the calls tried here fail on those or do nothing.
+        // SAFETY: every argument is 0 or a null pointer: the syscalls tried here fail on those or do nothing.
         let result = unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) };
         if result < 0 {
             std::io::Error::last_os_error()
@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// In a child under the filter: the position of the first call that answers otherwise, counted from 1.
+    /// Returns, from a child under the filter, the position of the first unexpected result, counted from 1.
     fn first_wrong(filter: &Filter, expected: &[(libc::c_long, i32)]) -> i32 {
         // SAFETY: the child calls only what is safe after a fork of a threaded program: raw system calls
         // and _exit; it allocates nothing.
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_refuses_what_the_list_does_not_allow() {
+    fn kernel_denies_calls_outside_seccomp_profile() {
         let kept = tare_model::launch::DOCKER_CAPABILITIES.map(str::to_owned);
         let expected = [
             (libc::SYS_getppid, 0),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_filter_is_made_where_none_is_asked_for() {
+    fn seccomp_off_creates_no_filter() {
         let none = Filter::new(Seccomp::Off, DockerRelease::V29, false, &[]);
         assert!(none.unwrap().is_none());
     }

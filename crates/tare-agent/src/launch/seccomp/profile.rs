@@ -1,6 +1,7 @@
-//! A list of allowed system calls applied to this machine: what happens by number.
+//! Applies a list of allowed syscalls to this machine and returns verdicts by syscall number.
 //!
-//! Conditions about a call's arguments are left for the filter. A name without a number on this architecture is skipped and returned, so that it can be reported.
+//! Argument conditions are left to the filter. A name without a number on this architecture is skipped and returned,
+//! so that it can be reported.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use tare_model::call_list::{self, Action, ArgumentTest, ListError, Machine};
 
 use super::table;
 
-/// What happens to one system call.
+/// The rules for one syscall.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Verdict {
     /// Tried in order; the first whose tests all hold decides.
@@ -18,9 +19,9 @@ pub(super) struct Verdict {
 /// A list applied to this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Profile {
-    /// What happens by number; whatever is not here gets the default.
+    /// Verdicts by number; all other numbers get the default.
     pub(super) verdicts: BTreeMap<u32, Verdict>,
-    /// The highest number that the list knows on this architecture, whether or not its rule applies.
+    /// The highest number in the list on this architecture, whether or not its rule applies.
     pub(super) highest: u32,
     /// Names that have no number here.
     pub(super) skipped: Vec<String>,
@@ -54,7 +55,7 @@ pub(super) fn read(text: &str, machine: Machine<'_>) -> Result<Profile, ListErro
             }
         }
     }
-    // An unconditional rule decides whatever conditional ones of the same call stand before it.
+    // An unconditional rule takes precedence over conditional ones of the same syscall, even if those come first.
     for verdict in profile.verdicts.values_mut() {
         if let Some(rule) = verdict.rules.iter().find(|(tests, _)| tests.is_empty()) {
             verdict.rules = vec![rule.clone()];
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_lists_refuse_rings_and_the_sockets_of_machines() {
+    fn newer_profiles_deny_io_uring_and_vsock_sockets() {
         let machine = Machine {
             capabilities: &[],
             kernel: "6.1.0",
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_architectures_are_reported_as_skipped() {
+    fn profile_reports_foreign_syscalls_as_skipped() {
         let profile = docker(&[], "6.1");
         assert!(profile.skipped.contains(&"mmap2".to_owned()));
         assert!(!profile.skipped.contains(&"getppid".to_owned()));

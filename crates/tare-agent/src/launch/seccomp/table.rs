@@ -1,7 +1,7 @@
-//! The numbers of system calls by name, for the architecture that this agent was built for.
+//! Maps syscall names to numbers for the architecture that this agent was built for.
 //!
-//! Taken from the `libc` crate's constants where both its GNU and its musl side have them, so that the same
-//! source builds for either; the few that one side lacks stand here as numbers, from the kernel's
+//! Taken from the `libc` crate's constants where both its GNU and its musl side have them, so that the same source
+//! builds for either; the few that one side lacks are numbers here, from the kernel's
 //! `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`.
 //! Names of other architectures (`mmap2`, `setuid32`, …) have no number here; callers report them as skipped.
 
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 use crate::by_name::by_name;
 
-/// A table of names and numbers from the names of the constants.
+/// Makes a table of names and numbers from the names of the constants.
 macro_rules! numbers {
     ($($constant:ident)*) => {
         &[$((stringify!($constant), number_of(libc::$constant))),*]
     };
 }
 
-/// A number as filters compare it.
+/// Converts a syscall number to the type that filters compare.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -26,7 +26,7 @@ const fn number_of(call: libc::c_long) -> u32 {
     call as u32
 }
 
-/// On every supported architecture. Names carry the prefix `SYS_`.
+/// Syscalls of every supported architecture. Names have the prefix `SYS_`.
 #[rustfmt::skip]
 static COMMON: &[(&str, u32)] = numbers![
     SYS_accept SYS_accept4 SYS_acct SYS_add_key SYS_adjtimex SYS_bind SYS_bpf SYS_brk SYS_capget
@@ -77,7 +77,7 @@ static COMMON: &[(&str, u32)] = numbers![
     SYS_writev
 ];
 
-/// On this architecture only.
+/// Syscalls of this architecture only.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 static OWN: &[(&str, u32)] = numbers![
@@ -90,15 +90,15 @@ static OWN: &[(&str, u32)] = numbers![
     SYS_time SYS_unlink SYS_uselib SYS_ustat SYS_utime SYS_utimes SYS_vfork
 ];
 
-/// On this architecture only: everything that it has is common.
+/// Syscalls of this architecture only: all of its syscalls are common.
 #[cfg(not(target_arch = "x86_64"))]
 static OWN: &[(&str, u32)] = &[];
 
-/// What the musl side of `libc` lacks.
+/// Missing from the musl side of `libc`.
 #[cfg(target_arch = "x86_64")]
 static LITERAL: &[(&str, u32)] = &[("SYS_io_pgetevents", 333)];
 
-/// What one side of `libc` lacks.
+/// Missing from one side of `libc`.
 #[cfg(target_arch = "aarch64")]
 static LITERAL: &[(&str, u32)] = &[
     ("SYS_renameat", 38),
@@ -108,11 +108,11 @@ static LITERAL: &[(&str, u32)] = &[
     ("SYS_io_pgetevents", 292),
 ];
 
-/// What one side of `libc` lacks.
+/// Missing from one side of `libc`.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 static LITERAL: &[(&str, u32)] = &[];
 
-/// Newer ones, with the same numbers on every architecture.
+/// Newer syscalls, with the same numbers on every architecture.
 #[rustfmt::skip]
 static NEW: &[(&str, u32)] = &[
     ("SYS_set_mempolicy_home_node", 450), ("SYS_cachestat", 451), ("SYS_fchmodat2", 452),
@@ -122,13 +122,13 @@ static NEW: &[(&str, u32)] = &[
     ("SYS_getxattrat", 464), ("SYS_listxattrat", 465), ("SYS_removexattrat", 466),
 ];
 
-/// The numbers of all system calls of this architecture by name.
+/// Returns the numbers of all syscalls of this architecture by name.
 pub(super) fn numbers() -> BTreeMap<&'static str, u32> {
     let all = [COMMON, OWN, LITERAL, NEW].into_iter().flatten();
     by_name(all.map(|(constant, number)| (constant.trim_start_matches("SYS_"), *number)))
 }
 
-/// The number of one.
+/// Returns a syscall's number, if it has one.
 #[cfg(test)]
 pub(super) fn number(name: &str) -> Option<u32> {
     numbers().get(name).copied()
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_number_stands_under_two_names() {
+    fn syscall_numbers_are_unique() {
         let mut all: Vec<_> = [COMMON, OWN, LITERAL, NEW].into_iter().flatten().collect();
         all.sort_unstable_by_key(|(_, number)| *number);
         for pair in all.windows(2) {

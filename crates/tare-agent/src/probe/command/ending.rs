@@ -1,6 +1,6 @@
-//! The end of a program, and what it used.
+//! Waits for a program's end and collects its resource usage.
 //!
-//! What it cannot see: what children used that the program did not reap.
+//! Limits: misses the usage of children that the program did not reap.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,17 +14,16 @@ use crate::meter::ProbeError;
 #[cfg(target_os = "linux")]
 use crate::proc;
 
-/// When the program ended, and how long its first thread ran and, being runnable, did not.
+/// When the program ended, and how long its first thread ran and was runnable without running.
 pub(super) type Ending = Option<(Instant, Vec<(String, f64)>)>;
 
-/// Waits until the program has ended and leaves it to be reaped: until then there is its
-/// `/proc/<pid>/schedstat`.
+/// Waits until the program has exited without reaping it, because its `/proc/<pid>/schedstat` exists only until then.
 #[cfg(target_os = "linux")]
 pub(super) fn wait_for_end(child: &Child) -> Result<Ending, ProbeError> {
     loop {
         // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: `info` is live and exclusively borrowed, and the process is this one's own child.
+        // SAFETY: `info` is live and exclusively borrowed, and the process is a child of this one.
         let waited = unsafe {
             libc::waitid(
                 libc::P_PID,
@@ -47,13 +46,13 @@ pub(super) fn wait_for_end(child: &Child) -> Result<Ending, ProbeError> {
     Ok(Some((end, times.collect())))
 }
 
-/// `wait` does it all.
+/// Does nothing: here `wait` does the waiting.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn wait_for_end(_child: &Child) -> Result<Ending, ProbeError> {
     Ok(None)
 }
 
-/// Waits for the program's end; what it used comes with its status.
+/// Waits for the program's end; returns its exit status and resource usage.
 pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), ProbeError> {
     let mut status = 0;
     // SAFETY: `rusage` is plain data for which all zeroes is a valid value.
@@ -91,7 +90,7 @@ pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), Probe
     let usage = usage
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value));
-    // The affinity of this thread is the program's own, unless it changed it; the quota is the group's.
+    // This thread's affinity is also the program's, unless that changed it; the quota is the cgroup's.
     let cpus = std::thread::available_parallelism()
         .ok()
         .map(|count| (counter::PERMITTED_CPUS.to_owned(), count.get() as f64));

@@ -1,7 +1,7 @@
-//! The end of a program, and what it used, as Windows tells them.
+//! Waits for a program's end and collects its resource usage, on Windows.
 //!
-//! Processor time is counted in ticks of the clock, some 16 ms: short programs often have none.
-//! What it cannot see: faults, switches and blocks of a device, which the system does not count as Unix does.
+//! CPU time is counted in clock ticks of some 16 ms: short programs often have none.
+//! Limits: no page faults, context switches or block I/O, which the system does not count as Unix does.
 
 use std::collections::BTreeMap;
 use std::os::windows::io::{AsRawHandle, RawHandle};
@@ -15,7 +15,7 @@ use super::left;
 use crate::meter::ProbeError;
 use crate::windows::{done, length_of, times_ns};
 
-/// Without a limit.
+/// No time limit (`INFINITE`).
 const FOR_EVER: u32 = u32::MAX;
 
 /// `PROCESS_MEMORY_COUNTERS`.
@@ -35,10 +35,10 @@ unsafe extern "system" {
     fn K32GetProcessMemoryInfo(process: RawHandle, memory: *mut Memory, size: u32) -> i32;
 }
 
-/// When the program ended; nobody counts how long its threads waited for a processor.
+/// When the program ended; Windows does not count how long its threads waited for a CPU.
 pub(super) type Ending = Option<(Instant, Vec<(String, f64)>)>;
 
-/// Waits until the program has ended.
+/// Waits until the program has exited.
 pub(super) fn wait_for_end(child: &Child) -> Result<Ending, ProbeError> {
     // SAFETY: the handle of a child is open as long as the child is not dropped.
     match unsafe { WaitForSingleObject(child.as_raw_handle(), FOR_EVER) } {
@@ -47,7 +47,7 @@ pub(super) fn wait_for_end(child: &Child) -> Result<Ending, ProbeError> {
     }
 }
 
-/// How the program ended, and what it used.
+/// Returns the program's exit status and resource usage.
 pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), ProbeError> {
     let process = child.as_raw_handle();
     let mut status = 0;
@@ -57,7 +57,7 @@ pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), Probe
     let mut usage = BTreeMap::new();
     let mut set = |name: &str, value: f64| usage.insert(name.to_owned(), value);
     if let Ok(own) = times_ns(process) {
-        // With what its children used, where the system counts that.
+        // Including its children, if the system counts those.
         let all = left::used_ns().unwrap_or_default();
         set(counter::USER, own[0].max(all[0]));
         set(counter::SYS, own[1].max(all[1]));
@@ -66,7 +66,7 @@ pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), Probe
         size: length_of::<Memory>(),
         ..Memory::default()
     };
-    // SAFETY: the handle is open, and `memory` is live and says its own size.
+    // SAFETY: the handle is open, and `memory` is live and holds its size.
     let answer = unsafe { K32GetProcessMemoryInfo(process, &raw mut memory, memory.size) };
     if answer != 0 && memory.peak_working_set > 0 {
         set(counter::MAX_RSS, memory.peak_working_set as f64);

@@ -1,6 +1,6 @@
-//! Runs the program that is prepared: its start, its streams, and what is read back.
+//! Runs the prepared program: starts it, handles its streams and reads back its files.
 //!
-//! What it cannot see: how systems differ in waiting for its end and in telling what it used (`ending`).
+//! Waiting for its end and its resource usage differ between systems and are in `ending`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,11 +25,11 @@ use super::prepared::{Prepared, console, inside};
 #[cfg(unix)]
 use super::watch::Watch;
 
-/// How much of standard output is kept, bytes.
+/// Bytes of stdout that are kept at most.
 const STDOUT_LIMIT: usize = 16 << 20;
-/// How much of standard error is kept, bytes.
+/// Bytes of stderr that are kept at most.
 const STDERR_LIMIT: usize = 1 << 20;
-/// How much of one collected file is kept, bytes.
+/// Bytes of one collected file that are kept at most.
 const FILE_LIMIT: u64 = 16 << 20;
 
 pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
@@ -59,7 +59,7 @@ pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> 
     Ok(())
 }
 
-/// The last run of several in a trial, with what all of them took.
+/// Replaces the report by that of the next run in the trial, with time and usage added up.
 fn add(sum: &mut CommandReport, mut next: CommandReport) {
     next.wall_ns += sum.wall_ns;
     next.left_running = next.left_running.max(sum.left_running);
@@ -117,7 +117,7 @@ impl Prepared {
         let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
         let (wall, stops) = cut.unwrap_or_else(|| (end.duration_since(begin), 0));
         usage.extend(running);
-        // Before the streams are read to their ends: what is left holds them open.
+        // Before the streams are read to their ends: leftover processes hold them open.
         let left_running = left::end_all();
         let (stdout, stderr) = streams.finish();
         let mut files = BTreeMap::new();
@@ -128,7 +128,7 @@ impl Prepared {
         }
         #[cfg(unix)]
         let seen = watch.map(Watch::finish);
-        // There is nothing to look at.
+        // There is no `/proc` to watch.
         #[cfg(not(unix))]
         let seen = None;
         Ok(CommandReport {
@@ -150,7 +150,7 @@ impl Prepared {
     }
 }
 
-/// What a slice of the program aims at, if it runs in slices; makes its command one that can be stopped.
+/// Returns the slices' target length if the program runs in slices, and prepares its command for being stopped.
 fn in_slices(
     call: &CommandCall,
     meter: &Meter,
@@ -171,7 +171,7 @@ fn in_slices(
     Ok(Some(Duration::from_nanos(wanted.ns)))
 }
 
-/// Runs it in slices; how long it ran, and how often it was stopped. Where that goes wrong it is ended.
+/// Runs the program in slices; returns its run time and how often it was stopped. On an error it is killed.
 #[cfg(target_os = "linux")]
 fn run_in_slices(
     child: &mut Child,
@@ -182,7 +182,7 @@ fn run_in_slices(
     match super::in_slices::run(child, slice, begin, meter) {
         Ok(ran) => Ok((ran.wall, ran.stops)),
         Err(error) => {
-            // Both fail only if it has just ended by itself.
+            // Both fail only if it has just exited.
             let _ = child.kill();
             let _ = child.wait();
             Err(error)
@@ -204,7 +204,7 @@ fn not_started(program: &Path, error: &io::Error) -> ProbeError {
     let program = program.display().to_string();
     let program = program.escape_default();
     match error.kind() {
-        // The file is there: its interpreter or dynamic linker is not.
+        // The file exists, but its interpreter or dynamic linker does not.
         io::ErrorKind::NotFound => ProbeError::Unavailable(Reason::MissingTool(format!(
             "the interpreter or dynamic linker of {program}"
         ))),
@@ -225,7 +225,7 @@ fn no_thread(error: &io::Error) -> ProbeError {
     )))
 }
 
-/// What is behind a process or thread that cannot be had for now.
+/// Explains why no process or thread could be made.
 fn of_limit(kind: io::ErrorKind) -> &'static str {
     if kind == io::ErrorKind::WouldBlock {
         "; a limit of processes is reached (`--pids-limit`, `ulimit -u`), which counts the agent's five, too"
@@ -234,21 +234,21 @@ fn of_limit(kind: io::ErrorKind) -> &'static str {
     }
 }
 
-/// What was read from a stream.
+/// The kept bytes of a stream.
 #[derive(Default)]
-struct Kept {
+struct CapturedStream {
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-/// The threads at the other ends of a program's streams.
+/// The threads that read a program's streams.
 struct Streams {
-    stdout: Option<JoinHandle<Kept>>,
-    stderr: Option<JoinHandle<Kept>>,
+    stdout: Option<JoinHandle<CapturedStream>>,
+    stderr: Option<JoinHandle<CapturedStream>>,
 }
 
 impl Streams {
-    /// Both streams are sent to the sink, and standard output is written on to a file, if there are these.
+    /// Sends both streams to the sink, and stdout also to a file, if these are given.
     fn of(
         child: &mut Child,
         call: &CommandCall,
@@ -256,7 +256,7 @@ impl Streams {
     ) -> io::Result<Self> {
         if let (Some(mut pipe), Some(text)) = (child.stdin.take(), call.stdin.as_deref()) {
             let text = text.to_owned();
-            // A program that does not read to the end closes the pipe, and that is its affair.
+            // A program may close the pipe without reading to the end.
             Builder::new().spawn(move || pipe.write_all(text.as_bytes()))?;
         }
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -277,8 +277,8 @@ impl Streams {
         })
     }
 
-    fn finish(self) -> (Kept, Kept) {
-        let join = |thread: Option<JoinHandle<Kept>>| {
+    fn finish(self) -> (CapturedStream, CapturedStream) {
+        let join = |thread: Option<JoinHandle<CapturedStream>>| {
             thread
                 .and_then(|thread| thread.join().ok())
                 .unwrap_or_default()
@@ -287,11 +287,11 @@ impl Streams {
     }
 }
 
-/// What is done with a stream's bytes.
+/// Where a stream's bytes go.
 struct Reading {
-    /// So many are kept.
+    /// How many are kept.
     limit: usize,
-    /// Where they go on to.
+    /// The file that they are copied to, if any.
     to: Option<File>,
     sink: Option<OutputSink>,
 }
@@ -300,9 +300,9 @@ struct Reading {
 fn keep(
     mut pipe: impl Read + Send + 'static,
     mut reading: Reading,
-) -> io::Result<JoinHandle<Kept>> {
+) -> io::Result<JoinHandle<CapturedStream>> {
     Builder::new().spawn(move || {
-        let mut kept = Kept::default();
+        let mut kept = CapturedStream::default();
         let mut buffer = vec![0u8; 64 << 10];
         loop {
             match pipe.read(&mut buffer) {
@@ -310,7 +310,7 @@ fn keep(
                 Ok(count) => {
                     let room = reading.limit - kept.bytes.len();
                     if let Some(to) = &mut reading.to {
-                        // The reader at the other end may be gone; the program goes on.
+                        // The reader at the other end may be gone; the program continues.
                         let _ = to.write_all(&buffer[..count]);
                     }
                     if let Some(Ok(mut send)) = reading.sink.as_ref().map(|it| it.lock()) {
@@ -329,7 +329,7 @@ fn keep(
     })
 }
 
-/// The beginning of a collected file; `None` where there is none.
+/// Reads the beginning of a collected file; `None` if it does not exist.
 fn read_file(path: &Path) -> Result<Option<Vec<u8>>, ProbeError> {
     let file = match std::fs::File::open(path) {
         Ok(file) => file,

@@ -1,15 +1,15 @@
-//! A program in slices: it runs for some milliseconds, is stopped with all its processes, and goes on when its turn
-//! has come again.
+//! Runs a program in slices: it runs for some milliseconds, is stopped with all its processes, and continues at its
+//! next turn.
 //!
-//! It leads a process group of its own, which one signal stops (SIGSTOP can be neither caught nor ignored) and
-//! another continues; processes that left the group are found below the worker and stopped one by one. What counts
-//! is the time from its start, or from letting it go on, until the last of its threads is still, on the monotonic
-//! clock. A thread that waits inside the kernel, such as a parent in vfork(2), is still: it stops before it computes
-//! again. A control group's freezer would do without signals, but may be had in some arms only, and then these would
-//! be stopped by other means than the rest.
-//! The kernel kills the program with its worker, and the agent whatever else is left, stopped or not.
-//! What it cannot see: what goes on while the program is stopped, such as a sleep's end or a device's answer. The
-//! host judges by a look at the whole program whether it may be cut.
+//! The program leads a process group, which one signal stops (SIGSTOP can be neither caught nor ignored) and another
+//! continues; processes that left the group are found among the worker's descendants and stopped one by one. The
+//! counted time is from its start or continuation until its last thread is still, on the monotonic clock. A thread
+//! that waits inside the kernel, such as a parent in vfork(2), is still: it stops before it computes again. The
+//! cgroup freezer would do without signals, but may be available in some arms only, and then these would be stopped
+//! differently from the rest.
+//! When the worker dies, the kernel kills the program, and the agent all other leftovers, stopped or not.
+//! Limits: some things continue while the program is stopped, such as a sleep or a device's response. The host
+//! decides from a trace of the whole program whether it may be sliced.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -22,19 +22,19 @@ use crate::proc;
 
 use super::left;
 
-/// How long a program that takes no turns is stopped, in lengths of its last slice: one that goes by a clock then
-/// runs for a third of its time.
+/// How long a program that is not interleaved is stopped, in multiples of its last slice: one that paces itself by a
+/// clock then runs for a third of its time.
 const PAUSE: u32 = 2;
 /// How long a program may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// How long to wait for the kernel's word on the first process before looking at its state.
+/// How long to wait for the kernel's notification about the first process before checking its state.
 const WORD_LIMIT: Duration = Duration::from_millis(1);
-/// Between two looks at processes of which the kernel tells this one nothing.
+/// Polling interval for processes about which the kernel does not notify this one.
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 /// More processes than this are not followed.
 const PROCESSES_LIMIT: usize = 4_096;
 
-/// What a program did in its slices.
+/// The result of a program that ran in slices.
 pub(super) struct Ran {
     /// How long it ran.
     pub(super) wall: Duration,
@@ -42,7 +42,7 @@ pub(super) struct Ran {
     pub(super) stops: u64,
 }
 
-/// Makes the command's program one that can be stopped: to be called before it is started, in the thread that waits
+/// Prepares a command so that its program can be stopped: to be called before it is started, in the thread that waits
 /// for it.
 pub(super) fn prepare(command: &mut Command) -> Result<(), ProbeError> {
     let block = child_signal();
@@ -56,7 +56,7 @@ pub(super) fn prepare(command: &mut Command) -> Result<(), ProbeError> {
         ));
     }
     command.process_group(0);
-    // SAFETY: between fork and exec only system calls are made, which are safe there; the set was made before.
+    // SAFETY: between fork and exec only async-signal-safe system calls are made; the set was made before.
     unsafe {
         command.pre_exec(move || {
             let opened =
@@ -71,8 +71,8 @@ pub(super) fn prepare(command: &mut Command) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Lets the program, which was started at `begin`, run in slices until its first process has ended; that is left to
-/// be reaped.
+/// Runs the program, which was started at `begin`, in slices until its first process has exited, without reaping
+/// that.
 pub(super) fn run(
     child: &Child,
     slice: Duration,
@@ -109,7 +109,7 @@ pub(super) fn run(
     }
 }
 
-/// How the first process is.
+/// State of the first process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Running,
@@ -117,12 +117,12 @@ enum State {
     Ended,
 }
 
-/// A program that was started and is not reaped yet, so that its number and its group's stay its own.
+/// A program that was started and is not reaped yet, so that its pid and process group id cannot be reused.
 struct Program {
     first: libc::pid_t,
-    /// Processes outside the group that are stopped, each by itself.
+    /// Processes outside the group that were stopped individually.
     strays: Vec<libc::pid_t>,
-    /// Those that were outside at an earlier stop.
+    /// Processes that were outside the group at the previous stop.
     outside: Vec<libc::pid_t>,
 }
 
@@ -131,7 +131,7 @@ impl Program {
         // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
         let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let options = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
-        // SAFETY: `told` is live and exclusively borrowed, and the process is this one's own child.
+        // SAFETY: `told` is live and exclusively borrowed, and the process is a child of this one.
         let waited = unsafe {
             libc::waitid(
                 libc::P_PID,
@@ -143,7 +143,7 @@ impl Program {
         if waited != 0 {
             return Err(ProbeError::system("waitid", &io::Error::last_os_error()));
         }
-        // SAFETY: after a successful `waitid` the field is set, to 0 when there is nothing to tell.
+        // SAFETY: after a successful `waitid` the field is set, to 0 if there is no state change.
         Ok(match (unsafe { told.si_pid() }, told.si_code) {
             (0, _) => State::Running,
             (_, libc::CLD_STOPPED) => State::Stopped,
@@ -151,7 +151,7 @@ impl Program {
         })
     }
 
-    /// Waits for the first process's end, at most until then.
+    /// Waits until the first process has exited or `then` has come; returns whether it has exited.
     fn ends_before(&self, then: Instant) -> Result<bool, ProbeError> {
         loop {
             if self.state()? == State::Ended {
@@ -165,7 +165,8 @@ impl Program {
         }
     }
 
-    /// Stops every process; when the last thread was still. `None` if the first process has ended before that.
+    /// Stops every process; returns when the last thread was still, or `None` if the first process has exited before
+    /// that.
     fn stop(&mut self) -> Result<Option<Instant>, ProbeError> {
         let begin = Instant::now();
         let in_time = |what: &str| {
@@ -199,7 +200,7 @@ impl Program {
                 return Ok(Some(still_at));
             }
             for process in moving {
-                // One that was signalled stops as soon as it comes out of the kernel.
+                // One that was signalled before stops as soon as it leaves the kernel.
                 if self.is_outside(process) && !self.strays.contains(&process) {
                     signal(process, libc::SIGSTOP);
                     self.strays.push(process);
@@ -211,10 +212,10 @@ impl Program {
         }
     }
 
-    /// Takes those outside the group that are still without having been signalled. One that was inside at the stop
-    /// before may have left between the group's signal and its effect: it is stopped, and the group's signal to go on
-    /// does not reach it. One that waits for a disk would run as soon as that answers. One that was outside before and
-    /// is stopped is so by the program itself.
+    /// Signals the processes outside the group that are still without having been signalled. One that was inside at
+    /// the previous stop may have left between the group's SIGSTOP and its effect: it is stopped, and the group's
+    /// SIGCONT does not reach it. One that waits for a disk would run as soon as that responds. One that was outside
+    /// before and is stopped was stopped by the program itself.
     fn note_outside(&mut self, still: &[libc::pid_t]) {
         let outside = still.iter().copied().filter(|it| self.is_outside(*it));
         let outside: Vec<libc::pid_t> = outside.collect();
@@ -233,7 +234,7 @@ impl Program {
         unsafe { libc::getpgid(process) != self.first }
     }
 
-    /// Lets all processes go on.
+    /// Continues all processes.
     fn go_on(&mut self) {
         signal(-self.first, libc::SIGCONT);
         for process in self.strays.drain(..) {
@@ -241,10 +242,10 @@ impl Program {
         }
     }
 
-    /// The program's processes beside the first: whatever descends from it, or from the worker that adopts orphans.
+    /// Returns the program's processes except the first: all descendants of it, or of the worker that adopts orphans.
     fn others(&self) -> Vec<libc::pid_t> {
         let mut waiting = left::children();
-        // Where others than the program are children too, only those below it count.
+        // If this process has other children too, only those below the program count.
         if !left::is_worker() {
             waiting = vec![self.first];
         }
@@ -261,7 +262,7 @@ impl Program {
     }
 }
 
-/// Whether none of its threads runs or is ready to; nothing runs where there is no such process any more.
+/// Returns whether all its threads are stopped, dead or in an uninterruptible wait; true for a process that is gone.
 fn is_still(process: libc::pid_t) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     threads.into_iter().flatten().flatten().all(|thread| {
@@ -275,13 +276,13 @@ fn is_stopped(process: libc::pid_t) -> bool {
     state.is_some_and(|(state, _)| state == 'T')
 }
 
-/// Sends a signal to a process, or to a group by its negative number; one that is gone gets none.
+/// Sends a signal to a process, or to a group by its negative id; errors, as for one that is gone, are ignored.
 fn signal(process: libc::pid_t, signal: libc::c_int) {
     // SAFETY: numbers only.
     unsafe { libc::kill(process, signal) };
 }
 
-/// The set of SIGCHLD alone.
+/// Returns the signal set that contains only SIGCHLD.
 fn child_signal() -> libc::sigset_t {
     // SAFETY: `sigset_t` is plain data for which all zeroes is a valid value; `sigemptyset` sets it anyway.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -293,7 +294,7 @@ fn child_signal() -> libc::sigset_t {
     set
 }
 
-/// Sleeps until the kernel tells of a child, at most so long.
+/// Sleeps until the kernel reports a change of a child, at most for `limit`.
 fn wait_for_news(limit: Duration) {
     let set = child_signal();
     let limit = libc::timespec {
@@ -308,10 +309,10 @@ fn wait_for_news(limit: Duration) {
 mod tests {
     use super::*;
 
-    /// Between two looks at how long processes were on a processor.
+    /// Interval between two readings of the processes' CPU time.
     const LOOK_AFTER: Duration = Duration::from_millis(3);
 
-    /// A program that ends with the test, whatever comes of it.
+    /// A program that is killed at the end of the test, even if that fails.
     struct Started {
         child: Child,
         program: Program,
@@ -338,7 +339,7 @@ mod tests {
         }
     }
 
-    /// How long each of these processes was on a processor.
+    /// Returns the CPU time of each of these processes.
     fn on_processor(processes: &[libc::pid_t]) -> Vec<String> {
         let times = processes.iter().map(|process| {
             let first = proc::scheduled(&process.to_string()).next();
@@ -347,7 +348,8 @@ mod tests {
         times.collect()
     }
 
-    /// Looks until it is so; panics when that takes longer than a program may take to stop.
+    /// Polls until the condition holds; panics if that takes longer than twice the time that a program may take to
+    /// stop.
     fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         let begin = Instant::now();
         while !is_so() {
@@ -356,9 +358,9 @@ mod tests {
         }
     }
 
-    /// What leaves the group while the signal is under way stops outside of it.
+    /// A process that leaves the group while the signal is being delivered stops outside it.
     #[test]
-    fn a_process_that_is_stopped_on_its_way_out_of_the_group_goes_on() {
+    fn process_stopped_while_leaving_group_is_resumed() {
         let mut command = Command::new("sh");
         command.args(["-c", "setsid perl -e '1 while 1' & perl -e '1 while 1'"]);
         prepare(&mut command).unwrap();
@@ -371,7 +373,7 @@ mod tests {
         };
         until("one outside", || has_left(program).is_some());
         let left = has_left(program).unwrap();
-        // As if the group's signal had found it inside.
+        // As if the group's signal had reached it inside.
         signal(left, libc::SIGSTOP);
         until("it does not stop", || is_still(left));
         assert!(program.stop().unwrap().is_some());
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_with_children_is_stopped_whole_and_goes_on_whole() {
+    fn program_stops_and_resumes_with_all_children() {
         let script = "perl -e '1 while 1' & setsid perl -e '1 while 1' & perl -e '1 while 1'";
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -393,11 +395,11 @@ mod tests {
         for _ in 0..20 {
             assert!(program.stop().unwrap().is_some());
             let others = program.others();
-            // One that waited inside the kernel stops on its way out.
+            // A process that waited inside the kernel stops when it leaves it.
             until("they do not come to rest", || {
                 others.iter().all(|process| is_still(*process))
             });
-            // A thread says that it is stopped just before it leaves its processor.
+            // A thread reports that it is stopped just before it leaves its CPU.
             let mut before = on_processor(&others);
             until("they go on although stopped", || {
                 std::thread::sleep(LOOK_AFTER);
@@ -411,7 +413,7 @@ mod tests {
                 now.iter().zip(&before).all(|(now, before)| now != before)
             });
         }
-        // Also the one that left the group, which has to be stopped to be found.
+        // Including the one that left the group, which has to be stopped to be found.
         assert!(program.stop().unwrap().is_some());
         assert_eq!(program.strays.len(), 1);
     }

@@ -1,9 +1,9 @@
-//! What a program leaves running when it ends, on Windows: what else is in the worker's job.
+//! Finds, counts and kills the processes that a program leaves running on Windows: the rest of the worker's job.
 //!
-//! Its agent puts the worker into a job of its own, and everything that it starts belongs to that too; when the agent
-//! ends, or the worker was reaped, the system ends the rest. A console that the system started for the program is not
-//! counted.
-//! What it cannot see: what was started in the program's name by somebody outside of the job.
+//! The agent puts the worker into a separate job, to which everything that it starts belongs too; when the agent
+//! ends, or the worker was reaped, the system kills the rest. A console that the system started for the program is
+//! not counted.
+//! Limits: misses processes that another process outside the job started for the program.
 
 use std::os::windows::io::RawHandle;
 use std::sync::OnceLock;
@@ -11,28 +11,28 @@ use std::time::Duration;
 
 use crate::windows::{Job, times_ns};
 
-/// How long ending them may take.
+/// How long killing them may take.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// What the worker's job is called; unknown where this process is no worker.
+/// The name of the worker's job; not set if this process is not a worker.
 static JOB: OnceLock<String> = OnceLock::new();
 
-/// The worker's job, if it has one of its own.
+/// Returns the worker's job, if there is one.
 fn job() -> Option<Job> {
     Job::of_this_process(JOB.get()?)
 }
 
-/// Says that this process runs one probe and nothing else, in the job of this name.
+/// Marks this process as one that only runs one probe, in the job of this name.
 pub(crate) fn this_is_a_worker(job: &str) {
     JOB.get_or_init(|| job.to_owned());
 }
 
-/// Ends everything that this process has started; how many processes there were.
+/// Kills everything that this process has started; returns how many processes there were.
 pub(super) fn end_all() -> u32 {
     job().map_or(0, |job| job.end_others(END_LIMIT))
 }
 
-/// How long all that this worker started was on processors, outside of the kernel and inside, nanoseconds.
+/// Returns the CPU time of all processes that this worker started, in user and in kernel mode, nanoseconds.
 pub(super) fn used_ns() -> Option<[f64; 2]> {
     #[link(name = "kernel32")]
     unsafe extern "system" {

@@ -1,6 +1,6 @@
-//! The port on which a program serves, and whether it does.
+//! Chooses the port on which a program serves, and checks whether it listens.
 //!
-//! What it cannot see: ports where the system has no table to read (Windows); there a program that serves is refused.
+//! Limits: needs a table of sockets to read; on Windows a program that serves is refused.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 use std::process::Child;
@@ -14,11 +14,11 @@ use crate::meter::ProbeError;
 
 /// How long a server may take until it listens, by default.
 pub(super) const LISTEN_LIMIT: Duration = Duration::from_secs(10);
-/// Pause between two looks whether it does.
+/// Polling interval for that check.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// A port that nobody listens on, or the one that the argument `port` names: on every address, or on `own`
-/// where a port was named, because other nodes may have the same one at addresses of theirs.
+/// Returns an unused port, or the one that the argument `port` names: on every address, or, if a port is named, on
+/// `own`, because other nodes may use the same port on their addresses.
 pub(super) fn free_port(
     transport: Transport,
     own: Option<IpAddr>,
@@ -41,7 +41,8 @@ pub(super) fn free_port(
     })
 }
 
-/// Waits until the server listens; says why it never will. The server has ended then.
+/// Waits until the server listens. On an error the server has exited or been killed, and the text says why it does
+/// not listen.
 pub(super) fn wait_until_it_listens(
     child: &mut Child,
     (transport, own, port): (Transport, Option<IpAddr>, u16),
@@ -55,7 +56,7 @@ pub(super) fn wait_until_it_listens(
             return Err(format!("the server ended ({status}) before it listened"));
         }
         if begin.elapsed() > patience {
-            // Both fail only if it has just ended by itself.
+            // Both fail only if it has just exited.
             let _ = child.kill();
             let _ = child.wait();
             return Err(format!(
@@ -67,9 +68,9 @@ pub(super) fn wait_until_it_listens(
     }
 }
 
-/// Whether somebody in this network namespace listens on the port, by the kernel's own table: connecting
-/// would use up the one connection that some servers take (proc_net_tcp(5); state 0A is LISTEN). On `own`
-/// or on every address, where `own` is named; else wherever it is.
+/// Returns whether a socket in this network namespace listens on the port, from the kernel's table: connecting would
+/// use up the one connection that some servers accept (proc_net_tcp(5); state 0A is LISTEN). If `own` is given, the
+/// socket must listen on it or on every address.
 fn listens(transport: Transport, own: Option<IpAddr>, port: u16) -> bool {
     let (tables, state) = match transport {
         Transport::Tcp => (["/proc/net/tcp", "/proc/net/tcp6"], Some("0A")),
@@ -77,7 +78,7 @@ fn listens(transport: Transport, own: Option<IpAddr>, port: u16) -> bool {
     };
     let wanted = format!("{port:04X}");
     let is_place = |place: &str| match own {
-        // The kernel prints the address as a number of the machine's byte order.
+        // The kernel prints the address as a number in the machine's byte order.
         Some(IpAddr::V4(own)) => {
             let own = format!("{:08X}", u32::from_ne_bytes(own.octets()));
             place.ends_with(&own) || place.bytes().all(|digit| digit == b'0')
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_port_that_somebody_listens_on_listens() {
+    fn listens_is_true_only_for_bound_port() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(listens(Transport::Tcp, None, port));

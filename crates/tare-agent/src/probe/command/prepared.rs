@@ -1,4 +1,4 @@
-//! What is ready before a program is started: its folder and files, its arguments with their blanks filled, its streams.
+//! Prepares a program for its start: folder and files, arguments with their placeholders filled in, streams.
 
 use std::fs::File;
 #[cfg(not(windows))]
@@ -40,7 +40,7 @@ impl Prepared {
     ) -> Result<Self, ProbeError> {
         let view = ClusterView::from_args(params).map_err(refused)?;
         let folder = Folder::new(meter.workdir(), "tare-command")?;
-        // A node's own address. Of a pair's server it is not asked to be the only one: some serve on all.
+        // The node's address in a cluster. The server of a pair need not listen on it alone: some listen on all.
         let own = view.as_ref().and_then(|_| params.text("bind"));
         let own: Option<IpAddr> = own.and_then(|text| text.parse().ok());
         let port = match call.listens {
@@ -98,7 +98,7 @@ impl Prepared {
     }
 }
 
-/// The program with its arguments, its folder, its streams and its variables.
+/// Builds the command with arguments, folder, streams and variables.
 fn command(
     call: &CommandCall,
     argv: &[String],
@@ -119,7 +119,7 @@ fn command(
         .stderr(Stdio::piped());
     if call.clean {
         command.env_clear();
-        // The label by which everything of a run is found.
+        // The variable by which a run's processes are found.
         if let Some(run) = std::env::var_os(RUN_VARIABLE) {
             command.env(RUN_VARIABLE, run);
         }
@@ -136,8 +136,8 @@ fn command(
     Ok(command)
 }
 
-/// Has the kernel end a server with its worker, also where the worker is killed outright. Not for a program that
-/// is measured: its start would be another, slower one; it ends with its worker's last act (`left`).
+/// Makes the kernel kill a server when its worker dies, even if the worker is killed. Not for a program that is
+/// measured, because that would slow down its start; it is killed by its worker at the end (`left`).
 fn end_with_this_process(command: &mut Command) {
     #[cfg(target_os = "linux")]
     // SAFETY: between fork and exec only one system call is made, which takes numbers and is safe there.
@@ -155,9 +155,9 @@ fn end_with_this_process(command: &mut Command) {
     let _ = command;
 }
 
-/// What the placeholders stand for.
+/// The values of the placeholders.
 struct Blanks {
-    /// Those of a cluster, by placeholder.
+    /// A cluster's values, by placeholder.
     others: Vec<(&'static str, String)>,
     address: String,
     bind: String,
@@ -184,7 +184,7 @@ impl Blanks {
     }
 }
 
-/// The file `name` of the folder; a name that leads out of it is refused.
+/// Returns the path of the file `name` in the folder; a name that leads outside is refused.
 pub(super) fn inside(folder: &Path, name: &str) -> Result<PathBuf, ProbeError> {
     let relative = Path::new(name);
     let is_plain = !name.is_empty()
@@ -200,7 +200,7 @@ pub(super) fn inside(folder: &Path, name: &str) -> Result<PathBuf, ProbeError> {
     )))
 }
 
-/// The file that a shell would execute; `path` is the search path that the program will have.
+/// Returns the file that a shell would execute; `path` is the program's future `PATH`, if it is set.
 fn look_up(name: &str, path: Option<&str>) -> Result<PathBuf, ProbeError> {
     let found = match path {
         Some(path) => program::look_up_in(name, path.as_ref()),
@@ -211,7 +211,7 @@ fn look_up(name: &str, path: Option<&str>) -> Result<PathBuf, ProbeError> {
     })
 }
 
-/// Where standard input comes from.
+/// Returns the source of stdin.
 fn input(call: &CommandCall) -> Result<Stdio, ProbeError> {
     match &call.stdin_file {
         Some(path) => std::fs::File::open(path).map(Stdio::from).map_err(|error| {
@@ -225,7 +225,7 @@ fn input(call: &CommandCall) -> Result<Stdio, ProbeError> {
     }
 }
 
-/// Drops a file's pages from the cache, so that the program reads it from the device.
+/// Drops a file's pages from the page cache, so that the program reads it from the device.
 #[cfg(target_os = "linux")]
 fn make_cold(path: &str) -> Result<(), ProbeError> {
     let failed = |error: io::Error| {
@@ -236,7 +236,7 @@ fn make_cold(path: &str) -> Result<(), ProbeError> {
     };
     match std::fs::File::open(path) {
         Ok(file) => {
-            // Only pages that are on the device already can be dropped.
+            // Dirty pages cannot be dropped.
             file.sync_data().map_err(failed)?;
             crate::direct_file::forget_pages(&file);
             Ok(())
@@ -253,8 +253,8 @@ fn make_cold(_path: &str) -> Result<(), ProbeError> {
     )))
 }
 
-/// Where the first process of this place writes. Where the processes of the whole machine are seen, number 1 is not
-/// of this place, and what it writes to is not touched.
+/// Opens the stdout of this environment's first process. Where all processes of the machine are visible, process 1 is
+/// not this environment's, and its stdout is not touched.
 #[cfg(target_os = "linux")]
 pub(super) fn console() -> Result<File, ProbeError> {
     let Some(first) = crate::proc::first_of_this_place() else {

@@ -1,11 +1,10 @@
-//! A look at a program's processes while it runs: threads, files mapped as code and opened, shared memory, how the
+//! Observes a program's processes while it runs: threads, files mapped as code and opened, shared memory, and how the
 //! kernel treats it.
 //!
-//! A thread of the worker walks from the program down through its children every few milliseconds. That costs
-//! the program a little, so it is done only when asked for, and not in trials that are compared. Afterwards the
-//! files that were mapped as code are hashed, so that two places can be asked whether they ran the same bytes.
-//! What it cannot see: processes that live and files that are open for less than a step, and anything where
-//! there is no `/proc`.
+//! A thread of the worker walks from the program down through its children every few milliseconds. That slows the
+//! program down a little, so it is done only on request and not in trials that are compared. Afterwards the files
+//! mapped as code are hashed, so that two environments can be checked for running the same bytes.
+//! Limits: misses processes that live and files that are open for less than a step, and everything without `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tare_model::command::{Seen, Tie};
+use tare_model::command::{ProcessSamples, Tie};
 
 use tare_model::whole_ns;
 
@@ -23,23 +22,23 @@ use crate::by_name::by_name;
 use crate::proc;
 use crate::program::sha256;
 
-/// Between the first looks, which must catch a short program.
+/// Interval of the first observations, which must catch a short program.
 const FIRST_STEP: Duration = Duration::from_millis(1);
-/// Between later ones.
+/// Interval of later observations.
 const STEP: Duration = Duration::from_millis(20);
-/// Looks at the shorter distance.
+/// Number of observations at the shorter interval.
 const FIRST_LOOKS: u32 = 20;
 /// More processes than this are not walked through.
 const PROCESSES_LIMIT: usize = 64;
-/// More mapped files than this are not told.
+/// More mapped files than this are not reported.
 const MAPPED_LIMIT: usize = 400;
 /// Files larger than this, bytes, are not hashed: reading them would take longer than most commands.
 const HASHED_LIMIT: u64 = 64 << 20;
-/// The same of files that are only read, of which there may be many.
+/// The same limit for files that are only read, of which there may be many.
 const READ_LIMIT: u64 = 1 << 20;
-/// More opened files than this are not told.
+/// More opened files than this are not reported.
 const OPENED_LIMIT: usize = 400;
-/// Lines of the status that are kept.
+/// Fields of `/proc/<pid>/status` that are kept.
 const STATUS: [&str; 6] = [
     "Seccomp",
     "Seccomp_filters",
@@ -49,10 +48,10 @@ const STATUS: [&str; 6] = [
     "Cpus_allowed_list",
 ];
 
-/// The thread that looks.
+/// The observing thread.
 pub(super) struct Watch {
     is_over: Arc<AtomicBool>,
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<ProcessSamples>,
 }
 
 impl Watch {
@@ -60,7 +59,7 @@ impl Watch {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = is_over.clone();
         let thread = Builder::new().spawn(move || {
-            let mut seen = Seen::default();
+            let mut seen = ProcessSamples::default();
             let mut looks = 0;
             while !flag.load(Ordering::Relaxed) {
                 let begin = Instant::now();
@@ -82,15 +81,15 @@ impl Watch {
         Ok(Self { is_over, thread })
     }
 
-    /// Ends the thread; what it saw.
-    pub(super) fn finish(self) -> Seen {
+    /// Ends the thread and returns its observations.
+    pub(super) fn finish(self) -> ProcessSamples {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
 }
 
-/// Looks once; whether no thread ran or was ready to.
-fn look(process: u32, seen: &mut Seen) -> bool {
+/// Observes once; returns whether no thread was running or runnable.
+fn look(process: u32, seen: &mut ProcessSamples) -> bool {
     let mut waiting = vec![process];
     let (mut threads, mut processes) = (0, 0);
     let own_session = proc::state_of(Path::new("/proc/self")).and_then(|(_, session)| session);
@@ -154,13 +153,13 @@ fn look(process: u32, seen: &mut Seen) -> bool {
     is_idle
 }
 
-/// What a process has that does not stop with it. `caught` is the set of signals that it handles.
+/// Collects resources of a process that do not stop with it. `caught` is the set of signals that it handles.
 fn tied(process: &str, caught: Option<&str>, ties: &mut BTreeSet<Tie>) {
     let caught = caught.and_then(|set| u64::from_str_radix(set, 16).ok());
     if caught.is_some_and(|set| set & (1 << (libc::SIGCONT - 1)) != 0) {
         ties.insert(Tie::Continued);
     }
-    // Only kernels that can checkpoint processes tell of timers without a descriptor.
+    // Timers without a descriptor are listed only by kernels that can checkpoint processes.
     if std::fs::read(format!("{process}/timers")).is_ok_and(|timers| !timers.is_empty()) {
         ties.insert(Tie::Timer);
     }
@@ -181,13 +180,13 @@ fn tied(process: &str, caught: Option<&str>, ties: &mut BTreeSet<Tie>) {
     }
 }
 
-/// Files in shared memory by inode, with their bytes: there is one such file system for a program.
+/// Bytes of shared-memory files by inode; a program has only one such file system.
 type Shared = BTreeMap<u64, u64>;
 
-/// Where shm_open(3) puts what processes share.
+/// Where shm_open(3) puts shared memory.
 const SHARED: &str = "/dev/shm/";
 
-/// The mappings of files in shared memory (proc_pid_maps(5): range, rights, offset, device, inode, path).
+/// Adds the mappings of shared-memory files (proc_pid_maps(5): range, permissions, offset, device, inode, path).
 fn shared_maps(maps: &str, files: &mut Shared) {
     for line in maps.lines().filter(|line| line.contains(SHARED)) {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -210,7 +209,7 @@ fn shared_maps(maps: &str, files: &mut Shared) {
     }
 }
 
-/// What the files hold, of those that are still there under their names and no larger than `limit`.
+/// Hashes those files that still exist under their names and are no larger than `limit`.
 fn hash(files: &BTreeSet<String>, limit: u64, hashes: &mut BTreeMap<String, String>) {
     for file in files {
         let path = Path::new(file);
@@ -222,7 +221,7 @@ fn hash(files: &BTreeSet<String>, limit: u64, hashes: &mut BTreeMap<String, Stri
     }
 }
 
-/// The files that are mapped as code (proc_pid_maps(5)).
+/// Adds the files that are mapped as code (proc_pid_maps(5)).
 fn mapped(maps: &str, files: &mut BTreeSet<String>) {
     for line in maps.lines() {
         let mut fields = line.splitn(6, ' ').filter(|field| !field.is_empty());
@@ -239,15 +238,15 @@ fn inode(file: &std::fs::Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(file)
 }
 
-/// Where there is no `/proc`, nothing is found that could be asked.
+/// Never reached without `/proc`.
 #[cfg(not(unix))]
 fn inode(_: &std::fs::Metadata) -> u64 {
     0
 }
 
-/// The regular files that a process has open; the kernel's own are none, and those that are gone cannot be named.
-/// Of shared memory it is the bytes that count, and nobody's name.
-fn opened(process: &str, seen: &mut Seen, shared: &mut Shared) {
+/// Adds the regular files that a process has open, without the kernel's; deleted files cannot be named. Shared memory
+/// counts by its bytes, whether it is deleted or not.
+fn opened(process: &str, seen: &mut ProcessSamples, shared: &mut Shared) {
     let descriptors = std::fs::read_dir(format!("{process}/fd"));
     for descriptor in descriptors.into_iter().flatten().flatten() {
         let link = descriptor.path();
@@ -283,7 +282,7 @@ fn opened(process: &str, seen: &mut Seen, shared: &mut Shared) {
     }
 }
 
-/// Whether a descriptor is for reading alone (proc_pid_fdinfo(5): the flags of open(2), in octal digits).
+/// Returns whether a descriptor is read-only (proc_pid_fdinfo(5): the flags of open(2), in octal digits).
 fn is_only_read(descriptor: &str) -> bool {
     let told = std::fs::read_to_string(descriptor).unwrap_or_default();
     let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -297,14 +296,14 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn an_open_file_is_told_by_its_path_and_a_removed_or_special_one_is_not() {
+    fn opened_lists_regular_files_not_removed_or_special() {
         let folder = std::env::temp_dir().join(format!("tare-opened-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let (kept, gone) = (folder.join("kept"), folder.join("gone"));
         let files = [&kept, &gone].map(|path| std::fs::File::create(path).unwrap());
         let special = std::fs::File::open("/dev/null").unwrap();
         std::fs::remove_file(&gone).unwrap();
-        let mut seen = Seen::default();
+        let mut seen = ProcessSamples::default();
         opened("/proc/self", &mut seen, &mut Shared::new());
         let kept = kept.to_str().unwrap();
         assert!(seen.opened.contains(kept), "{seen:?}");
@@ -312,11 +311,11 @@ mod tests {
         assert!(!names().any(|path| path.contains("gone") || path == "/dev/null"));
         assert!(!seen.read.contains(kept), "it may be written to");
         drop((files, special));
-        // What was once open for writing is not taken for a file that is read; one that never was is.
+        // A file that was once open for writing does not count as only read.
         let once = std::fs::File::open(kept).unwrap();
         opened("/proc/self", &mut seen, &mut Shared::new());
         assert!(!seen.read.contains(kept));
-        let mut anew = Seen::default();
+        let mut anew = ProcessSamples::default();
         opened("/proc/self", &mut anew, &mut Shared::new());
         assert!(anew.read.contains(kept), "{anew:?}");
         drop(once);
@@ -325,7 +324,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn shared_memory_counts_by_its_bytes_also_when_its_name_is_gone() {
+    fn unlinked_shared_memory_counts_by_size() {
         let path = format!("{SHARED}tare-watch-{}", std::process::id());
         let Ok(file) = std::fs::File::create(&path) else {
             return crate::skip::skip("tmpfs", &format!("there is no {SHARED} to write to"));
@@ -333,10 +332,10 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         file.set_len(3 << 20).unwrap();
         let mut shared = Shared::new();
-        opened("/proc/self", &mut Seen::default(), &mut shared);
+        opened("/proc/self", &mut ProcessSamples::default(), &mut shared);
         let inode = inode(&file.metadata().unwrap());
         assert_eq!(shared[&inode], 3 << 20);
-        // The same file, mapped as well, and another that is mapped alone.
+        // The same file, mapped as well, and another that is only mapped.
         let maps = format!(
             "7f00-8f00 rw-s 00000000 00:17 {inode} {path} (deleted)\n\
              10000-20000 rw-s 00001000 00:17 5 /dev/shm/other\n\
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_apart_by_their_bytes_and_those_that_are_gone_are_left_out() {
+    fn files_are_hashed_by_content_and_missing_omitted() {
         let folder = std::env::temp_dir().join(format!("tare-watch-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
@@ -365,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_that_are_mapped_as_code_are_told() {
+    fn mapped_lists_only_executable_file_mappings() {
         let maps = "55d0-55d1 r--p 00000000 fe:00 1 /usr/bin/x\n\
                     55d1-55d2 r-xp 00000000 fe:00 1                    /usr/lib/a b.so\n\
                     7ffc-7ffd r-xp 00000000 00:00 0 [vdso]\n";

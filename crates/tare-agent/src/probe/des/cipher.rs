@@ -1,11 +1,11 @@
 //! DES, frozen: the block cipher of FIPS 46-3 over 64-bit words, most significant bit first.
 //!
-//! The substitution boxes and the permutation behind them are merged into eight tables when the program is
-//! compiled, and the initial and final permutation are done by exchanges of bit groups, as every fast
-//! implementation in software does. A plain reading of the standard, table by table, checks it in the tests.
-//! Not constant in time and not meant to be safe.
+//! The substitution boxes and the permutation that follows them are merged into eight tables at compile time. The
+//! initial and the final permutation exchange groups of bits, as every fast software implementation does. The tests
+//! compare it with a literal, table-by-table implementation of the standard.
+//! Not constant in time and not meant to be secure.
 
-/// Bit numbers of the standard, 1 being the most significant.
+/// The permutation, in the standard's bit numbers: 1 is the most significant.
 const PERMUTATION: [u8; 32] = [
     16, 7, 20, 21, 29, 12, 28, 17, 1, 15, 23, 26, 5, 18, 31, 10, 2, 8, 24, 14, 32, 27, 3, 9, 19,
     13, 30, 6, 22, 11, 4, 25,
@@ -24,7 +24,7 @@ const CHOICE_2: [u8; 48] = [
     31, 37, 47, 55, 30, 40, 51, 45, 33, 48, 44, 49, 39, 56, 34, 53, 46, 42, 50, 36, 29, 32,
 ];
 
-/// How far both halves of the key turn before each round.
+/// Bits by which both halves of the key are rotated before each round.
 const TURNS: [u8; 16] = [1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1];
 
 /// The substitution boxes: four rows of sixteen each.
@@ -80,7 +80,7 @@ const BOXES: [[u8; 64]; 8] = [
     ],
 ];
 
-/// For each box and each six bits that enter it: what it adds to the half block.
+/// For each box and each six-bit input: its contribution to the half block.
 static SUBSTITUTED: [[u32; 64]; 8] = substituted();
 
 const fn substituted() -> [[u32; 64]; 8] {
@@ -107,7 +107,7 @@ const fn substituted() -> [[u32; 64]; 8] {
     tables
 }
 
-/// The bits of `input` (of `width` bits) that `choice` numbers, in its order.
+/// Returns the bits of `input` (of `width` bits) that `choice` numbers, in that order.
 fn permuted(input: u64, width: u32, choice: &[u8]) -> u64 {
     choice.iter().fold(0, |out, bit| {
         out << 1 | input >> (width - u32::from(*bit)) & 1
@@ -116,13 +116,13 @@ fn permuted(input: u64, width: u32, choice: &[u8]) -> u64 {
 
 /// The sixteen round keys of one key.
 ///
-/// A round key is kept as two words: the six bits for boxes 1, 3, 5 and 7 in the upper part of the first
-/// word's four bytes' positions 26, 18, 10 and 2, those for boxes 2, 4, 6 and 8 likewise in the second.
+/// A round key is two words. The first holds the six bits for boxes 1, 3, 5 and 7 from the bit positions 26, 18, 10
+/// and 2 upward, the second those for boxes 2, 4, 6 and 8 likewise.
 #[derive(Debug)]
 pub(super) struct Schedule([[u32; 2]; 16]);
 
 impl Schedule {
-    /// The schedule of `key`; its parity bits do not matter.
+    /// Computes the schedule of `key`; the parity bits are ignored.
     pub(super) fn new(key: u64) -> Self {
         const HALF: u64 = (1 << 28) - 1;
         let chosen = permuted(key, 64, &CHOICE_1);
@@ -155,14 +155,14 @@ impl Schedule {
     }
 }
 
-/// The function of one round: expansion, round key, boxes and permutation.
+/// The round function: expansion, round key, boxes and permutation.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
     reason = "sixteen of them are one block; the kernel is frozen, not left to a heuristic"
 )]
 fn mixed(half: u32, key: [u32; 2]) -> u32 {
-    // Turned by one, the six bits of box 1 are the topmost; turned by three more to the left, those of box 2.
+    // After a rotation by one, the six bits of box 1 are the topmost; after three more to the left, those of box 2.
     let odd = half.rotate_right(1) ^ key[0];
     let even = half.rotate_left(3) ^ key[1];
     let six = |word: u32, shift: u32| (word >> shift & 63) as usize;
@@ -176,7 +176,7 @@ fn mixed(half: u32, key: [u32; 2]) -> u32 {
         ^ SUBSTITUTED[7][six(even, 2)]
 }
 
-/// Exchanges the bits of `low` that `mask` selects with those of `high` that lie `shift` above them.
+/// Exchanges the bits of `low` that `mask` selects with the bits of `high` that are `shift` places above them.
 #[inline]
 fn exchange(high: &mut u32, low: &mut u32, shift: u32, mask: u32) {
     let difference = (*high >> shift ^ *low) & mask;
@@ -195,7 +195,7 @@ fn initial(mut left: u32, mut right: u32) -> (u32, u32) {
     (left, right)
 }
 
-/// The final permutation: the same exchanges backwards.
+/// The final permutation: the same exchanges in reverse.
 #[inline]
 fn last(mut left: u32, mut right: u32) -> (u32, u32) {
     exchange(&mut left, &mut right, 1, 0x5555_5555);
@@ -210,7 +210,7 @@ fn last(mut left: u32, mut right: u32) -> (u32, u32) {
 mod tests {
     use super::*;
 
-    /// The cipher as the standard writes it down, bit by bit.
+    /// The cipher as the standard specifies it, bit by bit.
     mod plain {
         use super::super::{BOXES, PERMUTATION, permuted};
         use super::*;
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_cipher_agrees_with_a_plain_reading_of_the_standard() {
+    fn fast_des_matches_reference_implementation() {
         let mut state = 1;
         for _ in 0..500 {
             let key = crate::probe::integer::chain(state, 1);

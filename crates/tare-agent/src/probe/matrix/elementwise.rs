@@ -1,7 +1,7 @@
-//! Transpose, sum and element-wise product: plain loops that the compiler turns into vector instructions,
-//! compiled twice on x86-64 and chosen by what the processor shows.
+//! Transpose, sum and element-wise product: plain loops that the compiler vectorises, compiled twice on x86-64 and
+//! chosen by the processor's features.
 
-/// Defines a function that runs `body` compiled for AVX2 where the processor has it, else for the baseline.
+/// Defines a function that runs `body` compiled for AVX2 if the processor has it, else for the baseline.
 macro_rules! dispatched {
     ($(#[$doc:meta])* $name:ident, $body:ident, ($($argument:ident: $type:ty),*)) => {
         $(#[$doc])*
@@ -37,7 +37,7 @@ dispatched! {
     multiply, multiply_body, (a: &[f64], b: &[f64], out: &mut [f64])
 }
 
-/// Rows and columns of a tile: 8 lines of 64 bytes are read and 8 written.
+/// Rows and columns of a tile: 8 cache lines of 64 bytes are read and 8 written.
 const TILE: usize = 8;
 
 #[inline(always)]
@@ -63,7 +63,7 @@ fn transpose_body(n: usize, a: &[f64], out: &mut [f64]) {
             }
         }
     }
-    // What is beyond the last whole tile; nothing for the built-in sizes.
+    // The rest beyond the last whole tile; empty for the built-in sizes.
     for row in 0..n {
         let from = if row < tiled { tiled } else { 0 };
         for column in from..n {

@@ -1,14 +1,14 @@
 //! The inverse of a dense matrix, frozen: recursive Gauss–Jordan elimination with partial pivoting.
 //!
-//! What: `P·A` is inverted in place, `P` being the row exchanges of partial pivoting, and the columns of the
-//! result are put back in order. A stretch of columns is eliminated by eliminating its left half, applying that
-//! to its right half by one matrix product, eliminating the right half, and applying that to the left one; at
-//! the bottom stands a strip of eight columns. All but a few percent of the 2n³ operations are then in the
-//! matrix product, whose kernel keeps six rows by eight columns in registers.
-//! Why Gauss–Jordan and not LU with two triangular solves: the same number of operations in one shape. With
-//! partial pivoting the inverse is as accurate as by LU (Peters and Wilkinson 1975; Higham, "Accuracy and
-//! Stability of Numerical Algorithms", 2nd ed., §14.4).
-//! What it cannot see: how badly a matrix is conditioned; only an exactly singular one is refused.
+//! `P·A` is inverted in place, where `P` is the row exchanges of partial pivoting, and then the columns of the result
+//! are reordered. To eliminate a range of columns: eliminate its left half, apply that to its right half with one
+//! matrix product, eliminate the right half, and apply that to the left one. The recursion ends at a strip of eight
+//! columns. All but a few percent of the 2n³ operations are then in the matrix product, whose kernel keeps six rows
+//! by eight columns in registers.
+//! Why Gauss–Jordan and not LU with two triangular solves: the same number of operations in one shape. With partial
+//! pivoting the inverse is as accurate as with LU (Peters and Wilkinson 1975; Higham, "Accuracy and Stability of
+//! Numerical Algorithms", 2nd ed., §14.4).
+//! Limits: does not detect an ill-conditioned matrix; only an exactly singular one is refused.
 
 use super::placed::Placed;
 
@@ -16,8 +16,7 @@ use super::placed::Placed;
 const STRIP: usize = 8;
 /// Rows of a register tile.
 const TILE_ROWS: usize = 6;
-/// Rows that are multiplied by one packed panel before the next: with 256 columns 192 KiB, part of a
-/// second-level cache.
+/// Rows that are multiplied by one packed panel before the next: with 256 columns 192 KiB, part of an L2 cache.
 const BLOCK_ROWS: usize = 96;
 
 /// Inverts matrices of one size; owns the memory for it.
@@ -31,7 +30,7 @@ pub(super) struct Inverter {
     work: Placed,
     strip: Placed,
     panel: Placed,
-    /// Which row of the matrix stands in each row of `work`.
+    /// The row of the matrix that each row of `work` holds.
     order: Vec<usize>,
     /// Whether the processor has AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
@@ -39,7 +38,7 @@ pub(super) struct Inverter {
 }
 
 impl Inverter {
-    /// For `n` × `n` matrices.
+    /// Allocates the memory for `n` × `n` matrices.
     pub(super) fn new(n: usize) -> Self {
         let padded = n.next_multiple_of(STRIP);
         let stride = padded + STRIP;
@@ -56,7 +55,7 @@ impl Inverter {
         }
     }
 
-    /// Writes the inverse of `matrix` to `result`; `false` if a pivot is zero, and then `result` is unchanged.
+    /// Writes the inverse of `matrix` to `result`. Returns `false` and leaves `result` unchanged if a pivot is zero.
     pub(super) fn invert(&mut self, matrix: &[f64], result: &mut [f64]) -> bool {
         assert!(matrix.len() == self.n * self.n && result.len() == self.n * self.n);
         self.load(matrix);
@@ -74,8 +73,8 @@ impl Inverter {
 
     /// Copies the matrix into `work` and fills the rest of the last strip with an identity.
     fn load(&mut self, matrix: &[f64]) {
-        // Multiplied by a number that the compiler does not know to be one: a plain copy would become a call
-        // of the C library's memcpy, which is not what is to be measured.
+        // Multiplied by a one that the compiler cannot see: a plain copy would become a call to the C library's
+        // memcpy, which should not be measured.
         let one = std::hint::black_box(1.0);
         for (from, to) in matrix
             .chunks_exact(self.n)
@@ -109,7 +108,7 @@ impl Inverter {
     }
     /// Eliminates `width` columns from `first` with the rows of the same numbers; `false` if a pivot is zero.
     ///
-    /// Afterwards these columns hold what [`Inverter::apply`] multiplies the others by.
+    /// Afterwards these columns hold the factors for [`Inverter::apply`].
     fn eliminate(&mut self, first: usize, width: usize) -> bool {
         if width == STRIP {
             return self.eliminate_strip(first);
@@ -127,7 +126,7 @@ impl Inverter {
         true
     }
 
-    /// Eliminates one strip of columns, in a copy that lies together.
+    /// Eliminates one strip of columns, in a contiguous copy.
     fn eliminate_strip(&mut self, first: usize) -> bool {
         for (row, line) in self.strip.as_chunks_mut::<STRIP>().0.iter_mut().enumerate() {
             line.copy_from_slice(&self.work[row * self.stride + first..][..STRIP]);
@@ -156,7 +155,7 @@ impl Inverter {
         true
     }
 
-    /// The row from `target` on whose element in this column of the strip is largest.
+    /// Returns the row, from `target` on, with the largest element in this column of the strip.
     fn largest_below(&self, target: usize, column: usize) -> usize {
         let strip = self.strip.as_chunks::<STRIP>().0;
         let (mut pivot, mut largest) = (target, strip[target][column].abs());
@@ -168,9 +167,9 @@ impl Inverter {
         pivot
     }
 
-    /// Applies the elimination of the `depth` columns from `first` to the `width` columns from `column`:
-    /// with `G` the former and `R` the rows `first..first + depth` of the latter, these rows become `G·R`
-    /// and to all others `G·R` is added.
+    /// Applies the elimination of the `depth` columns from `first` to the `width` columns from `column`: with `G` the
+    /// former and `R` the rows `first..first + depth` of the latter, `R` becomes `G·R`, and `G·R` is added to all
+    /// other rows.
     fn apply(&mut self, first: usize, depth: usize, column: usize, width: usize) {
         #[cfg(target_arch = "x86_64")]
         if self.wide {
@@ -207,7 +206,7 @@ fn eliminate_column<const FUSED: bool>(strip: &mut [[f64; STRIP]], target: usize
             *value = multiply_add::<FUSED>(factor, *pivot, *value);
         }
     }
-    // Computed like any other row by the loop above, which has no branch that way.
+    // The branch-free loop above has computed this row too; restore it.
     strip[target] = pivot;
 }
 
@@ -242,7 +241,7 @@ fn apply<const FUSED: bool>(
     let panel = &mut panel[..depth * width];
     pack(&work[first * stride..], stride, depth, column, panel);
     let work = work.as_mut_ptr();
-    // Three stretches of rows: above the pivot rows, these, and below.
+    // Three ranges of rows: above the pivot rows, the pivot rows, and below.
     for (begin, end, adding) in [
         (0, first, true),
         (first, first + depth, false),
@@ -253,13 +252,13 @@ fn apply<const FUSED: bool>(
             for (strip, packed) in panel.chunks_exact(depth * STRIP).enumerate() {
                 let mut row = block;
                 while row < block_end {
-                    // SAFETY: `row + rows` is at most `padded`, the rows of `work`; the columns from `first`
-                    // and the strip's columns from `column` on are inside of a row and do not overlap
-                    // (asserted above); `packed` holds `depth` lines of a strip.
+                    // SAFETY: `row + rows` is at most `padded`, the rows of `work`; the columns from `first` and the
+                    // strip's columns from `column` on are within a row and do not overlap (asserted above); `packed`
+                    // holds `depth` lines of a strip.
                     unsafe {
                         let factors = work.add(row * stride + first).cast_const();
                         let out = work.add(row * stride + column + strip * STRIP);
-                        // Without wide registers more than two rows would not fit into them.
+                        // Without wide registers no more than two rows fit into them.
                         row += match block_end - row {
                             TILE_ROWS.. if FUSED => {
                                 tile::<FUSED, TILE_ROWS>(factors, out, stride, packed, adding)
@@ -275,7 +274,7 @@ fn apply<const FUSED: bool>(
     }
 }
 
-/// Copies `depth` rows of the columns from `column` on into strips that lie together.
+/// Copies `depth` rows of the columns from `column` on into contiguous strips.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
@@ -292,9 +291,9 @@ fn pack(rows: &[f64], stride: usize, depth: usize, column: usize, panel: &mut [f
 /// Multiplies `ROWS` rows of factors by one packed strip and stores the result or adds it; returns `ROWS`.
 ///
 /// # Safety
-/// `factors` points to `ROWS` rows, `stride` apart, of as many readable elements as `packed` has lines; `out`
-/// to `ROWS` rows, `stride` apart, of [`STRIP`] writable elements; none of them overlap. With `FUSED` the
-/// processor has AVX2 and FMA.
+/// `factors` points to `ROWS` rows, `stride` apart, of as many readable elements as `packed` has lines; `out` to
+/// `ROWS` rows, `stride` apart, of [`STRIP`] writable elements; none of them overlap. With `FUSED` the processor has
+/// AVX2 and FMA.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
@@ -309,7 +308,7 @@ unsafe fn tile<const FUSED: bool, const ROWS: usize>(
 ) -> usize {
     #[cfg(target_arch = "x86_64")]
     if FUSED {
-        // SAFETY: the same preconditions, and `FUSED` says that the processor has the instructions.
+        // SAFETY: the same preconditions, and `FUSED` means that the processor has the instructions.
         unsafe { wide::tile::<ROWS>(factors, out, stride, packed, adding) };
         return ROWS;
     }
@@ -324,7 +323,7 @@ unsafe fn tile<const FUSED: bool, const ROWS: usize>(
         }
     }
     for (row, sums) in sums.iter().enumerate() {
-        // SAFETY: row `row` of `out` has a strip of writable elements that nobody else refers to.
+        // SAFETY: row `row` of `out` has a strip of writable elements without another reference.
         let line = unsafe { &mut *out.add(row * stride).cast::<[f64; STRIP]>() };
         for (value, sum) in line.iter_mut().zip(sums) {
             *value = if adding { *value + sum } else { *sum };
@@ -342,11 +341,11 @@ mod wide {
 
     use super::STRIP;
 
-    /// As the tile of the module above, in twelve of the sixteen registers. Written with intrinsics because
-    /// the compiler keeps the sums of the plain loop in memory.
+    /// Like `tile` of the module above, in twelve of the sixteen registers. Written with intrinsics because the
+    /// compiler keeps the sums of the plain loop in memory.
     ///
     /// # Safety
-    /// As there.
+    /// The same as there.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn tile<const ROWS: usize>(
@@ -387,7 +386,7 @@ mod wide {
     }
 }
 
-/// `a·b + c`, rounded once where the processor can.
+/// Returns `a·b + c`, rounded once if the processor can.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
@@ -402,7 +401,7 @@ mod tests {
     use super::super::{hadamard, noise};
     use super::*;
 
-    /// Largest deviation of `a·b` from the identity.
+    /// Returns the largest deviation of `a·b` from the identity.
     fn residual(n: usize, a: &[f64], b: &[f64]) -> f64 {
         let mut worst = 0.0f64;
         for row in 0..n {
@@ -414,7 +413,7 @@ mod tests {
         worst
     }
 
-    /// The one for this processor and the one for any.
+    /// Returns an inverter for this processor and one for any processor.
     fn inverters(n: usize) -> Vec<Inverter> {
         #[cfg_attr(
             not(target_arch = "x86_64"),
@@ -434,7 +433,7 @@ mod tests {
             let matrix: Vec<f64> = noise(n).iter().map(|value| value - 0.5).collect();
             for mut inverter in inverters(n) {
                 let mut inverse = vec![0.0; n * n];
-                // Twice, because the memory is used again.
+                // Twice, because the memory is reused.
                 for _ in 0..2 {
                     assert!(inverter.invert(&matrix, &mut inverse), "{n}");
                     let worst = residual(n, &matrix, &inverse);

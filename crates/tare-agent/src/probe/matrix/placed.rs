@@ -1,24 +1,24 @@
-//! Numbers at a place within their page that does not depend on the allocator.
+//! Numbers at a fixed offset within their page, independent of the allocator.
 //!
-//! An allocator hands out addresses by its history, which differs between arms (what an agent has read of its
-//! place, for one), and vectors that begin 16 bytes off a cache line take 5 to 10 % longer to add: a
-//! difference between arms that no environment makes. So the first number lies at a multiple of the page's
-//! size, plus some lines of its own for each matrix, lest all of them compete for the same cache sets and
-//! a store be taken for one to the address of a later load. Source: Mytkowicz et al. (2009), "Producing wrong
-//! data without doing anything obviously wrong".
-//! What it cannot see: which physical pages lie below; those change from worker to worker.
+//! An allocator chooses addresses by its history, which differs between arms (e.g. by what the agent has read about
+//! its environment). Adding vectors that begin 16 bytes off a cache line takes 5 to 10 % longer: a difference between
+//! arms that no environment causes. So the first number is at a multiple of the page size plus some cache lines, a
+//! different count for each matrix. Otherwise the matrices would compete for the same cache sets, and a store would
+//! be taken for one to the address of a later load.
+//! Source: Mytkowicz et al. (2009), "Producing wrong data without doing anything obviously wrong".
+//! Limits: does not control the physical pages; those change from worker to worker.
 
 use std::ops::{Deref, DerefMut};
 
-/// Size of the pages within which the place is fixed.
+/// Size of the pages within which the offset is fixed.
 const PAGE_BYTES: usize = 4096;
 /// Numbers in a cache line of 64 bytes.
 const LINE: usize = 8;
-/// Lines between the places of two matrices: odd, and more than the loops look ahead.
+/// Cache lines between the offsets of two matrices: odd, and more than the loops look ahead.
 const LINES_APART: usize = 5;
 
-/// A fixed number of numbers at a fixed place.
-// Not to be cloned: the copy would lie elsewhere in its page.
+/// A fixed-length array of numbers at a fixed offset.
+// Not `Clone`: the copy would have another offset in its page.
 #[derive(Debug)]
 pub(super) struct Placed {
     numbers: Vec<f64>,
@@ -27,7 +27,7 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// `length` zeroes; `place` tells apart the matrices that are used together.
+    /// Returns `length` zeroes; `place` is different for each matrix that is used together with others.
     pub(super) fn zeroes(length: usize, place: usize) -> Self {
         let surplus = PAGE_BYTES / size_of::<f64>() + place * LINES_APART * LINE;
         let numbers = vec![0.0; length + surplus];
@@ -39,7 +39,7 @@ impl Placed {
         }
     }
 
-    /// These numbers.
+    /// Copies `numbers`.
     pub(super) fn of(numbers: &[f64], place: usize) -> Self {
         let mut placed = Self::zeroes(numbers.len(), place);
         placed.copy_from_slice(numbers);
@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     #[allow(clippy::float_cmp, reason = "copies")]
-    fn the_place_within_the_page_is_the_same_whatever_was_allocated_before() {
+    fn page_offset_is_independent_of_earlier_allocations() {
         let mut kept = Vec::new();
         for round in 0..40 {
-            // Another history of the allocator each time.
+            // A different allocator history each time.
             kept.push(vec![0u8; 17 * round + 1]);
             for place in 0..4 {
                 let placed = Placed::of(&vec![1.0; 4096], place);

@@ -1,24 +1,24 @@
 //! A small backtracking matcher: instructions, and a recursion that tries them.
 //!
-//! It matches greedily at one place, over bytes. What it cannot do: groups, alternatives, anchors; the probe has no
-//! use for them.
+//! It matches greedily from one position, over bytes. It has no groups, alternatives or anchors; the probe does not
+//! need them.
 
-/// One instruction; jumps are relative to their own place.
+/// One instruction; jumps are relative to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
-    /// One of these bytes, a bit for each.
+    /// One of these bytes, as a bit set.
     Class([u64; 4]),
-    /// First here, and if that fails there.
+    /// Tries the first target, and if that fails the second.
     Split(isize, isize),
-    /// All of it has matched.
+    /// The whole pattern has matched.
     End,
 }
 
-/// An expression.
+/// A regular expression.
 #[derive(Debug)]
 pub(super) struct Pattern(Vec<Step>);
 
-/// One of these characters.
+/// Matches one of these characters.
 pub(super) fn class(characters: &str) -> Vec<Step> {
     let mut bits = [0u64; 4];
     for byte in characters.bytes() {
@@ -27,7 +27,7 @@ pub(super) fn class(characters: &str) -> Vec<Step> {
     vec![Step::Class(bits)]
 }
 
-/// These characters in their order.
+/// Matches these characters in this order.
 pub(super) fn literal(characters: &str) -> Vec<Step> {
     characters
         .chars()
@@ -35,12 +35,12 @@ pub(super) fn literal(characters: &str) -> Vec<Step> {
         .collect()
 }
 
-/// One after the other.
+/// Matches the parts one after the other.
 pub(super) fn sequence(parts: impl IntoIterator<Item = Vec<Step>>) -> Vec<Step> {
     parts.into_iter().flatten().collect()
 }
 
-/// Once or more, as often as possible.
+/// Matches a part once or more, as often as possible.
 pub(super) fn many(mut part: Vec<Step>) -> Vec<Step> {
     let back = part.len().cast_signed();
     part.push(Step::Split(-back, 1));
@@ -48,13 +48,13 @@ pub(super) fn many(mut part: Vec<Step>) -> Vec<Step> {
 }
 
 impl Pattern {
-    /// From its steps.
+    /// Builds an expression from its steps.
     pub(super) fn new(mut steps: Vec<Step>) -> Self {
         steps.push(Step::End);
         Self(steps)
     }
 
-    /// Where a match that begins at `place` ends.
+    /// Returns the end of a match that begins at `place`, if any.
     pub(super) fn matches(&self, text: &[u8], place: usize) -> Option<usize> {
         self.from(0, text, place)
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetition_takes_as_much_as_it_can_and_gives_back_what_it_must() {
+    fn repetition_is_greedy_and_backtracks() {
         let pattern = Pattern::new(sequence([many(class("ab")), literal("b")]));
         assert_eq!(pattern.matches(b"aabab!", 0), Some(5));
         assert_eq!(pattern.matches(b"aab", 0), Some(3));

@@ -1,4 +1,4 @@
-//! Cases for the tests of causes: made of a driver, some facts, some counters and some cells.
+//! Builds cases for the tests of causes from a driver, facts, counters and cells.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ impl Composed {
         }
     }
 
-    /// A file of `tests/golden/facts`: two sides, as far as the sources tell.
+    /// Loads a file of `tests/golden/facts`: two sides, as far as the sources report them.
     pub(crate) fn golden(name: &str) -> Self {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../tare/tests/golden/facts")
@@ -76,13 +76,13 @@ impl Composed {
         self
     }
 
-    /// A cell with values, several instances, a path.
+    /// Adds a cell with values, several instances, a path.
     pub(crate) fn cell(mut self, cell: DossierCell) -> Self {
         self.cells.push(cell);
         self
     }
 
-    /// Counters of a workload, each with the baseline's and the arm's value.
+    /// Adds counters of a workload, each with the baseline's and the arm's value.
     pub(crate) fn counted(mut self, workload: &str, counters: &[(&str, f64, f64)]) -> Self {
         for (name, base, arm) in counters {
             let put = |side: &mut BTreeMap<String, BTreeMap<String, f64>>, value: f64| {
@@ -95,8 +95,7 @@ impl Composed {
         self
     }
 
-    /// How long a workload took, its time in user space and that in the kernel, nanoseconds: the baseline's and the
-    /// arm's.
+    /// Sets a workload's wall time, user time and system time in nanoseconds, for the baseline and the arm.
     pub(crate) fn took(
         self,
         workload: &str,
@@ -122,13 +121,13 @@ impl Composed {
         cause.suspect(&self.case())
     }
 
-    /// What would prove the cause, which must be suspected.
+    /// Returns the counterfactual of the cause, which must be suspected.
     pub(crate) fn counterfactual(&self, cause: &Entry) -> String {
         let suspicion = self.suspects(cause);
         format!("{:?}", suspicion.expect(cause.id).counterfactual)
     }
 
-    /// Every suspicion of the catalogue, the likeliest first.
+    /// Returns every suspicion of the catalogue, the likeliest first.
     pub(crate) fn ranked(&self) -> Vec<(&'static str, Suspicion)> {
         super::super::suspicions(&self.case())
             .into_iter()
@@ -137,8 +136,8 @@ impl Composed {
     }
 }
 
-/// Holds a cause against cases in which it must and in which it must not be suspected. A case of the first kind
-/// must also stop being suspected when nothing costs more.
+/// Checks a cause against cases in which it must and in which it must not be suspected. A case of the first kind must
+/// also stop being suspected when nothing is slower.
 pub(crate) fn check(cause: &Entry, suspected: &[Composed], innocent: &[Composed]) {
     assert!(
         !suspected.is_empty() && !innocent.is_empty(),

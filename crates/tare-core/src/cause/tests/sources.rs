@@ -1,6 +1,5 @@
-//! What the five published comparisons recorded, answered: which cause is named first, and which wrong guess is not
-//! made. Facts and figures are composed from the sources as far as they tell them; what they do not tell is absent
-//! here as well.
+//! Tests the records of the five published comparisons: which cause ranks first, and which wrong guess is not made.
+//! Facts and figures come from the sources as far as reported; unreported ones are absent here as well.
 
 #![allow(clippy::float_cmp, reason = "a rule's likelihoods are constants")]
 
@@ -35,7 +34,7 @@ fn likelihood(composed: &Composed, cause: &str) -> f64 {
     found.map_or(0.0, |(_, suspicion)| suspicion.likelihood)
 }
 
-/// The likeliest cause is this one, for what was seen, and this would prove it.
+/// Asserts that this cause ranks first, with this evidence and this counterfactual.
 #[track_caller]
 fn assert_first(composed: &Composed, cause: &str, seen: &str, proof: &str) {
     assert_eq!(first(composed), cause);
@@ -48,7 +47,7 @@ fn assert_first(composed: &Composed, cause: &str, seen: &str, proof: &str) {
     assert!(format!("{:?}", suspicion.counterfactual).contains(proof));
 }
 
-/// None of these causes is suspected.
+/// Asserts that none of these causes is suspected.
 #[track_caller]
 fn assert_cleared(composed: &Composed, causes: &[&str]) {
     for wrong in causes {
@@ -72,7 +71,7 @@ fn ram_and_disk() -> Composed {
 }
 
 #[test]
-fn small_matrices_that_collapse_with_two_programs_are_threads_in_each_others_way() {
+fn source_small_matrices_blame_oversubscription() {
     let composed = ram_and_disk();
     let seen = "198 times as long with 2 instances";
     assert_first(
@@ -81,7 +80,7 @@ fn small_matrices_that_collapse_with_two_programs_are_threads_in_each_others_way
         seen,
         "OPENBLAS_NUM_THREADS",
     );
-    // The two sides are two operating systems: that the container is faster alone is not its merit.
+    // The two sides are two operating systems: the container alone does not explain that it is faster.
     assert!(likelihood(&composed, "tooling.other-platform") > 0.0);
     assert_cleared(
         &composed,
@@ -94,7 +93,7 @@ fn small_matrices_that_collapse_with_two_programs_are_threads_in_each_others_way
 }
 
 #[test]
-fn the_slower_cipher_of_the_first_source_stays_undecided() {
+fn source_slower_cipher_does_not_blame_seccomp_ssbd() {
     let composed = Composed::golden("source-ram-disk").cell(valued(
         "python.pi-loop.time",
         "s",
@@ -103,7 +102,7 @@ fn the_slower_cipher_of_the_first_source_stays_undecided() {
         Better::Lower,
     ));
     let ranked = composed.ranked();
-    // Another interpreter and another system are possible; the filter is not known to have been there.
+    // Another interpreter and another system are possible; it is unknown whether the filter was loaded.
     assert!(
         ranked
             .iter()
@@ -141,7 +140,7 @@ fn windows_and_linux_containers_are_two_platforms() {
     );
 }
 
-/// "Faster Python in Docker": twice as slow with the default filter, numerical code hardly; kernel not told.
+/// "Faster Python in Docker": twice as slow with the default filter, but numerical code hardly; kernel not reported.
 fn faster_python() -> Composed {
     Composed::golden("source-faster-python")
         .cell(valued(
@@ -161,7 +160,7 @@ fn faster_python() -> Composed {
 }
 
 #[test]
-fn python_that_is_twice_as_slow_behind_a_filter_suffers_from_mitigations_and_not_from_filtering() {
+fn source_slow_python_blames_ssbd_not_syscall_tax() {
     let composed = faster_python();
     assert_eq!(first(&composed), "security.seccomp-ssbd");
     let (_, suspicion) = composed.ranked().remove(0);
@@ -176,7 +175,7 @@ fn python_that_is_twice_as_slow_behind_a_filter_suffers_from_mitigations_and_not
     assert!(!suspicion.advice.contains("unconfined"));
     assert_eq!(likelihood(&composed, "security.seccomp-syscall-tax"), 0.0);
     assert_eq!(likelihood(&composed, "security.lsm-differs"), 0.0);
-    // The same figures on a kernel that does not tie the two would be a riddle, and not this.
+    // On a kernel that does not tie the two, the same figures have another explanation.
     assert_eq!(
         likelihood(
             &faster_python().both("kernel.release", "5.19.0"),
@@ -184,7 +183,7 @@ fn python_that_is_twice_as_slow_behind_a_filter_suffers_from_mitigations_and_not
         ),
         0.0
     );
-    // With an engine that loads no filter, as was reported of Windows, neither.
+    // Likewise with an engine that loads no filter, as was reported for Windows.
     assert_eq!(
         likelihood(
             &faster_python().fact("status.Seccomp", "0"),
@@ -195,7 +194,7 @@ fn python_that_is_twice_as_slow_behind_a_filter_suffers_from_mitigations_and_not
 }
 
 #[test]
-fn two_versions_of_a_stress_tool_are_no_slower_container() {
+fn source_stress_ng_blames_tool_version_mismatch() {
     let composed = Composed::golden("source-cluster").cell(valued(
         "stress-ng.operation.rate",
         "1/s",
@@ -208,7 +207,7 @@ fn two_versions_of_a_stress_tool_are_no_slower_container() {
 }
 
 #[test]
-fn sixty_four_gigabytes_a_second_are_no_disk_and_ninety_two_gigabits_no_wire() {
+fn source_impossible_rates_blame_cache_and_loopback() {
     let disk = Composed::golden("source-cluster").cell(valued(
         "disk.iozone-read.throughput",
         "kB/s",
@@ -237,7 +236,7 @@ fn sixty_four_gigabytes_a_second_are_no_disk_and_ninety_two_gigabits_no_wire() {
 }
 
 #[test]
-fn a_bound_windows_folder_is_a_shared_folder_and_its_queue_is_one_request_deep() {
+fn source_windows_bind_mount_blames_shared_folder() {
     let composed = Composed::golden("source-windows-io")
         .setting("storage", "bind")
         .cell(valued(

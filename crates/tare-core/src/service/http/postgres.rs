@@ -1,30 +1,30 @@
-//! PostgreSQL's protocol: how a session begins, a query as bytes, and where its reply ends.
+//! PostgreSQL's protocol: the start of a session, a query as bytes, and the end of its reply.
 //!
 //! A connection begins with a session of the user `postgres`, sent together with the first query. Each of the two is
-//! answered by messages of a type and a length, up to the one with which the server waits for the next query. What counts
-//! as the body are the rows and the texts of errors. An error is the status 500, everything else 200.
+//! answered by messages with a type and a length, up to the one that announces that the server is ready for the next
+//! query. The body consists of the rows and the texts of errors. An error is the status 500, everything else 200.
 //! Source: the protocol's specification, version 3.0, simple queries.
 //! Limits: no password, no TLS, no COPY.
 
 use super::{AnswerReader, ERROR, GOOD, Part, Unreadable};
 
-/// Version 3.0, as a session's first message names it.
+/// Version 3.0, as in a session's first message.
 const VERSION: u32 = 3 << 16;
 /// The user and database of a new server.
 const NAME: &str = "postgres";
-/// Queries that may be sent twice.
+/// Statements that may be sent twice.
 const READING: [&str; 5] = ["SELECT", "SHOW", "VALUES", "TABLE", "EXPLAIN"];
-/// Type and length of a message, bytes.
+/// Type and length of a message, in bytes.
 const HEADER_BYTES: usize = 5;
 
-/// What a message holds, as far as it matters here.
+/// Message types that are handled here.
 const AUTHENTICATION: u8 = b'R';
 const ERROR_RESPONSE: u8 = b'E';
 const DATA_ROW: u8 = b'D';
 const READY_FOR_QUERY: u8 = b'Z';
-/// Those, and the others of a query, of a session, and of a server's notices.
+/// Those, and the others of a query, a session and a server's notices.
 const KNOWN: &[u8] = b"REDZTCInASKN";
-/// So much is kept of a message that says whether a session may begin, or what is wrong; bytes.
+/// Bytes kept of a message about authentication or an error.
 const KEPT_BYTES: usize = 4 << 10;
 
 fn message(content: &[&[u8]]) -> Vec<u8> {
@@ -34,43 +34,43 @@ fn message(content: &[&[u8]]) -> Vec<u8> {
     [&length[..], &content.concat()].concat()
 }
 
-/// The message with which a session begins.
+/// Builds the message that starts a session.
 pub(super) fn session() -> Vec<u8> {
     let names = ["user", NAME, "database", NAME, ""].map(|text| format!("{text}\0"));
     message(&[&VERSION.to_be_bytes(), names.concat().as_bytes()])
 }
 
-/// A query as it is sent.
+/// Encodes a query.
 pub(super) fn to_bytes(query: &str) -> Vec<u8> {
     [b"Q", &message(&[query.as_bytes(), b"\0"])[..]].concat()
 }
 
-/// Whether sending it twice is as good as once.
+/// Whether sending a query twice has the same effect as once.
 pub(super) fn is_reading(query: &str) -> bool {
     let first = query.split_whitespace().next().unwrap_or_default();
     READING.iter().any(|it| it.eq_ignore_ascii_case(first))
 }
 
-/// What a message is, with its content in front of what else arrived.
+/// Builds the error, with the beginning of what arrived.
 fn not_postgres(bytes: &[u8]) -> Unreadable {
     let seen = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
     Unreadable::NotPostgres(seen.escape_debug().to_string())
 }
 
 impl AnswerReader {
-    /// For the answer to a query; `has_digest` if it is to be compared.
+    /// Creates a reader for a query's reply; `has_digest` if it is to be compared.
     pub fn of_postgres(has_digest: bool) -> Self {
         Self::of(Part::Messages(1), has_digest)
     }
 
-    /// The request goes over a new connection: what answers the beginning of a session is read before its answer.
+    /// Marks the request as sent over a new connection: the reply to the session start is read first.
     pub fn expect_session(&mut self) {
         if self.part == Part::Messages(1) {
             self.part = Part::Messages(2);
         }
     }
 
-    /// Takes type and length of a message; so many queries are not answered.
+    /// Reads type and length of a message; `missing` queries are unanswered.
     pub(super) fn take_header(&mut self, bytes: &[u8], missing: u8) -> Result<usize, Unreadable> {
         let used = bytes.len().min(HEADER_BYTES - self.pending.len());
         self.pending.extend(&bytes[..used]);
@@ -95,7 +95,7 @@ impl AnswerReader {
         Ok(used)
     }
 
-    /// Takes what a message holds.
+    /// Reads the content of a message.
     pub(super) fn take_message(
         &mut self,
         bytes: &[u8],
@@ -149,7 +149,7 @@ mod tests {
         [&[kind], &message(&[content])[..]].concat()
     }
 
-    /// What a server sends when a session begins, and when it has answered a query.
+    /// What a server sends when a session begins, and after it has answered a query.
     fn begun() -> Vec<u8> {
         let parts = [
             said(AUTHENTICATION, &[0; 4]),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_ends_where_the_server_waits_again_however_it_arrives() {
+    fn postgres_answer_ends_at_ready_for_any_chunking() {
         let error = [
             said(ERROR_RESPONSE, b"SERROR\0Mno table\0\0"),
             said(READY_FOR_QUERY, b"I"),
@@ -211,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn server_that_refuses_is_quoted_and_what_is_no_answer_refused() {
-        // A server that refuses a session says why and closes.
+    fn postgres_refusal_is_quoted_and_non_answer_fails() {
+        // A server that refuses a session sends the reason and closes.
         let refused = said(ERROR_RESPONSE, b"SFATAL\0Mno user \"postgres\"\0\0");
         let answered = read(&refused, true, 5).unwrap();
         assert_eq!((answered.status, answered.keeps), (500, false));

@@ -1,28 +1,28 @@
-//! Redis's protocol: a command as bytes, and where its reply ends.
+//! Redis's protocol: encodes a command and finds the end of its reply.
 //!
-//! A reply is a line, or a line that says how many bytes or how many further replies follow. An error counts as the status
-//! 500, everything else as 200.
+//! A reply is one line, which may announce a number of bytes or of further replies. An error counts as status 500,
+//! everything else as 200.
 //! Source: the protocol's specification, RESP2 and the types of RESP3 that have the same form.
 
 use super::{AnswerReader, ERROR, GOOD, Part, Unreadable};
 
-/// Commands that may be sent twice.
+/// Commands that can be sent twice without side effects.
 const READING: [&str; 12] = [
     "GET", "MGET", "EXISTS", "PING", "ECHO", "STRLEN", "HGET", "HGETALL", "LRANGE", "SMEMBERS",
     "ZRANGE", "TTL",
 ];
 
-/// The words of a command; quotes hold spaces together.
+/// Splits a command into words; quotes hold spaces together.
 ///
 /// # Errors
-/// It is none.
+/// A quote is not closed, or there is no word.
 pub(super) fn words(command: &str) -> Result<Vec<String>, String> {
     shlex::split(command)
         .filter(|words| !words.is_empty())
         .ok_or_else(|| format!("`{}` is no command", command.escape_debug()))
 }
 
-/// As it is sent.
+/// Encodes a command for sending.
 pub(super) fn to_bytes(words: &[String]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -33,19 +33,19 @@ pub(super) fn to_bytes(words: &[String]) -> Vec<u8> {
     bytes
 }
 
-/// Whether sending it twice is as good as once.
+/// Whether a command only reads, so that it can be sent again.
 pub(super) fn is_reading(words: &[String]) -> bool {
     let first = words.first().map(|word| word.to_ascii_uppercase());
     first.is_some_and(|first| READING.contains(&first.as_str()))
 }
 
 impl AnswerReader {
-    /// For the reply to a command; `has_digest` if it is to be compared.
+    /// A reader for the reply to a command; `has_digest` if replies are compared.
     pub fn of_redis(has_digest: bool) -> Self {
         Self::of(Part::Reply(1), has_digest)
     }
 
-    /// Takes the line with which one of so many replies begins.
+    /// Reads the first line of a reply; `missing` replies are still expected.
     pub(super) fn take_reply(&mut self, bytes: &[u8], missing: u64) -> Result<usize, Unreadable> {
         let (used, has_ended) = self.take_line(bytes)?;
         if !has_ended {
@@ -101,7 +101,7 @@ mod tests {
     use super::super::Answered;
     use super::*;
 
-    /// The reply when it arrives in parts of so many bytes.
+    /// Reads a reply that arrives in parts of `at_once` bytes.
     fn read(bytes: &[u8], at_once: usize) -> Result<Answered, Unreadable> {
         let mut reader = AnswerReader::of_redis(true);
         assert!(reader.is_untouched());
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn reply_ends_where_it_says_however_it_arrives() {
+    fn redis_reply_ends_at_its_length_for_any_chunking() {
         for (bytes, status, length) in [
             (&b"+OK\r\n"[..], 200, 3),
             (b":12\r\n", 200, 3),
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_refused() {
+    fn invalid_redis_reply_is_an_error() {
         for bytes in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"$x\r\n", b"\r\n"] {
             let error = read(bytes, 100).unwrap_err();
             assert!(matches!(error, Unreadable::NotRedis(_)), "{error}");
         }
-        // Numbers that add up to more than there are stay such.
+        // Counts whose sum overflows stay unfinished replies.
         let mut reader = AnswerReader::of_redis(false);
         let many = format!("*{0}\r\n%{0}\r\n%{0}\r\n", i64::MAX);
         assert_eq!(reader.take(many.as_bytes()), Ok(false));

@@ -1,4 +1,4 @@
-//! What is asked, and how it is written: a request of HTTP, a command for Redis, or a query for PostgreSQL.
+//! Describes and encodes a request: HTTP, a Redis command or a PostgreSQL query.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use tare_model::outcome::Bytes;
 
 use super::{AnswerReader, postgres, redis};
 
-/// What is asked.
+/// A request to a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// `GET`, `POST` …
@@ -17,13 +17,13 @@ pub struct Request {
     /// Further headers. `Host`, `Connection` and `Content-Length` are the client's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// The body; empty for none.
+    /// The body, or empty.
     #[serde(default)]
     pub body: Bytes,
-    /// The words of a command for Redis, which is sent instead.
+    /// The words of a Redis command; if not empty, it is sent instead of HTTP.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// A query for PostgreSQL, which is sent instead.
+    /// A PostgreSQL query; if not empty, it is sent instead of HTTP.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
 }
@@ -41,10 +41,10 @@ impl Request {
         }
     }
 
-    /// A command for Redis, as a line of words.
+    /// A Redis command, from a line of words.
     ///
     /// # Errors
-    /// It is none.
+    /// The line has no words or unbalanced quotes.
     pub fn command(line: &str) -> Result<Self, String> {
         Ok(Self {
             command: redis::words(line)?,
@@ -52,10 +52,10 @@ impl Request {
         })
     }
 
-    /// A query for PostgreSQL.
+    /// A PostgreSQL query.
     ///
     /// # Errors
-    /// It is none.
+    /// The line contains a NUL byte.
     pub fn query(line: &str) -> Result<Self, String> {
         if line.contains('\0') {
             return Err(format!("`{}` is no query", line.escape_debug()));
@@ -66,7 +66,7 @@ impl Request {
         })
     }
 
-    /// What reads the answer to it; `has_digest` if its body is to be compared.
+    /// A reader for the response; `has_digest` if bodies are compared.
     pub fn reader(&self, has_digest: bool) -> AnswerReader {
         match (self.command.is_empty(), self.query.is_empty()) {
             (true, true) => AnswerReader::new(self.method == "HEAD", has_digest),
@@ -75,7 +75,7 @@ impl Request {
         }
     }
 
-    /// What is sent in front of the first request of a connection; mostly nothing.
+    /// The bytes sent before the first request of a connection; empty unless it is PostgreSQL.
     pub fn session(&self) -> Vec<u8> {
         if self.query.is_empty() {
             Vec::new()
@@ -84,7 +84,7 @@ impl Request {
         }
     }
 
-    /// What people call it.
+    /// A short name: the command's first word, the query or the path.
     pub fn name(&self) -> &str {
         match (self.command.first(), self.query.as_str()) {
             (Some(word), _) => word,
@@ -96,7 +96,7 @@ impl Request {
     /// Adds a header, `Name: value`.
     ///
     /// # Errors
-    /// It is none.
+    /// The line has no colon, or the request is invalid with it.
     pub fn add_header(&mut self, line: &str) -> Result<(), String> {
         let (name, value) = line
             .split_once(':')
@@ -106,10 +106,10 @@ impl Request {
         self.check()
     }
 
-    /// Checks what would let one part of the request end and another begin.
+    /// Checks that the parts cannot break the framing of the request.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Names the invalid part.
     pub fn check(&self) -> Result<(), String> {
         let is_token = |text: &str| {
             let is_ours =
@@ -144,7 +144,7 @@ impl Request {
         Ok(())
     }
 
-    /// As it is sent to `host`.
+    /// Encodes the request for `host`.
     pub fn to_bytes(&self, host: &str, keep_alive: bool) -> Vec<u8> {
         if !self.command.is_empty() {
             return redis::to_bytes(&self.command);
@@ -169,7 +169,7 @@ impl Request {
         bytes
     }
 
-    /// Whether sending it twice is as good as once.
+    /// Whether the request can be sent again without side effects.
     pub fn is_safe(&self) -> bool {
         match (self.command.as_slice(), self.query.as_str()) {
             ([], "") => matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS"),

@@ -1,4 +1,4 @@
-//! Answers as servers send them, whole and in pieces.
+//! Tests of responses as servers send them, whole and in pieces.
 
 use super::*;
 
@@ -59,9 +59,9 @@ fn the_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn a_redirect_says_where_it_leads() {
+fn redirect_reports_its_location() {
     let answer = b"HTTP/1.1 301 Moved\r\nLocation: https://a\x1b[31m/\r\nContent-Length: 0\r\n\r\n";
-    // A control character is no header's value: the answer is refused, never printed.
+    // A header value has no control characters: the response is rejected, not printed.
     assert!(read(answer, 4096).is_err());
     let answer = b"HTTP/1.1 301 Moved\r\nLocation: https://a/\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(

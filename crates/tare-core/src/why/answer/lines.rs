@@ -1,4 +1,4 @@
-//! What stands below the headline: the cause as far as it is proved, what to change and its price, what was ruled out,
+//! Writes the lines below the headline: the cause as far as it is proved, the fix and its price, what was ruled out,
 //! and what was not tested.
 
 use tare_model::dossier::{AnswerLine, DossierFinding, DossierLadder, Span};
@@ -9,22 +9,22 @@ use crate::cause;
 use crate::driver::own::{
     self as own_env, ALIKE, AS_TYPED, NOT_MEASURED, NOT_REMOVED, OWN, STARTING,
 };
-use crate::why::again::is_most;
+use crate::why::more_blocks::is_most;
 use crate::why::observed::COMPLAINT;
 use crate::why::own;
 
-/// So many causes are shown with what to change; the rest is in the breakdown.
+/// The maximum number of causes shown with a fix; the breakdown lists the rest.
 const CAUSES_MOST: usize = 3;
-/// So many names stand in one line.
+/// The maximum number of names in one line.
 const NAMES_MOST: usize = 6;
-/// Up to so many differences that are left are a result.
+/// The maximum number of remaining differences that counts as a result.
 const LEFT_MOST: usize = 4;
-/// From this share on the whole difference goes away.
+/// From this share on, "the slowdown goes away", not "a part of it".
 const ALL_FROM: f64 = 0.9;
-/// Below these shares, in per cent, nothing is said to be unexplained: at the point, and at most.
+/// Below both of these, in per cent, no unexplained part is reported: its point estimate and its upper bound.
 const UNEXPLAINED: (f64, f64) = (5.0, 25.0);
 
-/// What the lines are made of.
+/// The input of the lines.
 #[derive(Debug)]
 pub(in crate::why) struct Below<'a> {
     pub(in crate::why) outcome: WhyOutcome,
@@ -101,7 +101,7 @@ impl<'a> Below<'a> {
         findings.filter(move |finding| finding.status == status)
     }
 
-    /// Whether this is a pair whose members came to the same each by itself.
+    /// Whether this is a pair, each of whose members already has the same result alone.
     fn has_members(&self, pair: &DossierFinding) -> bool {
         let ids = pair.cause.strip_prefix(OWN);
         let members = ids.and_then(|ids| ids.split_once('+'));
@@ -113,7 +113,7 @@ impl<'a> Below<'a> {
         })
     }
 
-    /// Why one of the sides may not do its work.
+    /// Reasons to doubt that both sides do the same work.
     fn doubts(&self) -> impl Iterator<Item = String> + use<'_> {
         let asked = self.env.role.asked.iter();
         let carried = asked.flat_map(|asked| &asked.carried);
@@ -123,7 +123,7 @@ impl<'a> Below<'a> {
     /// The cause as far as it is proved.
     fn cause(&self, noun: &str) -> (WhyReason, Vec<AnswerLine>) {
         let mut confirmed: Vec<&DossierFinding> = self.of(Status::Confirmed).collect();
-        // Two names of one switch are one measurement.
+        // Two names of one switch share one measurement.
         confirmed.dedup_by(|later, first| later.arm == first.arm);
         if !confirmed.is_empty() {
             let are_several = confirmed.len() > 1 || is_pair(confirmed[0]);
@@ -180,7 +180,7 @@ impl<'a> Below<'a> {
         self.with_advice(format!("{}: {word}{went}", name(finding)), finding)
     }
 
-    /// A cause with what to change; what makes it faster is not to be changed.
+    /// A cause with its fix and price; a cause of a speed-up has no fix.
     fn with_advice(&self, text: String, finding: &DossierFinding) -> Vec<AnswerLine> {
         let is_gain = self.outcome == WhyOutcome::Gain;
         let more = [
@@ -196,7 +196,7 @@ impl<'a> Below<'a> {
             .collect()
     }
 
-    /// What trying it showed.
+    /// The result of trying the finding's switch.
     fn went(&self, finding: &DossierFinding, share: &Span, noun: &str) -> String {
         let mut suspects = self
             .arms
@@ -213,7 +213,7 @@ impl<'a> Below<'a> {
         format!("{how} {noun} {verb}: {}", percents(share))
     }
 
-    /// What starting takes, where it was measured in starts of the user's container.
+    /// The start-up time, if it was measured on the user's container.
     fn start_up(&self) -> Option<String> {
         let asked = self.env.role.asked.as_ref()?;
         let carried = asked.carried.iter();
@@ -229,7 +229,7 @@ impl<'a> Below<'a> {
         })
     }
 
-    /// What both sides have, and could be slow on both, and what neither has.
+    /// Notes on what both sides share, which could be slow on both, and on what was not measured.
     fn alike(&self) -> Vec<String> {
         let asked = self.env.role.asked.iter();
         let carried = asked.flat_map(|asked| &asked.carried);
@@ -245,7 +245,7 @@ impl<'a> Below<'a> {
         said.collect()
     }
 
-    /// The share that a container without any difference has, where that is most of it.
+    /// The share of the slowdown in a container without any of the differences, if it is at least half.
     fn in_every_container(&self) -> Option<f64> {
         let ladder = self.ladder?;
         let rung = ladder.rungs.iter().find(|rung| rung.arm == own::PLAIN)?;
@@ -272,7 +272,7 @@ impl<'a> Below<'a> {
         }
         if let Some(share) = self.in_every_container() {
             let text = format!(
-                "not found yet: {:.0} % of it is in every container, also without these differences (its layers, control groups, the runtime); `tare why --env oci -- CMD` takes that apart",
+                "not found yet: {:.0} % of it is in every container, also without these differences (its layers, cgroups, the runtime); `tare why --env oci -- CMD` takes that apart",
                 100.0 * share.min(1.0)
             );
             return (WhyReason::NotFound, text);
@@ -290,7 +290,7 @@ fn line(label: AnswerLabel, text: String) -> AnswerLine {
     AnswerLine { label, text }
 }
 
-/// Names in one line, as many as fit.
+/// Names in one line, up to the maximum.
 fn list(label: AnswerLabel, mut names: Vec<String>) -> Option<AnswerLine> {
     let n_more = names.len().saturating_sub(NAMES_MOST);
     names.truncate(NAMES_MOST);
@@ -323,7 +323,7 @@ fn is_pair(finding: &DossierFinding) -> bool {
     finding.cause.starts_with(OWN) && finding.cause.contains('+')
 }
 
-/// A difference of the user's container by what it is; a cause of the catalogue by its title and name.
+/// A difference of the user's container by its description; a cause of the catalogue by title and id.
 fn name(finding: &DossierFinding) -> String {
     if finding.cause.starts_with(OWN) {
         return own::named(&finding.claim);
@@ -339,7 +339,7 @@ fn name(finding: &DossierFinding) -> String {
     }
 }
 
-/// The same for what is named in full above.
+/// A short form for a cause whose full name is above.
 fn short_name(finding: &DossierFinding) -> String {
     if finding.cause.starts_with(OWN) {
         name(finding)
@@ -348,7 +348,7 @@ fn short_name(finding: &DossierFinding) -> String {
     }
 }
 
-/// The name of what was not tested, with what would test it, or why nothing can.
+/// The name of an untested suspect, with what would test it or why that is impossible.
 fn with_reason(finding: &DossierFinding) -> String {
     match &finding.tried {
         Some(tried) if !finding.cause.starts_with(OWN) || finding.arm.is_some() => {

@@ -1,15 +1,15 @@
-//! How large a difference is, in words: percentages for small effects, factors for others, ranges, levels.
+//! Words for the size of a difference: percentages for small effects, factors for others, ranges, levels.
 
 use tare_model::dossier::{DossierCell, Span};
 
 use crate::workload::user_command;
 
-/// From this ratio on a difference is a factor, below a percentage.
+/// From this ratio on a difference is written as a factor, below it as a percentage.
 const FACTOR_FROM: f64 = 1.1;
-/// Levels so many times apart have a unit each.
+/// Two levels that differ by this factor get a unit each.
 const FAR: f64 = 10.0;
 
-/// What more and less of a metric are called.
+/// The words for more and less of a metric.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::why) struct Terms {
     pub(super) worse: &'static str,
@@ -17,7 +17,7 @@ pub(in crate::why) struct Terms {
     /// The difference as a noun.
     pub(super) loss: &'static str,
     pub(super) gain: &'static str,
-    /// How a sentence about it begins.
+    /// The beginning of a sentence about the metric; empty for the command itself.
     pub(super) subject: &'static str,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn difference(ratio: f64, terms: Terms) -> String {
     }
 }
 
-/// "95 % CI 1.13–1.16", "95 % CI 2–4 %", as the point is told.
+/// "95 % CI 1.13–1.16", "95 % CI 2–4 %": in the same form as the point estimate.
 pub(super) fn interval(ratio: &Span) -> String {
     let is_worse = ratio.point > 1.0;
     let (low, high) = if is_worse {
@@ -110,7 +110,7 @@ pub(super) fn range(ratio: &Span, terms: Terms) -> String {
     }
 }
 
-/// "1 %" of a fraction.
+/// "1 %" from a fraction.
 pub(super) fn fraction(part: f64) -> String {
     let ratio = 1.0 + part.abs();
     format!("{} %", percent(ratio, digits(&[ratio])))
@@ -134,7 +134,7 @@ pub(super) fn levels(cell: &DossierCell) -> Option<String> {
     ))
 }
 
-/// A time in nanoseconds, three digits.
+/// A time in nanoseconds, with three digits.
 pub(super) fn time(ns: f64) -> String {
     let (scale, unit) = scale(ns.abs());
     format!("{} {unit}", significant(ns / scale))
@@ -158,7 +158,7 @@ fn significant(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// How many times as much or as little, where that is a factor.
+/// The factor between two values in either direction, if it is large enough for one.
 fn factor(ratio: f64) -> Option<f64> {
     let factor = ratio.max(1.0 / ratio);
     (factor >= FACTOR_FROM).then_some(factor)
@@ -172,7 +172,7 @@ pub(super) fn times(factor: f64) -> String {
     }
 }
 
-/// One digit behind the point where everything is below one per cent.
+/// The number of decimals: one if all differences are below one per cent.
 fn digits(ratios: &[f64]) -> usize {
     let largest = ratios.iter().map(|it| (it - 1.0).abs()).fold(0.0, f64::max);
     usize::from(largest < 0.0095)

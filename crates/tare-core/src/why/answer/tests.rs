@@ -1,4 +1,4 @@
-//! Answers over made-up outcomes.
+//! Tests of answers to made-up outcomes.
 
 use tare_model::dossier::{AnswerLine, DossierFinding, DossierRung};
 use tare_model::{AnswerLabel, ArmId, Params, Status, WhyReason};
@@ -123,7 +123,7 @@ fn headline_follows_the_interval() {
 }
 
 #[test]
-fn no_slowdown_says_what_could_be_detected() {
+fn headline_without_slowdown_names_detectable_effect() {
     let cell = cell((0.98, 0.99, 1.0));
     let told = headline_of(&of_user(), own::IMAGE, user_command::WALL, &cell);
     assert!(
@@ -166,7 +166,7 @@ fn runs_that_were_ended_give_a_lower_bound() {
 }
 
 #[test]
-fn start_up_stands_beside_the_program() {
+fn headline_reports_start_up_separately_from_program() {
     let told = headline_of(
         &arm("docker", Params::new()),
         HOST,
@@ -254,7 +254,7 @@ fn below_of(outcome: WhyOutcome, findings: &[DossierFinding]) -> (Option<WhyReas
 }
 
 #[test]
-fn lines_follow_what_was_proved() {
+fn answer_lines_follow_finding_statuses() {
     use Status::{Confirmed, Likely, Refuted, Supported, Undecided, Untested};
     let cost = |findings: &[DossierFinding]| below_of(WhyOutcome::Cost, findings);
     let cpus = |status| difference("cpus", status, 0.97);
@@ -266,7 +266,7 @@ fn lines_follow_what_was_proved() {
             "cause: `--cpus`: confirmed; without it the slowdown goes away: 97 % of it [87, 107]\nfix: drop --cpus\nprice: nothing\nruled-out: `--env`".to_owned()
         )
     );
-    // A pair is not named again after its members.
+    // A pair is not listed again after its members.
     let all = [
         cpus(Confirmed),
         env.clone(),
@@ -359,7 +359,7 @@ fn gain_is_explained_like_a_slowdown() {
 }
 
 #[test]
-fn nothing_to_explain_has_no_lines() {
+fn answer_without_cost_has_no_lines() {
     for outcome in [WhyOutcome::None, WhyOutcome::Undecided, WhyOutcome::StartUp] {
         let findings = [difference("cpus", Status::Undecided, 0.3)];
         assert_eq!(below_of(outcome, &findings), (None, String::new()));
@@ -369,13 +369,13 @@ fn nothing_to_explain_has_no_lines() {
 #[test]
 fn start_of_the_container_is_a_line() {
     let mut env = of_user();
-    env.role.asked = Some(tare_model::arm::Asked {
+    env.role.asked = Some(tare_model::arm::WhyQuestion {
         life_ns: Some(310_000_000),
         carried: vec![format!(
             "{}`/data` (the command may write there)",
             own_env::ALIKE
         )],
-        ..tare_model::arm::Asked::default()
+        ..tare_model::arm::WhyQuestion::default()
     });
     let below_env = |env: &ArmSpec| {
         let (_, lines) = below(&Below {
@@ -399,7 +399,7 @@ fn start_of_the_container_is_a_line() {
             .text
             .starts_with("starting and removing the container took 310 ms")
     );
-    // What both sides have may be slow on both.
+    // What both sides share may be slow on both.
     assert!(
         lines[1]
             .text
@@ -421,12 +421,12 @@ fn start_of_the_container_is_a_line() {
     let asked = env.role.asked.as_mut().unwrap();
     asked.carried.push(missing.clone());
     assert_eq!(below_env(&env).last().unwrap().text, missing);
-    // Where it was looked for what carries it.
+    // The part of the start-up that causes it was searched for.
     let known = format!("{}4.1 s and 4 s; without `-p` 0.4 s", own_env::STARTING);
     let asked = env.role.asked.as_mut().unwrap();
     asked.carried.push(known.clone());
     assert_eq!(below_env(&env)[0].text, known);
-    // Before anything else: whether both do the same.
+    // The first line says whether both sides do the same work.
     let doubt = format!(
         "{}inside only: `no such file`",
         super::super::observed::COMPLAINT
@@ -456,7 +456,7 @@ fn causes_of_the_catalogue_have_a_title() {
 }
 
 #[test]
-fn plain_container_that_is_as_slow_is_said() {
+fn answer_reports_equally_slow_plain_container() {
     let rung = |arm: &str, low: f64, point: f64| DossierRung {
         title: arm.to_owned(),
         arm: arm.to_owned(),

@@ -1,6 +1,6 @@
-//! One finding for each suspect: what trying it proved, and how much of the total it is.
+//! Makes one finding per suspect: what trying it proved, and its share of the total.
 //!
-//! What it cannot see: suspects that nobody named.
+//! Limits: covers only suspects that a rule or the user's container named.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use crate::cause::queries;
 use crate::driver::own;
 use crate::workload::user_command;
 
-/// Suspects as they are judged. All shares are of one total, which has the start-up in it or has not; what is no part
-/// of it is told without a share, or not at all.
+/// The suspects and their judgements. All shares are of one total, with or without the start-up; a suspect of
+/// something outside that total has no share, or is dropped.
 struct Judging<'a> {
     run: &'a RunData,
     readings: &'a Readings,
@@ -27,9 +27,9 @@ struct Judging<'a> {
     env: &'a ArmSpec,
     has_start_up: bool,
     with_start_up: Total,
-    /// Arms without differences of the user's container.
+    /// Arms without some of the differences of the user's container.
     without: Vec<TriedWithout>,
-    /// With what they are sorted by.
+    /// Each finding with its sort keys.
     judged: Vec<(Status, f64, DossierFinding)>,
 }
 
@@ -57,7 +57,7 @@ impl Judging<'_> {
             return;
         }
         if self.has_start_up && !is_of_start_up(suspect) {
-            // Of the command alone, which is the lesser part of this total.
+            // It is about the command alone, the smaller part of this total.
             finding.share = None;
             status = status.max(Status::Supported);
             finding.status = status;
@@ -72,7 +72,7 @@ impl Judging<'_> {
         {
             status = counterfactual::status(Some(&effect), Some(&share), p);
             finding.status = status;
-            // Behind what has a switch of its own: keeping takes all of it away.
+            // Ranks below a cause with a separate switch: keeping the environment removes all of the start-up.
             weight = share.point - 1.0;
             finding.effect = Some(span(effect));
             finding.share = Some(span(share));
@@ -94,7 +94,7 @@ impl Judging<'_> {
         self.add(Status::Untested, suspect, counterfactual::untested(suspect));
     }
 
-    /// A suspect for which there is an arm.
+    /// Adds a suspect that has an arm.
     fn add_tried(&mut self, suspect: &Suspect, spec: &ArmSpec) {
         if spec.id == self.env.id {
             return self.add_untested(suspect);
@@ -104,7 +104,7 @@ impl Judging<'_> {
         } else {
             self.total(&suspect.metric)
         };
-        // A changed copy of a copy is held against that.
+        // A changed copy of another arm is compared with that arm.
         let whole = spec.role.of.as_deref().unwrap_or(self.env.id.as_str());
         let (mut status, mut finding) = counterfactual::judged(
             suspect,
@@ -139,7 +139,8 @@ impl Judging<'_> {
         self.add(status, suspect, finding);
     }
 
-    /// Whether the few blocks of a search show that less than half of the total goes with what an arm does without.
+    /// Whether the few blocks of a search show that removing the arm's differences removes less than half of the
+    /// total.
     fn carries_nothing(
         &self,
         spec: &ArmSpec,
@@ -148,7 +149,7 @@ impl Judging<'_> {
         total: &Total,
     ) -> bool {
         let (arm, metric) = (spec.id.as_str(), suspect.metric.as_str());
-        // Of runs that were ended it is not known how much longer they would have taken.
+        // How much longer a run would have taken that was ended early is unknown.
         if own::without_of(spec).is_none() || self.readings.is_cut_off(arm, metric) {
             return false;
         }
@@ -157,7 +158,7 @@ impl Judging<'_> {
         went.is_some_and(|it| !it.is_hot() && it.high < counterfactual::MOST)
     }
 
-    /// Whether the command ran in an arm to an end, and never to one that counts.
+    /// Whether the command ran to an end in an arm but never gave a valid value.
     fn fails(&self, spec: &ArmSpec, metric: &str) -> bool {
         let ended = |outcome: &Outcome| match outcome {
             Outcome::Completed(_) => true,
@@ -173,7 +174,7 @@ impl Judging<'_> {
     }
 }
 
-/// What was suspected after the first look tells how large the cost was then: a reader is told how large it is.
+/// Replaces the size of the slowdown at the first look by the measured one.
 pub(super) fn resize(finding: &mut DossierFinding, suspect: &Suspect, cell: &DossierCell) {
     if suspect.size.is_empty() || cell.ratio.is_none() {
         return;
@@ -185,7 +186,7 @@ pub(super) fn resize(finding: &mut DossierFinding, suspect: &Suspect, cell: &Dos
     }
 }
 
-/// One finding for each suspect, proved ones first.
+/// One finding per suspect, confirmed ones first.
 pub(super) fn findings(
     run: &RunData,
     readings: &Readings,
@@ -220,7 +221,7 @@ pub(super) fn findings(
             judging.add_tried(suspect, spec);
         }
     }
-    // What a kept environment saves is measured without an arm of its own.
+    // The saving of a kept environment is measured without a separate arm.
     let is_left = |cause: &str| noted.is_empty() || (cause == KEPT && !noted.contains(&cause));
     let left = suspects(run, dossier).into_iter();
     for trial in left.filter(|trial| is_left(&trial.suspect.cause)) {
@@ -237,7 +238,7 @@ pub(super) fn findings(
     judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut findings: Vec<DossierFinding> =
         judged.into_iter().map(|(_, _, finding)| finding).collect();
-    // The environment's own arm switches nothing off.
+    // The environment's arm switches nothing off.
     let other = |arm: &str| {
         let mut specs = study.arms.iter();
         specs.find(|spec| spec.id.as_str() == arm && spec.id != env.id)
@@ -255,10 +256,10 @@ pub(super) fn findings(
     findings
 }
 
-/// Puts first, of those that are confirmed, the one that changes only the command, where what the widest switch
-/// removes beyond it is no more than it surely removes itself. A switch of the environment may take the other mechanism
-/// away too: processors of its own instead of a quota also make the command's pools smaller. What smaller pools
-/// alone remove, under the quota as it is, is none of the quota's.
+/// Among confirmed findings, moves one that changes only the command to the front, if the widest switch removes no
+/// more beyond it than it surely removes itself. A switch of the environment may also remove the other mechanism:
+/// dedicated processors instead of a quota also make the command's pools smaller. What smaller pools remove while the
+/// quota stays is not due to the quota.
 pub(super) fn narrower_first(
     findings: &mut [DossierFinding],
     keeps_environment: impl Fn(&str) -> bool,
@@ -283,5 +284,5 @@ pub(super) fn narrower_first(
     }
 }
 
-/// The cause that is switched off by keeping an environment: every run tries that.
+/// The cause that a kept environment switches off: every run tries it.
 const KEPT: &str = "startup.docker-run-constant";

@@ -1,9 +1,9 @@
-//! Whether the cost is gone when what was found is changed as the user would change it.
+//! Checks whether the slowdown is gone after the user's configuration is changed as advised.
 //!
-//! A proof leaves differences away in Tare's own description of the container; here the user's own line, or what else
-//! it comes from, is changed, taken anew and measured once more beside both sides. The arm carries what was changed,
-//! so a stored run tells the same.
-//! What it cannot see: what the change does to the program beyond what the metric counts.
+//! A proof removes differences from Tare's description of the container. Here the user's command line or other source
+//! is changed, read again and measured next to both sides. The arm notes the change, so that a stored run gives the
+//! same answer.
+//! Limits: side effects of the change that the metric does not count are not seen.
 
 use tare_model::arm::Suspect;
 use tare_model::dossier::{Dossier, DossierApplied, DossierFinding, Span};
@@ -16,15 +16,15 @@ use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
 use crate::driver::own::{OWN, WITHOUT};
 
-/// What the arm is called, and the suspect in it that says what was changed.
+/// The arm's name, and the pseudo-suspect in it that names the change.
 const APPLIED: &str = "applied";
 const CHANGE: &str = "own.applied";
-/// Blocks at most.
+/// The maximum number of blocks.
 const BLOCKS_MOST: u32 = 12;
-/// The cost is gone if surely less than this share of it is left, and is not if surely more.
+/// The slowdown is gone if surely less than this share of it is left, and not gone if surely more.
 const LEFT: f64 = 0.25;
 
-/// What can be applied: the differences of the first finding that is confirmed, with what was said of it.
+/// The differences to apply: those of the first confirmed finding, with that finding.
 pub fn found<'a>(
     dossier: &'a Dossier,
     arms: &[ArmSpec],
@@ -43,7 +43,7 @@ pub fn found<'a>(
         })
 }
 
-/// Both sides and the changed one, in as many blocks as fit into the time.
+/// A study of both sides and the changed container, in as many blocks as fit.
 pub fn study(
     ask: &Ask,
     first: &First,
@@ -80,12 +80,12 @@ pub fn study(
     study
 }
 
-/// Whether a suspect is no suspect, but says what was changed.
+/// Whether this is the pseudo-suspect that names the change.
 pub(in crate::why) fn is_change(suspect: &Suspect) -> bool {
     suspect.cause == CHANGE
 }
 
-/// What the changed one showed, if it was measured. `env` is what was asked about.
+/// The result of the change, if it was measured; `env` is the arm in question.
 pub(in crate::why) fn judged(
     specs: &[ArmSpec],
     dossier: &Dossier,
@@ -113,7 +113,7 @@ pub(in crate::why) fn judged(
     })
 }
 
-/// `None` where it was not decided.
+/// Whether the slowdown is gone; `None` if undecided.
 fn is_gone(left: Option<&Span>, verdict: Option<Verdict>) -> Option<bool> {
     let is_equal = matches!(
         verdict,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_is_gone_where_surely_little_is_left_and_undecided_where_nothing_is_sure() {
+    fn cost_removal_is_judged_by_remaining_interval() {
         let left = |low: f64, high: f64| Some(Span::new(low, f64::midpoint(low, high), high));
         assert_eq!(is_gone(left(-0.1, 0.2).as_ref(), None), Some(true));
         assert_eq!(is_gone(left(0.3, 0.6).as_ref(), None), Some(false));

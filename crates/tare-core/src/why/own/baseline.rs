@@ -1,14 +1,14 @@
-//! What a container of the user's own is compared with, chosen by what is there.
+//! Chooses what a user's container is compared with.
 //!
-//! The host's own program, where it and everything that is mapped with it is the same bytes; else the image's files as a
-//! bare process; else the same image as a plain container, without any difference, or with those that the program may
-//! need. Each is tried, and the first counts in which the command prints what it prints in the container.
-//! Pure: what was seen comes in.
-//! What it cannot see: files that the command reads too briefly to be caught at it, or finds on the host alone.
+//! The host's program, if it and everything mapped with it is the same bytes; else the image's files as a bare
+//! process; else the same image as a plain container, without any difference or with those that the program may need.
+//! Each is tried, and the first in which the command prints the same as in the container is used.
+//! Pure: observations are passed in.
+//! Limits: misses files that the command reads too briefly to be observed, or finds on the host alone.
 
 use std::path::Path;
 
-use tare_model::command::Seen;
+use tare_model::command::ProcessSamples;
 use tare_model::{CommandChange, fact};
 
 use super::super::observed::Observed;
@@ -16,7 +16,7 @@ use super::super::{Base, HOST};
 use super::{Asks, IMAGE, PLAIN};
 use crate::driver::own::{self, Bare, Difference, Own};
 
-/// So many files are named at most.
+/// The maximum number of files named in a message.
 const NAMED_MOST: usize = 3;
 
 /// Files that C libraries read for every program, and that engines write for each container.
@@ -27,25 +27,25 @@ const EVERYBODYS: [&str; 17] = tare_model::rows! {
     "/usr/share/zoneinfo",
 };
 
-/// A file as it is on this machine, beside what is known of one of the same path in a container.
+/// How a file of this machine compares with the one at the same path in a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Here {
-    /// As far as can be seen.
+    /// The same, as far as can be checked.
     Same,
-    /// Other bytes, or another number of them.
+    /// Other bytes or another size.
     Other,
-    /// It is not there, or not to be read.
+    /// Missing or unreadable.
     Absent,
 }
 
-/// What of the command goes with these differences.
+/// How removing these differences changes the command.
 fn change(own: &Own, ids: &[String]) -> CommandChange {
     let mut change = CommandChange::default();
     own::leave_out(&own.of_command, ids, &mut change);
     change
 }
 
-/// These differences without the parts of the command.
+/// These differences without those that are parts of the command.
 fn with_whole_command(own: &Own, ids: &[String]) -> Vec<String> {
     let is_kept = |id: &&String| {
         let part = own.of_command.get(*id);
@@ -54,7 +54,7 @@ fn with_whole_command(own: &Own, ids: &[String]) -> Vec<String> {
     ids.iter().filter(is_kept).cloned().collect()
 }
 
-/// Files as a bare process that runs the whole command, and, where it has parts that can go, one without them.
+/// Files as a bare process that runs the whole command and, if parts of the command can be removed, one without them.
 pub fn whole_and_less(own: &Own, files: &Bare) -> (Bare, Option<Bare>) {
     let whole = Bare {
         without: with_whole_command(own, &files.without),
@@ -81,7 +81,7 @@ fn asks(own: &Own, ids: &[String], base: Base) -> Asks {
     }
 }
 
-/// Plain containers, the barest first: without every difference, with the whole command, and with what the program may
+/// Plain containers, the barest first: without any difference, with the whole command, and with what the program may
 /// need.
 pub fn plain(own: &Own, driver: &str) -> Vec<Asks> {
     let mut sets = own.barest_first(|_| true);
@@ -118,7 +118,7 @@ fn bare(own: &Own, bare: &Bare, id: &'static str) -> Asks {
     }
 }
 
-/// The host's own files as a bare process.
+/// A baseline of the host's files as a bare process.
 pub fn host(own: &Own, files: &Bare) -> Asks {
     Asks {
         what: "the host's own program as a bare process (the same bytes as the image's, and so are its libraries)"
@@ -127,7 +127,7 @@ pub fn host(own: &Own, files: &Bare) -> Asks {
     }
 }
 
-/// The image's files as a bare process; `why` says what is the matter with the host's program.
+/// A baseline of the image's files as a bare process; `why` says why not the host's program.
 pub fn image(own: &Own, files: &Bare, why: &str) -> Asks {
     Asks {
         what: format!("the image's own files as a bare process ({why})"),
@@ -135,10 +135,10 @@ pub fn image(own: &Own, files: &Bare, why: &str) -> Asks {
     }
 }
 
-/// So many differences are named in the line.
+/// The maximum number of differences named in the description.
 const DESCRIBED_MOST: usize = 6;
 
-/// What the baseline is, in a line.
+/// Describes the baseline in one line.
 pub fn describe(asks: &Asks) -> String {
     let what: Vec<&str> = asks
         .differences
@@ -176,11 +176,11 @@ pub fn describe(asks: &Asks) -> String {
     format!("compared with: {}{without}{userland}{kept}", asks.what)
 }
 
-/// What of the program and everything that is mapped with it is other bytes in two places, in words; `None` where all
-/// of it is the same.
+/// Names the bytes of the program and of everything mapped with it that differ between two places, or says why they
+/// could not be compared; `None` if all are the same.
 pub fn other_bytes(one: &Observed, other: &Observed) -> Option<String> {
     let unseen = "whether the host's program is the same could not be seen";
-    // The files themselves, however short the command runs.
+    // Checksums of the files themselves are known however short the command runs.
     let programs = |look: &Observed| -> Vec<(String, String)> {
         let facts = look.facts.iter();
         facts
@@ -204,8 +204,8 @@ pub fn other_bytes(one: &Observed, other: &Observed) -> Option<String> {
     if one.mapped.is_empty() || other.mapped.is_empty() {
         return Some(unseen.to_owned());
     }
-    // Under another name or path it is the same program.
-    let only = |of: &Seen, without: &Seen| -> Vec<String> {
+    // The same bytes under another name or path are the same program.
+    let only = |of: &ProcessSamples, without: &ProcessSamples| -> Vec<String> {
         let mapped = of.mapped.iter();
         mapped
             .filter(|path| match of.sha256.get(*path) {
@@ -239,8 +239,8 @@ pub fn other_bytes(one: &Observed, other: &Observed) -> Option<String> {
     ))
 }
 
-/// What the command reads in the container and would not find on this machine as it is there, in words: then the host's
-/// program does other work. `here` looks at a path, given its digest in the container if that is known.
+/// A sentence on a file that the command reads in the container but that is missing or different on this machine, so
+/// that the host's program would do other work. `here` compares a path, given its digest in the container if known.
 pub fn other_reads(
     inside: &Observed,
     here: impl Fn(&Path, Option<&str>) -> Here,
@@ -272,23 +272,23 @@ mod tests {
 
     fn look(files: &[(&str, &str)]) -> Observed {
         let mut look = first(1).host;
-        look.report.seen = Some(Seen {
+        look.report.seen = Some(ProcessSamples {
             mapped: files.iter().map(|(path, _)| (*path).to_owned()).collect(),
             sha256: files
                 .iter()
                 .filter(|(_, digits)| !digits.is_empty())
                 .map(|(path, digits)| ((*path).to_owned(), (*digits).to_owned()))
                 .collect(),
-            ..Seen::default()
+            ..ProcessSamples::default()
         });
         look
     }
 
     #[test]
-    fn a_program_is_the_same_only_with_all_that_is_mapped_with_it() {
+    fn program_is_the_same_only_with_equal_mapped_files() {
         let image = look(&[("/bin/work", "1"), ("/lib/libc.so.6", "2")]);
         let host = |files: &[(&str, &str)]| other_bytes(&look(files), &image);
-        // Under another path it is the same program.
+        // The same program under another path.
         assert_eq!(
             host(&[("/usr/bin/work", "1"), ("/lib64/libc.so.6", "2")]),
             None
@@ -298,7 +298,7 @@ mod tests {
             said.contains("`libc.so.6`") && !said.contains("`work`"),
             "{said}"
         );
-        // A static build has no library, and what could not be read is not the same.
+        // A static build has no libraries; an unreadable file does not count as the same.
         assert!(host(&[("/bin/work", "1")]).unwrap().contains("`libc.so.6`"));
         assert!(host(&[("/bin/work", ""), ("/lib/libc.so.6", "2")]).is_some());
         assert!(host(&[]).is_some());
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_the_host_has_not_or_otherwise_makes_the_work_another() {
+    fn file_missing_or_different_on_host_is_other_work() {
         let mut inside = look(&[("/bin/work", "1")]);
         let seen = inside.report.seen.as_mut().unwrap();
         let read = [
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn each_baseline_says_what_it_is_and_what_it_does_without() {
+    fn baseline_description_names_kind_and_removed_parts() {
         let own = Own {
             differences: vec![
                 Difference {

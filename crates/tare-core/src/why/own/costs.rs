@@ -1,17 +1,17 @@
-//! What rounds and proofs of a search take, so that as many arms stand in them as fit.
+//! Predicts how long rounds and proofs of a search take, so that as many arms as fit are run.
 //!
-//! What it cannot see: how fast an arm is that has not run yet. Parts that together are everything together take the
-//! whole cost, and of what is proved one takes at least half of it.
+//! Limits: the speed of an arm that has not run yet is unknown. The plan assumes that parts that together are
+//! everything remove the whole slowdown, and that one arm of a proof removes at least half of it.
 
 use super::super::FEWEST;
 use super::super::pace::Pace;
 use super::Asks;
 
-/// What a round takes, as far as it can be foreseen.
+/// The predicted durations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Costs {
     pace: Pace,
-    /// Both sides, and the copy where the running container itself is one of them.
+    /// Both sides, plus the copy if the running container itself is one of them.
     n_base: u64,
 }
 
@@ -23,7 +23,7 @@ impl Costs {
         }
     }
 
-    /// The same with a plain container beside them.
+    /// The same with a plain container in addition.
     pub(super) fn with_floor(self, has_floor: bool) -> Self {
         Self {
             n_base: self.n_base + u64::from(has_floor),
@@ -35,12 +35,12 @@ impl Costs {
         self.pace.env_ns.max(self.pace.host_ns)
     }
 
-    /// A block of what stands in every study.
+    /// A block of the arms that every study has.
     pub(super) fn base_ns(self) -> u64 {
         self.pace.host_ns + (self.n_base - 1) * self.pace.env_ns
     }
 
-    /// A round of so many parts: one of them is as fast as the baseline, or all are faster by as much together.
+    /// A round of this many parts: one is as fast as the baseline, or all together are faster by as much.
     pub(super) fn round_ns(self, n_parts: usize, blocks: u32) -> u64 {
         let n_parts = n_parts as u64;
         let lives_ns = (self.n_base + n_parts) * self.pace.life_ns;
@@ -53,7 +53,8 @@ impl Costs {
         lives_ns + u64::from(blocks) * block_ns
     }
 
-    /// A proof of so many arms: one takes half of the cost, or it proves nothing; the others may be as slow as the whole.
+    /// A proof of this many arms: one removes half of the slowdown, or nothing is proved; the others may be as slow
+    /// as the whole.
     pub(super) fn proof_ns(self, n_arms: usize) -> u64 {
         let n_arms = n_arms as u64;
         let one_ns = self.pace.host_ns.midpoint(self.slower_ns());
@@ -62,7 +63,7 @@ impl Costs {
     }
 }
 
-/// The largest number, up to `most`, whose time fits.
+/// The largest number up to `most` whose predicted time fits.
 pub(super) fn fitting(most: usize, left_ns: u64, of: impl Fn(usize) -> u64) -> usize {
     (1..=most)
         .rev()
@@ -86,8 +87,8 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_together_take_the_cost_are_not_all_as_slow_as_the_whole() {
-        // Beside both sides: the one part is as slow as the whole, the other as fast as the baseline.
+    fn round_cost_counts_one_slow_and_one_fast_part() {
+        // In addition to both sides: one part as slow as the whole, the other as fast as the baseline.
         assert_eq!(
             costs(SECOND, 5 * SECOND).round_ns(2, 4),
             (2 + 2) * SECOND + 4 * (1 + 5 + 1 + 5) * SECOND
@@ -100,7 +101,7 @@ mod tests {
             costs(SECOND, 5 * SECOND).proof_ns(3),
             (2 + 3) * SECOND + 6 * (1 + 5 + 3 + 5 + 5) * SECOND
         );
-        // Nothing is foreseen to be faster where there is no cost.
+        // Without a slowdown no arm is predicted to be faster.
         assert_eq!(
             costs(5 * SECOND, SECOND).round_ns(2, 1),
             4 * SECOND + (5 + 1 + 2 * 5) * SECOND
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_arms_as_fit_and_none_where_not_even_one_does() {
+    fn fitting_gives_as_many_arms_as_time_allows() {
         let of = |number: usize| 10 * number as u64;
         assert_eq!(fitting(6, 100, of), 6);
         assert_eq!(fitting(6, 35, of), 3);

@@ -1,7 +1,7 @@
-//! What is known of each difference of the user's container, whether it was tried alone, with others, or not at all.
+//! Derives the status of each difference of the user's container: tried alone, tried with others, or not at all.
 //!
-//! Every difference is noted in the container's arm as a suspect, so that a stored run knows what there was to try.
-//! Where all but one are refuted and the command fails without that one, that one is likely: nothing else is left.
+//! The container's arm notes each difference as a suspect, so that a stored run knows what there was to try. If all
+//! but one are refuted and the command fails without that one, it is likely, because nothing else is left.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +24,11 @@ pub(in crate::why) struct TriedWithout {
     pub(in crate::why) without: Vec<String>,
     pub(in crate::why) status: Status,
     pub(in crate::why) share: Option<Span>,
-    /// Why it has no values, where it has none.
+    /// Why it has no values, if it has none.
     pub(in crate::why) failure: Option<String>,
 }
 
-/// Every difference as a suspect that was not tried yet.
+/// Each difference as a suspect that was not tried yet.
 pub(in crate::why) fn noted(asks: &Asks, metric: &str) -> Vec<Suspect> {
     let differences = asks.differences.iter();
     differences
@@ -36,8 +36,8 @@ pub(in crate::why) fn noted(asks: &Asks, metric: &str) -> Vec<Suspect> {
         .collect()
 }
 
-/// Gives each noted difference the status that the trials showed. `of_container` is the share of the total that a
-/// container without any difference has, where that was measured.
+/// Sets the status of each noted difference from the trials. `of_container` is the share of the total that a
+/// container without any difference has, if measured.
 pub(in crate::why) fn settle(
     findings: &mut Vec<DossierFinding>,
     noted: &BTreeSet<String>,
@@ -54,9 +54,9 @@ pub(in crate::why) fn settle(
         .map(|it| it.cause.clone())
         .collect();
     findings.retain(|it| !(is_noted(it) && tried.contains(&it.cause)));
-    // What these sets say is said of each member.
+    // The result of these sets is reported for each member.
     findings.retain(|it| it.cause != SEVERAL || it.status != Status::Refuted);
-    // A set that causes a part and was not taken apart.
+    // Sets that cause a part and were not separated.
     let several: Vec<(String, &Vec<String>)> = findings
         .iter()
         .filter(|it| it.cause == SEVERAL && it.status == Status::Supported)
@@ -110,7 +110,7 @@ pub(in crate::why) fn settle(
     findings.sort_by_key(|it| it.status);
 }
 
-/// The smallest of the sets that were tried without this difference.
+/// The smallest of the sets whose arms lack this difference.
 fn narrowest<'a>(trials: &[&'a TriedWithout], id: &str) -> Option<&'a TriedWithout> {
     let having = trials
         .iter()
@@ -118,7 +118,7 @@ fn narrowest<'a>(trials: &[&'a TriedWithout], id: &str) -> Option<&'a TriedWitho
     having.min_by_key(|it| it.without.len()).copied()
 }
 
-/// What goes with sets that have no member in common, the largest first, as a share of the total.
+/// The share of the total that goes away with sets that have no member in common, the largest first.
 fn disjoint(trials: &[&TriedWithout]) -> f64 {
     let mut sorted = trials.to_vec();
     sorted.sort_by_key(|it| std::cmp::Reverse(it.without.len()));
@@ -134,7 +134,7 @@ fn disjoint(trials: &[&TriedWithout]) -> f64 {
     sum
 }
 
-/// Makes the one that is left likely, where the command fails without it and everything else is refuted.
+/// Marks the last remaining difference as likely, if the command fails without it and everything else is refuted.
 fn eliminate(findings: &mut [DossierFinding], noted: &BTreeSet<String>) {
     let has_effect = |it: &DossierFinding| {
         it.arm.is_some() && matches!(it.status, Status::Confirmed | Status::Supported)
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// What becomes of `a`, `b`, `c` after these trials.
+    /// The statuses of `a`, `b`, `c` after these trials.
     fn settled(trials: &[TriedWithout], of_container: f64) -> Vec<(String, Status)> {
         let noted: BTreeSet<String> = ["a", "b", "c"]
             .iter()
@@ -209,18 +209,18 @@ mod tests {
             settled(&[others.clone(), failed.clone()], 0.0),
             expected([Refuted, Refuted, Likely])
         );
-        // It failed with others that are refuted.
+        // It failed together with others that are refuted.
         let with_a = trial(&["a", "c"], Untested, 0.0);
         assert_eq!(
             settled(&[others.clone(), with_a], 0.0),
             expected([Refuted, Refuted, Likely])
         );
-        // Not tried at all, so nothing says that it cannot be removed.
+        // Never tried, so nothing says that it cannot be removed.
         assert_eq!(
             settled(std::slice::from_ref(&others), 0.0),
             expected([Refuted, Refuted, Untested])
         );
-        // Half of it is in the container itself.
+        // Half of the slowdown is in the container itself.
         assert_eq!(
             settled(&[others, failed.clone()], 0.6),
             expected([Refuted, Refuted, Untested])
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn refuted_sets_that_add_up_to_half_eliminate_nothing() {
+    fn refuted_sets_totalling_half_do_not_eliminate() {
         use Status::{Refuted, Untested};
         let trials = [
             trial(&["a"], Refuted, 0.3),

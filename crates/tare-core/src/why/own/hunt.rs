@@ -1,10 +1,10 @@
-//! The search through the differences of a container of the user's own, or of two sides: which arms are measured next,
-//! and what they showed.
+//! Plans and evaluates the search through the differences of a user's container, or of two sides: which arms are
+//! measured next, and what they showed.
 //!
-//! Every study has both sides in its blocks again. Where a round decided nothing, the same arms get more blocks before
-//! anything is concluded from it; what is found is proved once more, because something is always found among many.
-//! What it cannot see: how fast an arm is that has not run yet. For the plan, parts that together are everything take
-//! the whole cost, and what proves something takes at least half of it.
+//! Every study has both sides in its blocks. If a round was inconclusive, the same arms get more blocks before
+//! anything is concluded. What is found is proved again, because among many candidates something is always found.
+//! Limits: the speed of an arm that has not run yet is unknown. The plan assumes that parts that together are
+//! everything remove the whole slowdown, and that an arm that proves something removes at least half of it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use tare_model::{Study, Value, whole_part};
 use super::super::counterfactual::{Trial, Tried};
 use super::super::pace::{Pace, enough};
 use super::super::readings::Readings;
-use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
+use super::super::search::{Item, LEAST_SHARE, Probe, RemovedShare, Search};
 use super::super::studies::{Arms, base_arms};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
@@ -27,26 +27,26 @@ use super::{Asks, COPY, PLAIN, PROOF, TRY, sides, steps};
 use crate::analyze::RunData;
 use crate::driver::own::{self, WITHOUT};
 
-/// Arms of one round of the search at most.
+/// The maximum number of arms in one round of the search.
 const ARMS_MOST: usize = 6;
-/// Suspects of the catalogue that stand in the first round of the search.
+/// The number of suspects from the catalogue in the first round of the search.
 const CATALOGUE_MOST: usize = 2;
-/// Arms for which time is left in a round of the search, for the next one.
+/// The number of arms for which a round leaves time in the next one.
 const NEXT_ARMS: usize = 3;
-/// How likely those must be.
+/// The smallest likelihood of a suspect from the catalogue.
 const LIKELY: f64 = 0.5;
-/// From this share on nothing else is looked for.
+/// From this share on the search ends.
 const LARGE: f64 = 0.8;
-/// Blocks of a round at most, and of a proof: as many as the share of the whole needs.
+/// The maximum number of blocks of a round and of a proof: as many as the share of the whole needs.
 const ROUND_BLOCKS: u32 = 16;
 const PROOF_BLOCKS: u32 = 24;
-/// So often what was left undecided gets twice as many blocks.
+/// How often what is undecided gets twice as many blocks.
 const REOPENED_MOST: u32 = 3;
 /// The part of the time that is planned with.
 const SAFE: f64 = 0.85;
 
-/// The suspects of the catalogue that can be tried here: those whose switch is a difference of the container. The
-/// others are told without a trial.
+/// Keeps an arm only for suspects of the catalogue whose switch is a difference of the container. The others are
+/// reported without a trial.
 fn resolved(trials: Vec<Trial>, asks: &Asks) -> Vec<Trial> {
     trials
         .into_iter()
@@ -76,46 +76,45 @@ fn resolved(trials: Vec<Trial>, asks: &Asks) -> Vec<Trial> {
         .collect()
 }
 
-/// A search that is going on, with what surrounds it.
+/// A running search and its state.
 #[derive(Debug)]
 pub struct Hunt {
     search: Search,
-    /// Suspects of the catalogue, until they were tried.
+    /// Suspects of the catalogue that are not tried yet.
     catalogue: Vec<Trial>,
     is_begun: bool,
-    /// What is proved next; `None` before what was found is known.
+    /// The sets to prove next; `None` while nothing is found yet.
     to_prove: Option<Vec<Vec<String>>>,
-    /// The arms that proved something, by what they do without.
+    /// The arms of proofs, by the differences that they lack.
     proofs: BTreeMap<Vec<String>, String>,
-    /// Whether a copy of the container may cost something that could be searched for.
+    /// Whether a copy of the container may have a slowdown to search for.
     is_worthwhile: bool,
-    /// What the search takes for no cost: the baseline, or a plain container where what every container is carries a
-    /// part by itself.
+    /// The search's zero: the baseline, or a plain container if what every container does causes a part by itself.
     floor: &'static str,
     /// Every difference, the likeliest first.
     likely: Vec<String>,
-    /// Whether a proof showed that next to everything goes.
+    /// Whether a proof explained almost all of the slowdown.
     is_explained: bool,
-    /// Blocks of a round: few where the cost is plain to see, since what is found is proved in more.
+    /// Blocks of a round: few if the slowdown is obvious, as the proof has more.
     blocks: u32,
     /// Blocks of the last proof.
     enough: u32,
-    /// The arms that were tried, by what they do without: what is tried again gets further blocks.
+    /// The tried arms, by the differences that they lack: an arm that is tried again gets further blocks.
     known: BTreeMap<Vec<String>, String>,
-    /// How often what was left undecided was taken up again.
+    /// How often the undecided differences were taken up again.
     n_reopened: u32,
-    /// The numbers in the names of arms that were used so far: an arm that is tried again leaves a gap.
+    /// How many numbers in arm names are used: an arm that is tried again leaves a gap.
     n_named: usize,
 }
 
-/// What is measured next.
+/// The next study of a search.
 #[derive(Debug)]
 pub struct Next {
     /// The study.
     pub study: Study,
-    /// The probes with the names of their arms; none in a proof.
+    /// The probes with their arms' names; empty in a proof.
     probes: Vec<(Probe, String)>,
-    /// What is proved; none in a search.
+    /// The sets to prove; empty in a search.
     sets: Vec<Vec<String>>,
     is_again: bool,
 }
@@ -125,7 +124,7 @@ impl Next {
         !self.sets.is_empty()
     }
 
-    /// What is being done, for people.
+    /// A progress message.
     pub fn describe(&self) -> String {
         if self.is_proof() {
             return "proving what was found in blocks of its own".to_owned();
@@ -148,19 +147,19 @@ impl Next {
     }
 }
 
-/// What one more comparison of both sides with a third arm takes, nanoseconds: as long as a proof.
+/// Time for one more comparison of both sides with a third arm, nanoseconds: as long as a proof.
 pub fn one_more_ns(asks: &Asks, pace: Pace) -> u64 {
     whole_part(Costs::of(asks, pace).proof_ns(1) as f64 / SAFE)
 }
 
-/// What the shortest search takes, nanoseconds: each of the likeliest differences proved by itself.
+/// Time for the shortest search, nanoseconds: each of the likeliest differences proved directly.
 pub fn search_ns(asks: &Asks, pace: Pace) -> u64 {
     let singles = asks.differences.len().clamp(1, NEXT_ARMS);
     whole_part(Costs::of(asks, pace).proof_ns(singles) as f64 / SAFE)
 }
 
-/// What a whole search takes, nanoseconds: both sides, a round of as many parts as there may be, a smaller one where
-/// that leaves groups, and a proof.
+/// Time for a whole search, nanoseconds: both sides, a round of the maximum number of parts, a smaller round if that
+/// leaves groups, and a proof.
 pub fn whole_ns(asks: &Asks, pace: Pace) -> u64 {
     let costs = Costs::of(asks, pace);
     let round_ns = |n_parts| costs.round_ns(n_parts, PLAIN_BLOCKS);
@@ -174,8 +173,8 @@ pub fn whole_ns(asks: &Asks, pace: Pace) -> u64 {
 }
 
 impl Hunt {
-    /// For the differences of the question, with the catalogue's suspects. `run` is what was measured so far; in
-    /// `few` blocks the cost is plain to see without an interval of ranks.
+    /// A search for the question's differences, with the catalogue's suspects. `run` is what was measured so far;
+    /// `few` is the number of blocks in which the slowdown is obvious without a rank interval.
     pub fn new(
         asks: &Asks,
         (ask, first): (&Ask, &First),
@@ -184,7 +183,7 @@ impl Hunt {
         few: Option<u32>,
     ) -> Self {
         let readings = Readings::of(run);
-        // Runs that were ended before their end left no counters.
+        // Runs that were ended early have no counters.
         let floor = floor(&readings, ask, asks);
         let trace = match first.cut_ns {
             Some(_) => Trace::between(&first.host.counters, &first.env.counters),
@@ -212,7 +211,7 @@ impl Hunt {
             floor,
             likely,
             is_explained: false,
-            // The fewest that make an interval, and one that may be void.
+            // The fewest that give an interval, and one more that may be void.
             blocks: few.unwrap_or(FEWEST + 1),
             enough: enough(
                 &Total::of(&readings, floor, whole(ask), &ask.metric),
@@ -224,7 +223,7 @@ impl Hunt {
         }
     }
 
-    /// The next study, as far as the time goes; `n_arms` were used before.
+    /// The next study that fits into the time; `n_arms` names were used before.
     pub fn next(
         &mut self,
         ask: &Ask,
@@ -239,10 +238,10 @@ impl Hunt {
         let blocks = self.blocks << self.search.tries();
         let blocks = blocks.min(ROUND_BLOCKS) << self.n_reopened;
         let round_ns = |number| costs.round_ns(number, blocks);
-        // What is found is proved: that has its time in any case.
+        // A proof of what is found always has its time reserved.
         let for_search_ns = safe_ns.saturating_sub(costs.proof_ns(1));
         let room = fitting(ARMS_MOST, for_search_ns, round_ns);
-        // And as much again for a further round, as far as two arms are left for this one.
+        // The same again is reserved for a further round, as long as two arms are left for this one.
         let next_ns = costs.round_ns(NEXT_ARMS, self.blocks);
         let frugal = fitting(ARMS_MOST, for_search_ns.saturating_sub(next_ns), round_ns);
         let most = frugal.clamp(2.min(room), ARMS_MOST);
@@ -267,7 +266,7 @@ impl Hunt {
             let specs = arms.into_specs();
             self.n_named = n_arms + specs.len();
             let mut study = ask.study("what was found, once more", specs, first);
-            // Members of three and more may come out as idle: then what is left is proved again.
+            // Members of sets of three or more may turn out idle; what is left is then proved again.
             let is_last = self.is_begun && sets.iter().all(|set| set.len() <= 2);
             study.blocks_max = if is_last { self.enough } else { FEWEST + 1 };
             pace.plan_launches(ask, &mut study, safe_ns);
@@ -283,7 +282,7 @@ impl Hunt {
         for probe in probes {
             named.push((probe.clone(), self.put(ask, asks, &mut arms, &probe)));
         }
-        // What else is worth knowing, where the search itself leaves time.
+        // If the search leaves time: suspects of the catalogue and the ladder.
         if !std::mem::replace(&mut self.is_begun, true) {
             let spare = frugal.saturating_sub(named.len());
             for trial in self.catalogue.clone().into_iter().take(spare) {
@@ -309,7 +308,7 @@ impl Hunt {
         })
     }
 
-    /// The next study where what was left undecided is taken up again.
+    /// The next study after the undecided differences are taken up again.
     fn next_reopened(
         &mut self,
         ask: &Ask,
@@ -344,7 +343,7 @@ impl Hunt {
         id
     }
 
-    /// What was found; where the time was too short for that, what is known to hold it.
+    /// The sets to prove: what was found or, if there was too little time, the sets that may contain it.
     fn held(&self, asks: &Asks) -> Vec<Vec<String>> {
         match self.search.found() {
             // All of them together are the baseline, which proves nothing.
@@ -353,7 +352,7 @@ impl Hunt {
                 open.retain(|set| set.len() < self.likely.len());
                 open
             }
-            // No round of a search fits: the likeliest that was not tried is.
+            // No round fits: prove the likeliest differences that were not tried.
             [] => {
                 let singles = self.likely.iter().map(|id| vec![id.clone()]);
                 let left = singles.filter(|set| !self.proofs.contains_key(set));
@@ -366,7 +365,7 @@ impl Hunt {
         }
     }
 
-    /// Arms for what was found and its parts, with what the catalogue knows about the same switch.
+    /// Adds arms for the sets and their parts, with the catalogue's evidence on the same switch.
     fn prove(&mut self, ask: &Ask, asks: &Asks, arms: &mut Arms, sets: &[Vec<String>]) {
         for set in sets {
             let arm = tried(ask, asks, set);
@@ -391,7 +390,7 @@ impl Hunt {
         }
     }
 
-    /// Takes in what a study showed.
+    /// Evaluates a finished study.
     pub fn learn(&mut self, next: &Next, run: &RunData, ask: &Ask) {
         let readings = Readings::of(run);
         if next.is_proof() {
@@ -401,7 +400,7 @@ impl Hunt {
             self.is_explained |= shown.any(|it| it.is_hot() && it.share >= LARGE);
             return;
         }
-        let results: Vec<(Probe, Option<Shown>)> = next
+        let results: Vec<(Probe, Option<RemovedShare>)> = next
             .probes
             .iter()
             .map(|(probe, arm)| (probe.clone(), shown(&readings, ask, (self.floor, arm))))
@@ -409,7 +408,7 @@ impl Hunt {
         self.search.learn(&results);
     }
 
-    /// What sets come down to of which a member carried nothing, as far as that was not tried by itself.
+    /// The sets without the members that turned out idle, unless those were already tried.
     fn narrowed(&self, sets: &[Vec<String>], readings: &Readings, ask: &Ask) -> Vec<Vec<String>> {
         let back = |set: &[String], member: &str| {
             let rest = self.proofs.get(&without_one(set, member))?;
@@ -458,7 +457,7 @@ fn climb(ask: &Ask, asks: &Asks, arms: &mut Arms) {
     }
 }
 
-/// Adds the plain container above a baseline that is none.
+/// Adds the plain container above a baseline that is not a container.
 fn put_plain(ask: &Ask, asks: &Asks, arms: &mut Arms) {
     let Some(settings) = &asks.plain else { return };
     let tried = Tried {

@@ -1,39 +1,38 @@
-//! Whether each member of a set that was found is needed for what the set carries.
+//! Decides whether each member of a set that was found is needed for the set's effect.
 //!
-//! A set of several can be put together on the way by one round that saw nothing where there was something: then it
-//! holds what is harmless beside what is not. So a set is proved beside itself without each of its members, in the
-//! same blocks, and what comes back with a member is what the member carries. A set stands only where every member
-//! carries something in it; where one carries nothing, what is left without it is told in its place; and where that
-//! was not decided, its members are said not to be told apart.
-//! Pure: what was measured comes in as shares.
-//! What it cannot see: a member that carries less than what makes a set hot.
+//! If one round missed an effect, the search can combine harmless differences with harmful ones. A set is therefore
+//! proved together with the same set without each of its members, in the same blocks; what comes back with a member
+//! is that member's part. A set is reported only if every member causes a part in it. If one causes nothing, the rest
+//! without it is reported instead; if that is undecided, the members are reported as not separated.
+//! Pure: measurements are passed in as shares.
+//! Limits: misses a member whose part is too small to make a set hot.
 
-use super::super::search::{LEAST_SHARE, Shown};
+use super::super::search::{LEAST_SHARE, RemovedShare};
 
-/// What a proof showed of a set without one of its members.
+/// The result of a set without one of its members.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Rest {
-    /// What comes back of the cost with the member; `None` where too few blocks have both.
-    pub(super) back: Option<Shown>,
-    /// What goes with the rest alone, if that is surely some: its share of the cost.
+pub(super) struct Remainder {
+    /// The share of the slowdown that comes back with the member; `None` if too few blocks have both.
+    pub(super) back: Option<RemovedShare>,
+    /// The share of the slowdown that the rest alone removes, if surely above zero.
     pub(super) carries: Option<f64>,
     /// Whether the rest is proved by itself.
     pub(super) is_proved: bool,
 }
 
-/// What becomes of a set.
+/// The judgement on a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum SetVerdict {
     /// All of it is needed.
     Whole,
-    /// What carries the cost is told without it: the rest without a member that is not needed, or its members, of
-    /// which each carries a part by itself.
+    /// Superseded: the rest without an unneeded member is reported, or the members, each of which causes a part by
+    /// itself.
     Told,
-    /// These could not be told apart from the others.
+    /// These members could not be separated from the others.
     Open(Vec<String>),
 }
 
-/// The same set, whatever the order in which it was found.
+/// The set in a canonical order.
 pub(super) fn sorted(set: &[String]) -> Vec<String> {
     let mut set = set.to_vec();
     set.sort();
@@ -41,15 +40,14 @@ pub(super) fn sorted(set: &[String]) -> Vec<String> {
     set
 }
 
-/// A set without one of its members.
+/// The set without one of its members.
 pub(super) fn without_one(set: &[String], member: &str) -> Vec<String> {
     let mut rest = sorted(set);
     rest.retain(|id| id != member);
     rest
 }
 
-/// What is tried to prove these sets: each of them, and then those of several without each of their members, as far
-/// as there is room.
+/// The trials that prove these sets: each set, then sets of several without each member, as far as there is room.
 pub(super) fn tries(sets: &[Vec<String>], room: usize) -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = Vec::new();
     for set in sets.iter().map(|set| sorted(set)).take(room) {
@@ -58,7 +56,7 @@ pub(super) fn tries(sets: &[Vec<String>], room: usize) -> Vec<Vec<String>> {
         }
     }
     for set in all.clone() {
-        // Without all of its rests nothing is known of the set, so that a part of them is of no use.
+        // A set is judged only with all of its rests, so some of them are useless.
         let rests: Vec<Vec<String>> = set
             .iter()
             .map(|member| without_one(&set, member))
@@ -71,25 +69,25 @@ pub(super) fn tries(sets: &[Vec<String>], room: usize) -> Vec<Vec<String>> {
     all
 }
 
-/// Whether a set, or what is left of it without a member, is still to be tried.
+/// Whether a set, or the set without one of its members, still has to be tried.
 pub(super) fn is_open(set: &[String], is_tried: impl Fn(&[String]) -> bool) -> bool {
     let mut rests = set.iter().map(|member| without_one(set, member));
     !is_tried(set) || rests.any(|rest| !rest.is_empty() && !is_tried(&rest))
 }
 
-/// What becomes of a set of several; `rest` tells what it showed without a member, if that was tried.
-pub(super) fn fate(set: &[String], rest: impl Fn(&str) -> Option<Rest>) -> Fate {
-    let rests: Vec<(&String, Option<Rest>)> =
+/// Judges a set of several; `rest` returns the result without a member, if that was tried.
+pub(super) fn fate(set: &[String], rest: impl Fn(&str) -> Option<Remainder>) -> SetVerdict {
+    let rests: Vec<(&String, Option<Remainder>)> =
         set.iter().map(|member| (member, rest(member))).collect();
-    let is_needed = |rest: &Option<Rest>| {
+    let is_needed = |rest: &Option<Remainder>| {
         let back = rest.and_then(|rest| rest.back);
-        back.is_some_and(Shown::is_hot)
+        back.is_some_and(RemovedShare::is_hot)
     };
     if rests
         .iter()
         .any(|(_, rest)| !is_needed(rest) && rest.is_some_and(|rest| rest.is_proved))
     {
-        return Fate::Told;
+        return SetVerdict::Told;
     }
     let open: Vec<String> = rests
         .iter()
@@ -97,23 +95,25 @@ pub(super) fn fate(set: &[String], rest: impl Fn(&str) -> Option<Rest>) -> Fate 
         .map(|(member, _)| (*member).clone())
         .collect();
     if !open.is_empty() {
-        return Fate::Open(open);
+        return SetVerdict::Open(open);
     }
-    // Each of two carries a part by itself: then they are two causes, and no set.
-    let by_itself = |rest: &Option<Rest>| {
+    // If each of two causes a part by itself, they are two causes, not a set.
+    let by_itself = |rest: &Option<Remainder>| {
         let carries = rest.and_then(|rest| rest.carries);
         carries.is_some_and(|share| share >= LEAST_SHARE)
     };
     if set.len() == 2 && rests.iter().all(|(_, rest)| by_itself(rest)) {
-        return Fate::Told;
+        return SetVerdict::Told;
     }
-    Fate::Whole
+    SetVerdict::Whole
 }
 
-/// What a set comes down to by what a proof showed: itself without all members that carried nothing in it. `None`
-/// where every member does, or where it is not known; where no member does, each keeps the cost down alone, and one
-/// is left out.
-pub(super) fn reduced(set: &[String], back: impl Fn(&str) -> Option<Shown>) -> Option<Vec<String>> {
+/// The set without all members that caused nothing in it. `None` if every member is needed or that is unknown. If no
+/// member is needed, each of them suffices to remove the slowdown, and only one is dropped.
+pub(super) fn reduced(
+    set: &[String],
+    back: impl Fn(&str) -> Option<RemovedShare>,
+) -> Option<Vec<String>> {
     let is_idle = |member: &&String| back(member).is_some_and(|shown| !shown.is_hot());
     let idle: Vec<&String> = set.iter().filter(is_idle).collect();
     let last = idle.last()?;
@@ -141,16 +141,16 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn shown(share: f64) -> Shown {
-        Shown {
+    fn shown(share: f64) -> RemovedShare {
+        RemovedShare {
             low: share - 0.05,
             share,
             high: share + 0.05,
         }
     }
 
-    /// What is told as proved of these sets, where `share` of the cost goes without a set: proofs with `room` arms
-    /// until nothing is left to prove, judged as a stored run is.
+    /// The sets reported as proved if `share` of the slowdown goes away without a set: proofs with `room` arms until
+    /// nothing is left to prove, judged like a stored run.
     fn proved(
         mut sets: Vec<Vec<String>>,
         room: usize,
@@ -178,7 +178,7 @@ mod tests {
         for (set, of_set) in tried.iter().filter(|(_, share)| **share >= 0.5) {
             let rest = |member: &str| {
                 let of_rest = *tried.get(&without_one(set, member))?;
-                Some(Rest {
+                Some(Remainder {
                     back: Some(shown(of_set - of_rest)),
                     carries: Some(of_rest).filter(|share| *share > 0.05),
                     is_proved: of_rest >= 0.5,
@@ -186,16 +186,16 @@ mod tests {
             };
             match fate(set, rest) {
                 _ if set.len() == 1 => proved.push(set.clone()),
-                Fate::Whole => proved.push(set.clone()),
-                Fate::Open(_) => open.push(set.clone()),
-                Fate::Told => {}
+                SetVerdict::Whole => proved.push(set.clone()),
+                SetVerdict::Open(_) => open.push(set.clone()),
+                SetVerdict::Told => {}
             }
         }
         (proved, open)
     }
 
     #[test]
-    fn of_one_that_harms_and_harmless_ones_only_the_one_is_proved() {
+    fn proof_drops_harmless_members_from_set() {
         let share = |without: &[String]| f64::from(u8::from(without.contains(&"harms".into())));
         for harmless in [
             &["a"][..],
@@ -206,13 +206,13 @@ mod tests {
             let found = [&["harms"], harmless].concat();
             let (proved, open) = proved(vec![set(&found)], 6, share);
             assert_eq!(proved, [set(&["harms"])], "{harmless:?}");
-            // What was narrowed down on the way is told as nothing.
+            // A set that was reduced on the way is not reported.
             assert!(open.iter().all(|it| it.len() < found.len()), "{open:?}");
         }
     }
 
     #[test]
-    fn a_set_of_which_either_keeps_the_cost_up_stands_whole_and_loses_harmless_members() {
+    fn jointly_required_set_is_proved_without_harmless() {
         let share = |without: &[String]| {
             let has = |name: &str| without.contains(&name.to_owned());
             f64::from(u8::from(has("x") && has("y")))
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_harm_only_together_are_each_told_and_not_as_a_set() {
+    fn members_harmful_only_together_are_proved_singly() {
         let share = |without: &[String]| {
             let has = |name: &str| without.contains(&name.to_owned());
             f64::from(u8::from(has("x") || has("y")))
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_harm_by_themselves_are_two_causes_and_no_set() {
+    fn members_harmful_alone_are_not_proved_as_a_set() {
         let share = |without: &[String]| {
             let has = |name: &str| f64::from(u8::from(without.contains(&name.to_owned())));
             0.55 * has("x") + 0.45 * has("y")
@@ -249,32 +249,32 @@ mod tests {
     }
 
     #[test]
-    fn a_set_whose_members_could_not_be_tried_is_not_told_apart() {
+    fn set_with_untested_members_stays_open() {
         let found = set(&["x", "y"]);
-        assert_eq!(fate(&found, |_| None), Fate::Open(found.clone()));
+        assert_eq!(fate(&found, |_| None), SetVerdict::Open(found.clone()));
         assert_eq!(
             tries(std::slice::from_ref(&found), 2),
             std::slice::from_ref(&found)
         );
         assert_eq!(tries(std::slice::from_ref(&found), 3).len(), 3);
-        let unclear = Rest {
+        let unclear = Remainder {
             back: None,
             carries: None,
             is_proved: false,
         };
         let rest = |member: &str| {
-            Some(Rest {
+            Some(Remainder {
                 back: (member == "x").then(|| shown(0.9)),
                 ..unclear
             })
         };
-        assert_eq!(fate(&found, rest), Fate::Open(set(&["y"])));
+        assert_eq!(fate(&found, rest), SetVerdict::Open(set(&["y"])));
         assert_eq!(reduced(&found, |_| None), None);
     }
 
-    /// The whole way: a search of which one round is blind puts a harmless member into a set; the proof drops it.
+    /// The whole search: a round that misses the effect puts a harmless member into a set, and the proof drops it.
     #[test]
-    fn what_a_blind_round_put_into_a_set_is_not_told() {
+    fn proof_drops_harmless_member_added_by_noisy_round() {
         let harmful = "d04";
         let items = (0..12).map(|place| Item {
             id: format!("d{place:02}"),
@@ -288,9 +288,9 @@ mod tests {
             if probes.is_empty() {
                 break;
             }
-            // Other work on the machine hides the cost at first, in parts and in halves.
+            // Other load on the machine hides the slowdown at first, in parts and in halves.
             let is_blind = round < 2;
-            let results: Vec<(Probe, Option<Shown>)> = probes
+            let results: Vec<(Probe, Option<RemovedShare>)> = probes
                 .into_iter()
                 .map(|probe| {
                     let share = if is_blind {

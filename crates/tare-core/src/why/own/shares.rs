@@ -1,50 +1,54 @@
-//! Which share of the cost went with what an arm does without.
+//! Computes the share of the slowdown that goes away in an arm without some differences.
 //!
-//! What it cannot see: whether it would have gone by chance; what is found is proved in blocks of its own.
+//! Limits: a share may be due to chance; what is found is proved in separate blocks.
 
 use tare_stats::median;
 
 use super::super::readings::{ByBlock, Readings, plain};
-use super::super::search::{LEAST_SHARE, Shown};
+use super::super::search::{LEAST_SHARE, RemovedShare};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST};
 use super::{Asks, COPY, PLAIN};
 use crate::analyze::RunData;
 
-/// To so much, above and below, the share of a part is known in a few blocks where the cost is plain to see: what carries
-/// all of it is hot then, and what carries nothing is cold.
+/// The precision, above and below, with which a few blocks give the share of a part if the slowdown is obvious: what
+/// causes all of it is then hot, and what causes nothing is cold.
 const PLAIN_HALF: f64 = 0.35;
-/// Blocks of a round at most where the cost is plain to see.
+/// The maximum number of blocks of a round if the slowdown is obvious.
 pub const PLAIN_BLOCKS: u32 = 4;
-/// The fewest blocks that say something.
+/// The fewest blocks that give a share.
 const PLAIN_LEAST: usize = 2;
 
-/// The arm that has every difference and can do without some: the environment, or a copy of it.
+/// The arm with every difference, from which some can be removed: the environment, or a copy of it.
 pub(super) fn whole(ask: &Ask) -> &str {
     let has_copy = ask.own.as_ref().is_some_and(|asks| asks.copy.is_some());
     if has_copy { COPY } else { &ask.driver }
 }
 
-/// What one arm costs more than another, as a share of the whole.
-pub(super) fn part(readings: &Readings, ask: &Ask, (below, above): (&str, &str)) -> Option<Shown> {
+/// How much slower one arm is than another, as a share of the whole slowdown.
+pub(super) fn part(
+    readings: &Readings,
+    ask: &Ask,
+    (below, above): (&str, &str),
+) -> Option<RemovedShare> {
     let total = Total::of(readings, ask.base().id, &ask.driver, &ask.metric);
     total.came_back(&readings.differences(below, above, &ask.metric))
 }
 
-/// What the search takes for no cost.
+/// The arm that the search takes as zero.
 pub(super) fn floor(readings: &Readings, ask: &Ask, asks: &Asks) -> &'static str {
     let of_plain = asks
         .plain
         .as_ref()
         .and_then(|_| part(readings, ask, (asks.base.id, PLAIN)));
-    // Surely more, and not only next to nothing of the whole.
+    // Surely more, and not only a negligible part of the whole.
     match of_plain {
         Some(it) if it.low > 0.0 && it.share >= LEAST_SHARE => PLAIN,
         _ => asks.base.id,
     }
 }
 
-/// Blocks that tell the share of a part, where the cost scatters so little that few do.
+/// The number of blocks that give the share of a part, if the slowdown varies so little that few suffice.
 pub fn plain_blocks(asks: &Asks, ask: &Ask, run: &RunData) -> Option<u32> {
     let readings = Readings::of(run);
     let floor = floor(&readings, ask, asks);
@@ -52,34 +56,39 @@ pub fn plain_blocks(asks: &Asks, ask: &Ask, run: &RunData) -> Option<u32> {
     total.few_for(PLAIN_HALF, PLAIN_BLOCKS)
 }
 
-/// What of the cost went in an arm.
-pub(super) fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<Shown> {
+/// The share of the slowdown that went away in an arm.
+pub(super) fn shown(
+    readings: &Readings,
+    ask: &Ask,
+    (floor, arm): (&str, &str),
+) -> Option<RemovedShare> {
     let total = Total::of(readings, floor, whole(ask), &ask.metric);
     went(&total, &readings.differences(arm, whole(ask), &ask.metric))
 }
 
-/// What went of a total where `differences` went, also in fewer blocks than ranks need.
-pub(in crate::why) fn went(total: &Total, differences: &ByBlock) -> Option<Shown> {
+/// The share of a total that went away with `differences`, even from fewer blocks than ranks need.
+pub(in crate::why) fn went(total: &Total, differences: &ByBlock) -> Option<RemovedShare> {
     let [removed, whole] = total.gone(differences).map(|of| plain(&of));
     if removed.len() >= FEWEST as usize || removed.len() < PLAIN_LEAST {
         return total.came_back(differences);
     }
     let whole = median(&whole).filter(|whole| *whole > 0.0)?;
     let (low, high) = of_few(&removed);
-    Some(Shown {
+    Some(RemovedShare {
         low,
         share: median(&removed)? / whole,
         high: high / whole,
     })
 }
 
-/// Between which bounds the typical value lies, of too few for ranks: the extremes, further apart by the part of their
+/// An interval for the typical value from too few values for ranks: the extremes, widened by the part of their
 /// distance by which the 95 % interval of Student's t for as many normal values exceeds it on average. Of four values
-/// that mean nothing one set in sixteen is all above zero.
+/// without an effect, one set in sixteen is entirely above zero.
 fn of_few(values: &[f64]) -> (f64, f64) {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // t₀.₉₇₅ / √n, over the mean range of n normal values in standard deviations, less the half that it has anyway.
+    // t₀.₉₇₅ / √n, divided by the mean range of n normal values in standard deviations, minus the half that the range
+    // covers already.
     let beyond = match values.len() {
         ..=2 => 12.706 / 1.414 / 1.128 - 0.5,
         3 => 4.303 / 1.732 / 1.693 - 0.5,
@@ -103,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_nothing_is_cold_in_three_blocks() {
+    fn difference_without_cost_is_cold_in_three_blocks() {
         let (fast, slow) = (by_block([10.0, 11.0, 9.0]), by_block([110.0, 109.0, 111.0]));
         let cost = joint(&slow, &fast, |slow, fast| slow - fast);
         let total = Total::new(&cost, [&fast, &slow]);
@@ -115,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn level_that_drifts_hides_nothing_in_two_blocks() {
+    fn drifting_level_is_decided_in_two_blocks() {
         let (fast, slow) = (by_block([10.0, 10.2]), by_block([130.0, 190.0]));
         let cost = joint(&slow, &fast, |slow, fast| slow - fast);
         let total = Total::new(&cost, [&fast, &slow]);
@@ -126,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn few_values_that_lie_far_apart_say_nothing_and_near_ones_do() {
+    fn few_values_decide_only_if_close_together() {
         let noise = of_few(&[10.0, 250.0, 90.0, 120.0]);
         assert!(noise.0 < 0.0, "{noise:?}");
         let cost = of_few(&[210.0, 250.0, 190.0, 220.0]);
         assert!(cost.0 > 170.0 && cost.1 < 270.0, "{cost:?}");
-        // Three need to be nearer, and two to be nearly the same.
+        // Three values must be closer together, and two almost the same.
         assert!(of_few(&[100.0, 108.0]).0 < 50.0 && of_few(&[100.0, 103.0]).0 > 75.0);
         let (of_three, of_four) = (
             of_few(&[100.0, 150.0, 200.0]),

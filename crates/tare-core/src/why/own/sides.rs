@@ -1,14 +1,13 @@
-//! Two sides of the user's, such as two images or two commands: in what the second differs from the first, and an arm
-//! that is the second with some of it from the first.
+//! Lists the differences between two sides of the user's, such as two images or two commands, and builds an arm that
+//! is the second side with some of them taken from the first.
 //!
-//! Pure: what was seen of both comes in.
-//! Limits: files that only one of them reads are named and not exchanged, and files that are read too briefly are not
-//! seen at all.
+//! Pure: observations of both sides are passed in.
+//! Limits: files that only one side reads are named but not exchanged; files that are read too briefly are missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use tare_model::command::Seen;
+use tare_model::command::ProcessSamples;
 use tare_model::{CommandChange, Params, Value};
 
 use super::super::Ask;
@@ -19,34 +18,34 @@ use crate::driver::own::Difference;
 pub const FIRST: &str = "a";
 /// Settings that are no difference by themselves: files and variables of images are compared one by one.
 const NO_DIFFERENCE: [&str; 2] = ["image", "binds"];
-/// Words of a command that are compared one by one.
+/// The maximum number of words of a command that are compared one by one.
 const WORDS_MOST: usize = 400;
 
-/// How an arm that is the second side comes to have one thing from the first.
+/// How to give the second side one thing from the first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Undo {
     /// A setting and its value, if the first side has one.
     pub setting: Option<(String, Option<Value>)>,
-    /// What is shown over a file: `FILE:PLACE:ro`.
+    /// A bind mount over a file: `FILE:PLACE:ro`.
     pub bind: Option<String>,
-    /// A variable and its text, if the first side has one.
+    /// A variable and its value, if the first side has one.
     pub variable: Option<(String, Option<String>)>,
-    /// Words in place of those of the second side's command.
+    /// A range of words of the second side's command, and the words that replace it.
     pub words: Option<(Range<usize>, Vec<String>)>,
 }
 
-/// Differences with how each is undone.
+/// Differences, with the way to undo each.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listed {
     /// The differences.
     pub differences: Vec<Difference>,
-    /// How each is undone, by its name.
+    /// How each is undone, by id.
     pub undo: BTreeMap<String, Undo>,
 }
 
 impl Listed {
     fn add(&mut self, id: &str, what: String, likelihood: f64, undo: Undo) {
-        // A plus joins two differences in the name of a cause.
+        // In the id of a cause a plus joins two differences.
         let id = id.replace('+', "_");
         self.differences.push(Difference {
             id: id.clone(),
@@ -58,7 +57,7 @@ impl Listed {
         self.undo.insert(id, undo);
     }
 
-    /// Settings of the environments.
+    /// Adds differing settings of the environments.
     pub fn settings(&mut self, first: &Params, second: &Params) {
         let names: BTreeSet<&String> = first.0.keys().chain(second.0.keys()).collect();
         for name in names {
@@ -85,7 +84,7 @@ impl Listed {
         }
     }
 
-    /// Variables of the commands.
+    /// Adds differing variables of the commands.
     pub fn variables(
         &mut self,
         first: &BTreeMap<String, String>,
@@ -109,7 +108,7 @@ impl Listed {
         }
     }
 
-    /// Words of the commands: the program, and then what stands in place of what.
+    /// Adds differing words of the commands: the program, then each replaced argument.
     pub fn words(&mut self, first: &[String], second: &[String]) {
         let (Some(one), Some(other)) = (first.first(), second.first()) else {
             return;
@@ -153,7 +152,7 @@ impl Listed {
         }
     }
 
-    /// A file of the second side of which the first has other bytes, which lie in `file`.
+    /// Adds a file of the second side that has other bytes in the first; `file` holds the first side's.
     pub fn file(&mut self, path: &str, file: &str) {
         self.add(
             &format!("file.{path}"),
@@ -171,8 +170,9 @@ fn plain(text: &str) -> String {
     text.escape_debug().to_string()
 }
 
-/// Files that both sides read or run with other bytes, by path; and those that only one has, each with its side.
-pub fn other_files(first: &Seen, second: &Seen) -> (Vec<String>, Vec<String>) {
+/// The paths of files that both sides read or run with different bytes, and the files that only one has, each with
+/// its side.
+pub fn other_files(first: &ProcessSamples, second: &ProcessSamples) -> (Vec<String>, Vec<String>) {
     let both: BTreeSet<&String> = first.sha256.keys().chain(second.sha256.keys()).collect();
     let (mut differing, mut alone) = (Vec::new(), Vec::new());
     for path in both {
@@ -186,7 +186,7 @@ pub fn other_files(first: &Seen, second: &Seen) -> (Vec<String>, Vec<String>) {
     (differing, alone)
 }
 
-/// What stands in place of what, by the longest common subsequence.
+/// The ranges that replace each other, by the longest common subsequence.
 fn hunks(first: &[String], second: &[String]) -> Vec<(Range<usize>, Range<usize>)> {
     let (n, m) = (first.len(), second.len());
     if first == second {
@@ -226,7 +226,7 @@ fn hunks(first: &[String], second: &[String]) -> Vec<(Range<usize>, Range<usize>
     found
 }
 
-/// As many words in place of as many others are single differences.
+/// Splits a replacement of equally many words into single differences.
 fn one_by_one(here: Range<usize>, there: Range<usize>) -> Vec<(Range<usize>, Range<usize>)> {
     if here.len() != there.len() {
         return vec![(here, there)];
@@ -234,7 +234,7 @@ fn one_by_one(here: Range<usize>, there: Range<usize>) -> Vec<(Range<usize>, Ran
     here.zip(there).map(|(i, j)| (i..i + 1, j..j + 1)).collect()
 }
 
-/// The second side with these differences undone. `words` is its command.
+/// The second side with these differences undone.
 pub(super) fn tried(
     ask: &Ask,
     head: &CommandChange,
@@ -275,7 +275,7 @@ pub(super) fn tried(
         settings = settings.with("binds", Value::List(list));
     }
     if !spliced.is_empty() {
-        // From the last one, so that places stay what they are.
+        // From the last range to the first, so that earlier ranges stay valid.
         spliced.sort_by_key(|(place, _)| std::cmp::Reverse((place.start, place.end)));
         change.argv.clone_from(words);
         for (place, from) in spliced {
@@ -403,13 +403,13 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_side_alone_are_named_and_not_exchanged() {
-        let seen = |pairs: &[(&str, &str)]| Seen {
+    fn one_sided_files_are_listed_but_not_swapped() {
+        let seen = |pairs: &[(&str, &str)]| ProcessSamples {
             sha256: pairs
                 .iter()
                 .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
                 .collect(),
-            ..Seen::default()
+            ..ProcessSamples::default()
         };
         let (differing, alone) = other_files(
             &seen(&[("/p", "1"), ("/l", "2"), ("/old", "3")]),

@@ -1,35 +1,36 @@
-//! What is told of the differences that were tried: a suspect for each set, and of what was found what counts.
+//! Selects what is reported of the differences that were tried: a suspect for each set, and of the findings those
+//! that count.
 //!
-//! Pure: findings in, findings out. One cost is given to one cause; what was proved in blocks of its own counts before
-//! what was seen on the way there; and a set counts only with members of which each carries a part of what it does.
-//! What it cannot see: two differences of which each would cost something beside the other.
+//! Pure: findings in, findings out. Each slowdown is given to one cause; a proof in separate blocks counts before
+//! what the search saw; and a set counts only if each member causes a part of its effect.
+//! Limits: misses two differences of which each is slow only together with the other.
 
 use tare_model::Status;
 use tare_model::arm::Suspect;
 use tare_model::dossier::DossierFinding;
 
 use super::super::counterfactual::MOST;
-use super::super::search::Shown;
-use super::members::{Fate, Rest, fate, sorted, without_one};
+use super::super::search::RemovedShare;
+use super::members::{Remainder, SetVerdict, fate, sorted, without_one};
 use super::sides::FIRST;
 use super::{Asks, CLAIM, ONE_OF, PROOF, RUNNING, SEVERAL, TOGETHER, TRY};
 use crate::driver::own::{Difference, OWN};
 
-/// The switch that takes others with it: a container on the host's network has neither a network, nor published
-/// ports, nor sysctls of its own.
+/// The switch that removes others too: a container on the host's network has no network, published ports or sysctls
+/// of its own.
 const WIDE: &str = "engine.network";
 
-/// Of so many differences at most what to change is told one by one.
+/// The maximum number of differences in a set with advice for each.
 const ADVISED_MOST: usize = 4;
 
-/// Whether a difference goes with the wide switch.
+/// Whether a difference goes away with the wide switch.
 fn is_within_wide(id: &str) -> bool {
     id.starts_with("sysctl.net.") || matches!(id, "network" | "publish" | "publish-all" | "link")
 }
 
-/// What was found without the switch that takes others with it, where one of those was found too; where none was,
-/// those others are tried beside it, so that what is theirs is not taken for its own. `all` are the container's
-/// differences. What the engine does to every container comes last.
+/// The sets to prove, without the wide switch if a difference within it was found too. Otherwise the differences
+/// within it are added, so that their effect is not attributed to the wide switch. `all` are the container's
+/// differences. Sets with what the engine does to every container come last.
 pub(super) fn narrowest(found: &[Vec<String>], all: &[&str]) -> Vec<Vec<String>> {
     let is_wide = |set: &[String]| set == [WIDE];
     let has_narrower = found.iter().flatten().any(|id| is_within_wide(id));
@@ -50,7 +51,7 @@ pub(super) fn narrowest(found: &[Vec<String>], all: &[&str]) -> Vec<Vec<String>>
     sets
 }
 
-/// A difference, or several, as a suspect.
+/// A suspect made of one or several differences.
 pub(super) fn suspect_of(asks: &Asks, ids: &[String], metric: &str) -> Suspect {
     let of = |id: &String| asks.differences.iter().find(|it| it.id == *id);
     let all: Vec<&Difference> = ids.iter().filter_map(of).collect();
@@ -94,14 +95,14 @@ pub(super) fn suspect_of(asks: &Asks, ids: &[String], metric: &str) -> Suspect {
     }
 }
 
-/// What is told of the differences: what was proved in blocks of its own counts before what was tried on the way
-/// there and before what the catalogue calls the same switch; what was found on the way only supports; and a set is
-/// told only where nothing alone was found, or where it has no effect. `without` says what an arm does without, `back`
-/// what comes back of the cost between two arms.
+/// Selects the findings about differences. A proof in separate blocks replaces what the search tried and what the
+/// catalogue calls the same switch; a finding of the search alone is only supported; and a set is kept only if no
+/// single difference was found, or if it has no effect. `without` returns the differences that an arm lacks, `back`
+/// the share of the slowdown that comes back between two arms.
 pub(in crate::why) fn sifted(
     findings: &mut Vec<DossierFinding>,
     without: impl Fn(&str) -> Option<Vec<String>>,
-    back: impl Fn(&str, &str) -> Option<Shown>,
+    back: impl Fn(&str, &str) -> Option<RemovedShare>,
 ) {
     let away = |finding: &DossierFinding| without_of(finding, &without);
     let proved: Vec<Option<Vec<String>>> = findings
@@ -123,12 +124,12 @@ pub(in crate::why) fn sifted(
     let is_proved = |it: &DossierFinding| in_arm(it, PROOF) && it.status == Status::Confirmed;
     let has_proof = findings.iter().any(is_proved);
     for finding in findings.iter_mut() {
-        // What only the running container has is no difference of a copy, and was measured beside all of them.
+        // What only the running container has is not a difference of its copy; it was measured next to all of them.
         let is_own = finding.cause.starts_with(OWN) && finding.cause != RUNNING;
         let is_other = !in_arm(finding, PROOF)
             && finding.cause != RUNNING
             && without_of(finding, &without).is_some();
-        // One cost is not given twice: another switch that takes it too is no second cause.
+        // A slowdown is not attributed twice: another switch that also removes it is no second cause.
         if (is_own || has_proof) && is_other && finding.status == Status::Confirmed {
             finding.status = Status::Supported;
             if !is_own {
@@ -144,7 +145,7 @@ pub(in crate::why) fn sifted(
         let away = without_of(finding, &without);
         away.is_some_and(|ids| !ids.is_empty() && ids.iter().all(|id| is_within_wide(id)))
     });
-    // In the few blocks of a search there is no interval.
+    // The few blocks of a search give no interval.
     findings.retain(|it| !(in_arm(it, TRY) && it.status == Status::Untested));
     findings.retain(|finding| {
         !is_set(finding)
@@ -156,19 +157,19 @@ pub(in crate::why) fn sifted(
     findings.sort_by_key(|finding| finding.status);
 }
 
-/// Whether what a finding is about was tried in an arm of this kind.
+/// Whether a finding's arm is of this kind.
 fn in_arm(finding: &DossierFinding, prefix: &str) -> bool {
     let arm = finding.arm.as_deref().unwrap_or_default();
     arm.strip_prefix(prefix)
         .is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Of sets that were proved: one whose members are all needed stays; one is left out that comes down to less; and
-/// one whose members could not be told apart is no more than supported, and says so.
+/// Judges sets that were proved: a set whose members are all needed stays, one that can be reduced is removed, and
+/// one whose members could not be separated is at most supported and says so.
 fn take_sets_apart(
     findings: &mut Vec<DossierFinding>,
     without: &impl Fn(&str) -> Option<Vec<String>>,
-    back: &impl Fn(&str, &str) -> Option<Shown>,
+    back: &impl Fn(&str, &str) -> Option<RemovedShare>,
 ) {
     let all = findings.clone();
     let proof_of = |set: &[String]| {
@@ -185,22 +186,22 @@ fn take_sets_apart(
         let rest = |member: &str| {
             let rest = proof_of(&without_one(&set, member))?;
             let has_effect = matches!(rest.status, Status::Confirmed | Status::Supported);
-            Some(Rest {
+            Some(Remainder {
                 back: back(finding.arm.as_deref()?, rest.arm.as_deref()?),
                 carries: rest.share.map(|it| it.point).filter(|_| has_effect),
                 is_proved: rest.status <= finding.status,
             })
         };
         match fate(&set, rest) {
-            Fate::Whole => as_one(finding),
-            Fate::Told => return false,
-            Fate::Open(members) => as_open(finding, &members),
+            SetVerdict::Whole => as_one(finding),
+            SetVerdict::Told => return false,
+            SetVerdict::Open(members) => as_open(finding, &members),
         }
         true
     });
 }
 
-/// Words for a set of which every member is needed.
+/// The wording for a set of which every member is needed.
 fn as_one(finding: &mut DossierFinding) {
     if let Some(what) = finding.claim.strip_prefix(ONE_OF) {
         finding.claim = format!("{what}{TOGETHER}{CLAIM}");
@@ -210,7 +211,7 @@ fn as_one(finding: &mut DossierFinding) {
         .push("each of them carries a part: put back alone, it brings the cost back".to_owned());
 }
 
-/// Words for a set whose members could not be told apart.
+/// The wording for a set whose members could not be separated.
 fn as_open(finding: &mut DossierFinding, members: &[String]) {
     finding.status = finding.status.max(Status::Supported);
     if let Some(what) = finding.claim.strip_suffix(CLAIM) {
@@ -223,7 +224,7 @@ fn as_open(finding: &mut DossierFinding, members: &[String]) {
     ));
 }
 
-/// A switch that takes others with it is no cause where those alone take as much, or all but a lesser part.
+/// Downgrades the wide switch if the differences within it alone remove as much, or all but a smaller part.
 fn yield_to_narrower(
     findings: &mut [DossierFinding],
     is_shown: impl Fn(&DossierFinding) -> bool,
@@ -250,7 +251,7 @@ fn yield_to_narrower(
     }
 }
 
-/// What the arm of a finding does without.
+/// The differences that a finding's arm lacks.
 fn without_of(
     finding: &DossierFinding,
     without: &impl Fn(&str) -> Option<Vec<String>>,
@@ -258,7 +259,7 @@ fn without_of(
     finding.arm.as_deref().and_then(without)
 }
 
-/// Sets that had no effect are told as one.
+/// Merges sets without an effect into one finding.
 fn merge_refuted(findings: &mut Vec<DossierFinding>) {
     let is_one = |it: &DossierFinding| it.cause == SEVERAL && it.status == Status::Refuted;
     let sets: Vec<DossierFinding> = findings.iter().filter(|it| is_one(it)).cloned().collect();

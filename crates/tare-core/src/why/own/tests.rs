@@ -1,9 +1,9 @@
-//! Baselines, what was seen first, and what is told of what was found.
+//! Tests of baselines, the first study, and the selection of findings.
 
 use tare_model::Status;
 
 use super::super::conclude::tests::finding;
-use super::super::search::Shown;
+use super::super::search::RemovedShare;
 use super::super::studies;
 use super::sifting::narrowest;
 use super::*;
@@ -30,7 +30,7 @@ fn own() -> Own {
 }
 
 #[test]
-fn the_barest_baseline_comes_first_and_then_one_that_keeps_what_may_be_needed() {
+fn barest_baseline_precedes_one_keeping_needed() {
     let bases = baseline::plain(&own(), "docker");
     assert_eq!(bases.len(), 2);
     assert_eq!(bases[0].base.settings.words(WITHOUT), ["cpus", "env.N"]);
@@ -46,7 +46,7 @@ fn the_barest_baseline_comes_first_and_then_one_that_keeps_what_may_be_needed() 
 }
 
 #[test]
-fn a_bare_baseline_has_the_plain_container_above_it_and_the_hosts_program_below() {
+fn bare_baseline_ladder_is_host_image_plain_container() {
     let files = own::Bare {
         driver: "container".into(),
         without: self::own().names(|_| true),
@@ -77,12 +77,12 @@ fn a_bare_baseline_has_the_plain_container_above_it_and_the_hosts_program_below(
     let of_host = ("image".to_owned(), Some(0), Some("host".to_owned()));
     let [_, plain, docker] = above;
     assert_eq!(arms(&ask, 110), [of_host, arm("host", None), plain, docker]);
-    // Where there is little time the search has it.
+    // If time is short, the search gets it.
     assert_eq!(arms(&ask, 30).len(), 2);
 }
 
 #[test]
-fn a_proof_counts_before_what_was_seen_on_the_way_to_it() {
+fn proof_result_replaces_findings_from_the_search() {
     let mut findings = vec![
         finding("own.several", Status::Confirmed, "try-3", 0.9),
         finding("own.several", Status::Refuted, "try-4", 0.0),
@@ -119,7 +119,7 @@ fn a_proof_counts_before_what_was_seen_on_the_way_to_it() {
 }
 
 #[test]
-fn a_switch_that_takes_others_with_it_is_no_cause_beside_them() {
+fn narrowest_replaces_wide_switch_by_its_members() {
     let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
     let network = set(&["engine.network"]);
     let buffers = set(&["sysctl.net.ipv4.tcp_rmem"]);
@@ -134,7 +134,7 @@ fn a_switch_that_takes_others_with_it_is_no_cause_beside_them() {
         narrowest(&[filter.clone(), network.clone(), own.clone()], &all),
         [own, filter, network.clone()]
     );
-    // Those that go with it and were not found are tried beside it.
+    // The differences within it that were not found are tried too.
     let all = ["engine.network", "publish", "sysctl.net.core.somaxconn"];
     let within = set(&["publish", "sysctl.net.core.somaxconn"]);
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_switch_that_takes_others_with_it_is_no_cause_beside_them() {
 }
 
 #[test]
-fn the_wide_switch_yields_where_what_it_takes_with_it_takes_as_much() {
+fn wide_switch_yields_to_equally_strong_member() {
     let told = |narrow: f64| {
         let mut findings = vec![
             finding("own.engine.network", Status::Confirmed, "proof-9", 0.98),
@@ -165,12 +165,12 @@ fn the_wide_switch_yields_where_what_it_takes_with_it_takes_as_much() {
     let network = |status| ("own.engine.network".to_owned(), status);
     let publish = ("own.publish".to_owned(), Status::Confirmed);
     assert_eq!(told(0.9), [publish.clone(), network(Status::Supported)]);
-    // Both take half: then both are.
+    // Each removes half: both are causes.
     assert_eq!(told(0.45).len(), 2);
     assert_eq!(told(0.45)[0], network(Status::Confirmed));
 }
 
-/// What is told where a set of two was proved, with what came of either alone: `None` where it was not tried.
+/// The findings reported after a set of two was proved, with the result of each alone, or `None` if not tried.
 fn told_of_two(alone: Option<[(Status, f64); 2]>) -> Vec<(String, Status)> {
     const SET: &str = "own.cpu-quota+env.APP_ENV";
     let mut findings = vec![finding(SET, Status::Confirmed, "proof-7", 1.0)];
@@ -197,7 +197,7 @@ fn told_of_two(alone: Option<[(Status, f64); 2]>) -> Vec<(String, Status)> {
     };
     sifted(&mut findings, without, |set, rest| {
         let share = shares[set] - shares[rest];
-        Some(Shown {
+        Some(RemovedShare {
             low: share - 0.05,
             share,
             high: share + 0.05,
@@ -215,11 +215,11 @@ fn told_of_two(alone: Option<[(Status, f64); 2]>) -> Vec<(String, Status)> {
 }
 
 #[test]
-fn a_set_is_confirmed_only_where_every_member_is_needed() {
+fn set_is_confirmed_only_if_every_member_is_needed() {
     let told = |cause: &str, status| (cause.to_owned(), status);
     let (quota, variable) = ("own.cpu-quota", "own.env.APP_ENV");
     let set = "own.cpu-quota+env.APP_ENV";
-    // One carries all of it: the set is not told.
+    // One causes all of it: the set is dropped.
     assert_eq!(
         told_of_two(Some([(Status::Confirmed, 1.0), (Status::Refuted, 0.0)])),
         [
@@ -227,7 +227,7 @@ fn a_set_is_confirmed_only_where_every_member_is_needed() {
             told(variable, Status::Refuted)
         ]
     );
-    // Either keeps the cost up alone: only both together take it away.
+    // Each alone keeps the command slow: only removing both helps.
     assert_eq!(
         told_of_two(Some([(Status::Refuted, 0.0), (Status::Refuted, 0.0)])),
         [
@@ -236,7 +236,7 @@ fn a_set_is_confirmed_only_where_every_member_is_needed() {
             told(variable, Status::Refuted)
         ]
     );
-    // Each has a part of its own.
+    // Each causes a part.
     assert_eq!(
         told_of_two(Some([(Status::Confirmed, 0.6), (Status::Supported, 0.4)])),
         [

@@ -1,28 +1,28 @@
-//! Where the time goes, as far as counters tell: which kinds of differences explain what was measured.
+//! Uses counters to find where the time goes, and so which kinds of differences fit the measurement.
 //!
-//! It orders what is tried and rules nothing out.
-//! What it cannot see: what processes other than the first waited for.
+//! It orders the trials and rules nothing out.
+//! Limits: does not see what processes other than the first waited for.
 
 use std::collections::BTreeMap;
 use tare_model::counter;
 
 use super::super::readings::{Readings, user_command_id};
 
-/// Counters of the command on both sides, as what the one has more than the other; nanoseconds.
+/// How much higher the command's counters are on one side than on the other; nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Trace {
-    /// What it took longer.
+    /// Additional wall time.
     pub(super) longer: f64,
     pub(super) on_processor: f64,
     pub(super) throttled: f64,
     pub(super) run_delay: f64,
-    /// Whether more was read from devices, or faulted in from there.
+    /// Whether more was read from devices, including by page faults.
     pub(super) reads: bool,
 }
 
 impl Trace {
-    /// Between two arms, the medians over everything that was measured so far: a single look may have been made
-    /// before a neighbour came.
+    /// Compares two arms by the medians of all measurements so far: a single look may precede other load on the
+    /// machine.
     pub(super) fn of(readings: &Readings, base: &str, env: &str) -> Self {
         let of_arm = |arm: &str| {
             let mut all = readings.counters(arm);
@@ -45,8 +45,8 @@ impl Trace {
         }
     }
 
-    /// How likely a difference is with this in view: one whose kind explains what was seen goes first. Nothing is
-    /// ever ruled out by it.
+    /// The likelihood of a difference, raised if its kind fits the counters and lowered otherwise. Never rules one
+    /// out.
     pub(super) fn weighed(self, id: &str, likelihood: f64) -> f64 {
         const PROCESSOR: [&str; 7] = tare_model::rows! {
             "cpus", "cpu-quota", "cgroup-parent", "cpu-shares", "cpuset-cpus", "cpu-rt-runtime",
@@ -64,7 +64,7 @@ impl Trace {
         const SAME_WORK: [&str; 8] = [
             concat!("engine", ".ulimit"),
             "env.",
-            // A look for a name costs the kernel's time.
+            // Name lookups use CPU time in the kernel.
             "mounted./",
             "security-opt",
             "engine.seccomp",
@@ -75,7 +75,7 @@ impl Trace {
         let is = |kind: &[&str]| kind.iter().any(|it| id.starts_with(it));
         let part = |time: f64| time > 0.3 * self.longer;
         if self.longer <= 0.0 {
-            // A limit makes nothing faster; what is read, or where it lies, may.
+            // A limit makes nothing faster; a variable or the location of files may.
             let limits = self.longer < 0.0 && !is(&ABLE);
             return if limits { likelihood * 0.3 } else { likelihood };
         }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_explains_what_was_seen_is_tried_first_and_nothing_is_ruled_out() {
+    fn trace_ranks_matching_differences_higher() {
         let slow = Trace {
             longer: 100.0,
             run_delay: 60.0,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn throttling_that_only_the_kernel_of_the_host_counts_is_seen() {
+    fn trace_uses_throttling_counted_only_by_the_host() {
         let counters = |entries: &[(&str, f64)]| -> BTreeMap<String, f64> {
             let named = entries.iter();
             named

@@ -1,10 +1,10 @@
-//! Whether fio measured what its options say: the device, the queue depth, the arithmetic.
+//! Checks whether fio measured what its options say: the device, the queue depth, the arithmetic.
 //!
-//! The depth that was reached is not what `iodepth_level` says, which counts what fio has submitted: a request
-//! that the kernel serves inside of the submission was never in flight. Little's law on the whole time cannot
-//! tell either, for requests that wait in one `io_submit` for each other. So the submission is looked at.
+//! The depth that was reached is not `iodepth_level`, which counts what fio has submitted: a request that the kernel
+//! serves during the submission was never in flight. Little's law on the whole time does not work either, because
+//! requests in one `io_submit` wait for each other. The submission is checked instead.
 //! Sources: io_submit(2), fio(1) on `iodepth`, Little 1961.
-//! What it cannot see: how deep the device's own queue was.
+//! Limits: does not see how deep the device's queue was.
 
 use tare_model::counter;
 use tare_model::{ProbeReport, RawOutput};
@@ -13,16 +13,16 @@ use super::output::{Devices, Job, Output};
 use crate::workload::sanity::{self, IMPOSSIBLE_CPU_TIME, Remark, SHALLOW_QUEUE};
 use crate::workload::{command_output, probe_output};
 
-/// Submission that takes so many times the completion did the work itself.
+/// A submission that takes this many times the completion did the work itself.
 const SUBMISSION_DOMINATES: f64 = 10.0;
-/// The share of its time that a submitting thread spends in submissions that do the work.
+/// The share of its time that a thread spends in submissions that do the work.
 const ALWAYS_SUBMITTING: f64 = 0.8;
-/// The share of the asked depth below which it was missed.
+/// The share of the requested depth below which it was missed.
 const DEPTH_SHARE: f64 = 0.5;
-/// fio gives run times in steps of this, seconds.
+/// The resolution of fio's run times, seconds.
 const RUNTIME_STEP_S: f64 = 1e-3;
 
-/// The remarks; `None` for what cannot be read.
+/// The remarks; `None` if the output cannot be parsed.
 pub(super) fn of(raw: &RawOutput) -> Option<Vec<Remark>> {
     let whole = probe_output::report(raw).ok()?;
     let report = whole.command.as_ref()?;
@@ -77,7 +77,7 @@ pub(super) fn of(raw: &RawOutput) -> Option<Vec<Remark>> {
     Some(remarks)
 }
 
-/// More than a whole processor for each job; some allowance for the rounding of short runs.
+/// A remark if a job used more than one processor, with some allowance for the rounding of short runs.
 fn cpu_share(job: &Job) -> Option<Remark> {
     let percent = job.cpu_percent()?;
     (percent > 105.0).then(|| {
@@ -88,9 +88,9 @@ fn cpu_share(job: &Job) -> Option<Remark> {
     })
 }
 
-/// Application bytes against the device's: first for reads, then for writes. The kernel's count for the
-/// program (proc_pid_io(5)) knows reads; it counts a write when a page becomes dirty, so that only the
-/// devices' own count says whether they were written.
+/// Compares the application's bytes with the device's, first for reads, then for writes. The kernel's count for the
+/// program (proc_pid_io(5)) is right for reads; it counts a write when a page becomes dirty, so that only the
+/// devices' count shows actual writes.
 fn touched(job: &Job, devices: Option<Devices>, whole: &ProbeReport) -> [Option<Remark>; 2] {
     let counted = whole.counters.get(counter::READ_BYTES).copied();
     let of_devices = devices.and_then(|devices| devices.read_bytes);
@@ -105,7 +105,7 @@ fn touched(job: &Job, devices: Option<Devices>, whole: &ProbeReport) -> [Option<
     ]
 }
 
-/// Says so if the requests were not in flight together.
+/// A remark if the requests were not in flight together.
 fn depth(job: &Job, jobs: f64, has_no_device: bool) -> Option<Remark> {
     let asked = job.option("iodepth", 1.0);
     if asked <= 1.0 {

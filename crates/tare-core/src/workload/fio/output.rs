@@ -1,54 +1,54 @@
-//! The JSON that fio prints: found among its other words, and read strictly.
+//! Finds the JSON in fio's output and parses it strictly.
 //!
-//! fio writes messages before, after and even between the lines of its JSON; with `--status-interval` there
-//! are several documents, of which the last holds the whole run. `bw` is in KiB/s whatever its neighbours'
-//! units are, so `bw_bytes` is read where there is one. Keys exist only if their option was given: a missing
-//! `disk_util` or percentile is absent, never 0.
-//! What it cannot see: fio 2, whose JSON has the same keys in other units; it is refused by its version.
+//! fio writes messages before, after and even between the lines of its JSON; with `--status-interval` there are
+//! several documents, and the last one covers the whole run. `bw` is always in KiB/s, whatever its neighbours' units
+//! are, so `bw_bytes` is preferred. Keys exist only if their option was given: a missing `disk_util` or percentile is
+//! absent, never 0.
+//! Limits: does not support fio 2, whose JSON has the same keys in other units; it is rejected by its version.
 
 use serde_json::{Map, Value};
 
 use super::super::DecodeError;
 use tare_model::Reason;
 
-/// What fio said about one run.
+/// The result of one run of fio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Output {
     /// For example `fio-3.33`.
     pub version: String,
     /// The jobs, or their groups.
     pub jobs: Vec<Job>,
-    /// What the block devices did; `None` where fio does not know.
+    /// Totals of the block devices; `None` if fio does not report them.
     pub devices: Option<Devices>,
 }
 
-/// What the block devices did, bytes.
+/// Totals of the block devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Devices {
-    /// Read.
+    /// Bytes read.
     pub read_bytes: Option<f64>,
-    /// Written.
+    /// Bytes written.
     pub write_bytes: Option<f64>,
     /// Reads and writes.
     pub operations: Option<f64>,
-    /// Share of the time in which the busiest had something to do.
+    /// Share of the time in which the busiest device was busy.
     pub busy: Option<f64>,
 }
 
 /// One job, or a group of equal jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// Which group.
+    /// The group's number.
     pub group: u64,
     /// Reads.
     pub read: Direction,
     /// Writes.
     pub write: Direction,
-    /// Its options, those for all jobs included.
+    /// Its options, including the global ones.
     pub options: Map<String, Value>,
-    /// Share of its time in user code, per cent.
+    /// Share of its time in user code, percent.
     pub user_percent: Option<f64>,
-    /// Share of its time in the kernel, per cent.
+    /// Share of its time in the kernel, percent.
     pub system_percent: Option<f64>,
     /// Context switches.
     pub switches: Option<f64>,
@@ -57,42 +57,42 @@ pub struct Job {
 /// Operations of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Direction {
-    /// How many were completed.
+    /// Number of completed operations.
     pub operations: f64,
-    /// Per second.
+    /// Operations per second.
     pub rate: f64,
     /// Bytes.
     pub bytes: f64,
     /// Bytes per second.
     pub bytes_per_s: f64,
-    /// How long, seconds.
+    /// Run time, seconds.
     pub runtime_s: f64,
-    /// Mean from before the submission to the completion, nanoseconds.
+    /// Mean time from before the submission to the completion, nanoseconds.
     pub time_ns: f64,
-    /// Mean of the submission.
+    /// Mean time of the submission, nanoseconds.
     pub submission_ns: f64,
-    /// Mean from the submission to the completion.
+    /// Mean time from the submission to the completion, nanoseconds.
     pub completion_ns: f64,
-    /// The 99th percentile of the time.
+    /// 99th percentile of the time.
     pub p99_ns: Option<f64>,
-    /// Percentiles of the time from the submission to the completion: the 1st.
+    /// 1st percentile of the time from the submission to the completion.
     pub completion_p1_ns: Option<f64>,
-    /// The 50th.
+    /// 50th percentile of the same.
     pub completion_p50_ns: Option<f64>,
-    /// The 95th.
+    /// 95th percentile of the same.
     pub completion_p95_ns: Option<f64>,
-    /// The 99th.
+    /// 99th percentile of the same.
     pub completion_p99_ns: Option<f64>,
-    /// The 99.99th.
+    /// 99.99th percentile of the same.
     pub completion_p9999_ns: Option<f64>,
 }
 
 impl Output {
-    /// Reads what fio printed.
+    /// Parses fio's output.
     ///
     /// # Errors
-    /// [`DecodeError::Garbled`] if there is no whole document of a known version,
-    /// [`DecodeError::Unsuccessful`] if a job ended with an error.
+    /// [`DecodeError::Garbled`] if there is no complete document of a known version, [`DecodeError::Unsuccessful`] if
+    /// a job ended with an error.
     pub fn parse(text: &str) -> Result<Self, DecodeError> {
         let document = document(text).ok_or_else(|| garbled("there is no whole JSON document"))?;
         let version = document
@@ -121,10 +121,10 @@ impl Output {
         })
     }
 
-    /// All jobs as one: rates are added, times weighted by their number of operations.
+    /// All jobs as one: rates are summed, times weighted by the number of operations.
     ///
     /// # Errors
-    /// [`DecodeError::Garbled`] if there is none, or if they did not run at the same time.
+    /// [`DecodeError::Garbled`] if there is no job, or if the jobs did not run at the same time.
     pub fn total(&self) -> Result<Job, DecodeError> {
         let (first, rest) = self
             .jobs
@@ -152,7 +152,7 @@ impl Job {
         match job.get("error").and_then(Value::as_i64) {
             Some(0) => {}
             Some(code) => {
-                // fio keeps the number of the first failed system call, positive or negative.
+                // fio stores the errno of the first failed syscall, positive or negative.
                 let reason = i32::try_from(code.unsigned_abs()).map_or_else(
                     |_| "no number of the system's".to_owned(),
                     |number| std::io::Error::from_raw_os_error(number).to_string(),
@@ -180,12 +180,12 @@ impl Job {
         })
     }
 
-    /// Share of its time in user and kernel code, per cent.
+    /// Share of its time in user and kernel code, percent.
     pub fn cpu_percent(&self) -> Option<f64> {
         Some(self.user_percent? + self.system_percent?)
     }
 
-    /// A whole number among the options, or what fio takes where it is not given.
+    /// A numeric option, or fio's default.
     pub fn option(&self, name: &str, otherwise: f64) -> f64 {
         let given = self.options.get(name).and_then(Value::as_str);
         given
@@ -193,7 +193,7 @@ impl Job {
             .unwrap_or(otherwise)
     }
 
-    /// A text among the options.
+    /// A text option.
     pub fn option_text(&self, name: &str) -> Option<&str> {
         self.options.get(name).and_then(Value::as_str)
     }
@@ -222,7 +222,7 @@ impl Direction {
         };
         let percentile = |times: &str, key: &str| {
             let percentiles = direction.get(times)?.get("percentile")?;
-            // Some engines are never waited for, and their times then count as nothing.
+            // Some engines never wait; their times are then 0.
             percentiles.get(key)?.as_f64().filter(|ns| *ns > 0.0)
         };
         let read = Self {
@@ -232,7 +232,7 @@ impl Direction {
             bytes_per_s,
             runtime_s: number(direction, "runtime")? / 1_000.0,
             time_ns: mean("lat_ns")?,
-            // Engines without a queue have no submission.
+            // Engines without a queue have no submission time.
             submission_ns: mean("slat_ns").unwrap_or(0.0),
             completion_ns: mean("clat_ns")?,
             p99_ns: percentile("lat_ns", "99.000000"),
@@ -268,7 +268,7 @@ impl Direction {
             time_ns: weighted(self.time_ns, other.time_ns),
             submission_ns: weighted(self.submission_ns, other.submission_ns),
             completion_ns: weighted(self.completion_ns, other.completion_ns),
-            // Percentiles of several jobs cannot be put together.
+            // Percentiles of several jobs cannot be combined.
             p99_ns: other.p99_ns.filter(|_| is_first),
             completion_p1_ns: other.completion_p1_ns.filter(|_| is_first),
             completion_p50_ns: other.completion_p50_ns.filter(|_| is_first),
@@ -279,7 +279,7 @@ impl Direction {
     }
 }
 
-/// What a failed fio said, where it says that it can never work here.
+/// Turns a failure of fio into `Unavailable` if its message says that it can never work here.
 pub(super) fn explained(error: DecodeError) -> DecodeError {
     let DecodeError::Unsuccessful { problem } = &error else {
         return error;
@@ -300,9 +300,9 @@ pub(super) fn explained(error: DecodeError) -> DecodeError {
     error
 }
 
-/// The last whole JSON object with jobs that begins at the beginning of a line.
+/// The last complete JSON object with jobs that starts at the beginning of a line.
 fn document(text: &str) -> Option<Value> {
-    // Messages get between the lines of the document.
+    // fio's messages can be between the lines of the document.
     let kept: Vec<&str> = text
         .lines()
         .filter(|line| !line.starts_with("fio:"))
@@ -322,7 +322,7 @@ fn document(text: &str) -> Option<Value> {
     found
 }
 
-/// Where the next line that begins an object begins.
+/// The offset of the next line that starts an object.
 fn next_object(text: &str) -> Option<usize> {
     if text.starts_with('{') {
         return Some(0);
@@ -330,8 +330,8 @@ fn next_object(text: &str) -> Option<usize> {
     text.find("\n{").map(|position| position + 1)
 }
 
-/// What all block devices did together. A device and the device that it lies on would be counted twice:
-/// `aggr_` keys and slaves are not added.
+/// The totals of all block devices. A device and the one below it would be counted twice, so `aggr_` keys and slaves
+/// are not added.
 fn devices(document: &Value) -> Option<Devices> {
     let devices = document.get("disk_util")?.as_array()?;
     if devices.is_empty() {
@@ -362,7 +362,7 @@ fn object(value: Option<&Value>) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// A number that is finite and not negative.
+/// A finite number that is not negative.
 fn number(value: &Value, key: &str) -> Result<f64, DecodeError> {
     value
         .get(key)

@@ -1,14 +1,14 @@
-//! The problem that HPCC is given: how large the matrix is and how the processes are arranged.
+//! Derives HPCC's problem: the size of the matrix and the arrangement of the processes.
 //!
 //! The rule, from the number of nodes, the processes on each and the memory of each:
-//! - the processes are `nodes × cores`, arranged as P × Q with P ≤ Q and P as large as it divides them, because
-//!   HPL wants a grid as square as possible with fewer rows than columns (HPL's own tuning notes);
-//! - the matrix of N × N numbers of 8 bytes fills 80 % of the memory of all nodes, the usual advice that
-//!   leaves the rest to the system and to MPI's buffers; then N is scaled and rounded down to whole blocks
-//!   of NB, because a part of a block costs as much as a whole one.
+//! - there are `nodes × cores` processes, arranged as P × Q with P ≤ Q and P the largest possible divisor, because
+//!   HPL prefers a grid that is as square as possible with fewer rows than columns (HPL's tuning notes);
+//! - the matrix of N × N numbers of 8 bytes fills 80 % of the memory of all nodes, the usual advice, which leaves the
+//!   rest to the system and to MPI's buffers; N is then scaled and rounded down to whole blocks of NB, because a
+//!   partial block takes as long as a whole one.
 //!
-//! HPCC derives the sizes of its other tests from N. So equal parameters are an equal problem on every machine,
-//! and nothing is asked of the machine itself.
+//! HPCC derives the sizes of its other tests from N. Equal parameters therefore give an equal problem on every
+//! machine, without asking the machine.
 
 use tare_model::whole_part;
 
@@ -17,7 +17,7 @@ const FILL: f64 = 0.8;
 /// Bytes of one number.
 const NUMBER_BYTES: f64 = 8.0;
 
-/// What HPL solves, and by how many.
+/// The problem that HPL solves, and the process grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
     /// Order of the matrix.
@@ -26,13 +26,13 @@ pub struct Problem {
     pub nb: u64,
     /// Rows of the grid of processes.
     pub p: u64,
-    /// Columns of it.
+    /// Columns of the grid of processes.
     pub q: u64,
 }
 
 impl Problem {
-    /// The problem for so many nodes with so many processes and so many mebibytes each, at `scale` percent of
-    /// the largest order; `None` where not even one block fits.
+    /// The problem for this many nodes with this many processes and mebibytes each, at `scale` percent of the largest
+    /// order; `None` if not even one block fits.
     pub fn derive(nodes: u64, cores: u64, memory_mib: u64, nb: u64, scale: u64) -> Option<Self> {
         let numbers = (nodes * memory_mib) as f64 * f64::from(1 << 20) * FILL / NUMBER_BYTES;
         let largest = numbers.sqrt() * scale as f64 / 100.0;
@@ -41,12 +41,12 @@ impl Problem {
         (n > 0).then_some(Self { n, nb, p, q })
     }
 
-    /// How many processes take part.
+    /// The number of processes.
     pub fn processes(&self) -> u64 {
         self.p.saturating_mul(self.q)
     }
 
-    /// The input file. Each line is a value and what it is for; the program reads by position.
+    /// The input file. Each line is a value and its meaning; HPCC reads by position.
     pub fn input(&self) -> String {
         let Self { n, nb, p, q } = self;
         let lines = [
@@ -90,7 +90,7 @@ impl Problem {
         lines.join("\n") + "\n"
     }
 
-    /// What an input file of [`Problem::input`] asks for.
+    /// Parses an input file written by [`Problem::input`].
     pub fn of_input(text: &str) -> Option<Self> {
         let lines: Vec<&str> = text.lines().collect();
         let value = |line: usize| {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grid_beyond_all_bounds_has_the_most_processes_that_can_be_counted() {
+    fn oversized_grid_saturates_process_count() {
         let problem = Problem {
             n: 224,
             nb: 32,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grid_is_as_square_as_can_be_with_no_more_rows_than_columns() {
+    fn grid_is_near_square_with_rows_at_most_columns() {
         for (processes, expected) in [
             (1, (1, 1)),
             (3, (1, 3)),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_matrix_fits_into_the_memory_and_is_made_of_whole_blocks() {
+    fn matrix_fits_memory_in_whole_blocks() {
         for nodes in [1, 2, 3, 7] {
             for cores in [1, 2, 8] {
                 for memory_mib in [8, 100, 4096] {
@@ -156,7 +156,7 @@ mod tests {
                         };
                         let all = (nodes * memory_mib) << 20;
                         assert!(problem.n * problem.n * 8 <= all * 8 / 10, "{problem:?}");
-                        // One block more would not have fitted.
+                        // One block more would not fit.
                         let more = problem.n + nb;
                         assert!(more * more * 8 > all * 8 / 10, "{problem:?}");
                         assert!(problem.n.is_multiple_of(nb));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_makes_the_order_smaller_and_what_is_below_a_block_is_none() {
+    fn scale_shrinks_order_and_below_one_block_is_none() {
         let full = Problem::derive(3, 1, 1024, 64, 100).unwrap();
         let tenth = Problem::derive(3, 1, 1024, 64, 10).unwrap();
         assert_eq!((full.n, tenth.n), (17_920, 1_792));

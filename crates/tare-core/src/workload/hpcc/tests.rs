@@ -1,4 +1,4 @@
-//! Tests of asking for HPCC and of reading what it left, with a real output and with every way it goes wrong.
+//! Tests of HPCC's recipe and decoder, with a real output and every kind of failure.
 
 use tare_model::outcome::Bytes;
 use tare_model::{ProbeReport, Value};
@@ -32,7 +32,7 @@ fn with(old: &str, new: &str) -> RawOutput {
     left(&GOLDEN_OUTPUT.replacen(old, new, 1))
 }
 
-/// The text of the summary's line with this key.
+/// The summary's line with this key.
 fn line(key: &str) -> String {
     let mut lines = GOLDEN_OUTPUT.lines();
     let found = lines.find(|line| line.starts_with(&format!("{key}=")));
@@ -61,7 +61,7 @@ fn a_real_output_gives_every_metric_in_our_units() {
 }
 
 #[test]
-fn the_problem_that_was_solved_can_be_told_from_another() {
+fn solved_problem_mismatch_is_an_error() {
     let problem = solved(&left(GOLDEN_OUTPUT)).unwrap();
     assert_eq!(Problem::of_input(GOLDEN_INPUT), Some(problem));
     assert_eq!(problem.processes(), 3);
@@ -98,7 +98,7 @@ fn anything_but_success_is_an_error() {
 }
 
 #[test]
-fn a_summary_that_is_damaged_is_an_error_and_never_half_a_trial() {
+fn damaged_summary_is_an_error_not_a_partial_trial() {
     let stream = line("StarSTREAM_Triad");
     for damaged in [
         with("Success=1\n", ""),
@@ -117,7 +117,7 @@ fn a_summary_that_is_damaged_is_an_error_and_never_half_a_trial() {
         let error = Hpcc.decode(&damaged).unwrap_err();
         assert!(!error.to_string().contains('\u{1b}'), "{error}");
     }
-    // Line ends of another system are no damage.
+    // CRLF line ends are accepted.
     let other = GOLDEN_OUTPUT.replace('\n', "\r\n");
     assert!(Hpcc.decode(&left(&other)).is_ok());
 }
@@ -129,7 +129,7 @@ fn a_report_of_something_else_is_refused() {
 }
 
 #[test]
-fn parameters_that_mean_nothing_are_refused_by_name() {
+fn invalid_hpcc_parameters_are_refused_by_name() {
     let arm = Some(Path::ArmToArm);
     for (name, value) in [
         ("nodes", Value::Int(0)),
@@ -151,7 +151,7 @@ fn parameters_that_mean_nothing_are_refused_by_name() {
 }
 
 #[test]
-fn the_recipe_says_how_many_nodes_and_carries_the_derived_input() {
+fn recipe_has_node_count_and_derived_input() {
     let params = Params::new()
         .with("nodes", 2i64)
         .with("cores", 3i64)
@@ -174,7 +174,7 @@ fn the_recipe_says_how_many_nodes_and_carries_the_derived_input() {
     assert!(client.argv.windows(2).any(|pair| pair == ["-np", "6"]));
     let service = CommandCall::from_args(&service.args).unwrap();
     assert_eq!(service.listens, Some(Transport::Tcp));
-    // Nothing of the user's own is read.
+    // The user's ssh files are not read.
     for text in [&service.files["node.sh"], &client.files["ssh_config"]] {
         assert!(!text.contains("HOME") && !text.contains(".ssh/"));
     }

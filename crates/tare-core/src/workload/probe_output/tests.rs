@@ -1,4 +1,4 @@
-//! Reports that are whole, damaged and impossible; parameters that are right and wrong.
+//! Tests of complete, damaged and impossible reports, and of valid and invalid parameters.
 
 use tare_model::{Series, Unit, metrics};
 
@@ -33,7 +33,7 @@ fn series(metric: &str, unit: Unit, values: &[f64]) -> Series {
 
 fn good() -> ProbeReport {
     ProbeReport {
-        // Not in the order of the metrics, on purpose.
+        // Intentionally not in the order of the metrics.
         series: vec![
             series("area.second.rate", Unit::BytePerSecond, &[1e9]),
             series("area.first.time", Unit::Nanosecond, &[2.0, 2.5]),
@@ -53,7 +53,7 @@ fn written(report: &ProbeReport) -> RawOutput {
 }
 
 #[test]
-fn a_good_report_yields_every_metric_in_the_order_of_the_workload() {
+fn valid_report_yields_all_metrics_in_order() {
     let samples = WORKLOAD.decode(&written(&good())).unwrap();
     assert_eq!(samples.len(), 2);
     assert_eq!(samples[0].metric.as_str(), "area.first.time");
@@ -63,7 +63,7 @@ fn a_good_report_yields_every_metric_in_the_order_of_the_workload() {
 }
 
 #[test]
-fn a_report_with_anything_missing_or_wrong_is_refused_whole() {
+fn report_with_any_defect_is_refused_entirely() {
     type Change = fn(&mut ProbeReport);
     let changes: [(&str, Change); 10] = [
         ("another probe", |report| report.probe = "other".to_owned()),
@@ -103,7 +103,7 @@ fn a_report_with_anything_missing_or_wrong_is_refused_whole() {
 }
 
 #[test]
-fn a_metric_that_is_declared_unavailable_is_left_out_and_the_others_are_read() {
+fn unavailable_metric_is_omitted_others_are_read() {
     let mut report = good();
     report.series.remove(0);
     report.unavailable.insert(
@@ -133,7 +133,7 @@ fn values_that_json_cannot_hold_are_refused() {
 }
 
 #[test]
-fn another_format_or_a_worker_that_did_not_end_well_is_refused() {
+fn wrong_format_or_failed_worker_is_refused() {
     let mut other = written(&good());
     other.format = "fio/3".to_owned();
     assert!(WORKLOAD.decode(&other).is_err());
@@ -160,7 +160,7 @@ fn a_recipe_fills_in_the_defaults_and_names_the_probe() {
 }
 
 #[test]
-fn a_parameter_that_is_unknown_or_out_of_range_is_refused_with_a_hint() {
+fn invalid_probe_parameter_is_refused_with_a_hint() {
     for (params, param, hint) in tare_model::rows! {
         (Params::new().with("mbi", 3i64), "mbi", "it has `mib`, `size`"),
         (Params::new().with("mib", 65i64), "mib", "use a whole number from 1 to 64"),
@@ -181,7 +181,7 @@ fn a_parameter_that_is_unknown_or_out_of_range_is_refused_with_a_hint() {
 }
 
 #[test]
-fn what_the_parser_quotes_of_a_damaged_report_cannot_move_a_cursor() {
+fn control_characters_in_parse_error_are_escaped() {
     let raw = RawOutput::of_probe(b"{\"unavailable\":{\"x\":{\"reason\":\"c\x7fde\"}}}".to_vec());
     let text = report(&raw).unwrap_err().to_string();
     assert!(text.contains("c\\u{7f}de"), "{text}");

@@ -1,4 +1,4 @@
-//! Why a command could not be run, or did not end well.
+//! Errors of running a command.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ pub enum CommandError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// It printed more than anybody asked for and was killed.
+    /// It printed more than the limit and was killed.
     #[error("`{command}` printed more than {} MiB and was killed", OUTPUT_LIMIT >> 20)]
     TooMuch {
         /// The whole command.
         command: String,
     },
-    /// It did not end in time and was killed.
+    /// It exceeded its time limit and was killed.
     #[error("`{command}` did not end within {} s and was killed", limit.as_secs_f64())]
     Timeout {
         /// The whole command.
@@ -38,7 +38,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// The same with this in place of the command's words, which may hold what is secret.
+    /// Replaces the command's words, which may hold secrets, by `name`.
     #[must_use]
     pub fn called(self, name: &str) -> Self {
         let command = name.to_owned();

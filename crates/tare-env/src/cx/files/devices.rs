@@ -1,13 +1,13 @@
-//! Which devices hold files of somebody's.
+//! Detects block devices, which hold someone's files.
 //!
-//! What it cannot see: a character device by which a disk is written to.
+//! Limits: a character device that writes to a disk is not recognised.
 
 use std::path::Path;
 
-/// Folders of folders that are looked through.
+/// Levels of folders that are searched.
 const DEEPEST: u32 = 3;
 
-/// Whether a path leads to a block device, or to a folder with one in it.
+/// Whether a path is a block device, or a folder with one in it.
 pub fn is_disk(path: &Path) -> bool {
     is_disk_within(path, DEEPEST)
 }

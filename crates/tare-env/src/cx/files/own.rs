@@ -1,7 +1,7 @@
-//! Folders and files that are this user's alone.
+//! Creates and opens folders and files that only this user may access.
 //!
-//! What Tare keeps (raw output, commands, standard input, notes of what a run made) is nobody else's to read, and
-//! what it opens there must not have been put there by somebody else: a record says what is removed, and where.
+//! Other users must not read what Tare stores (raw output, commands, standard input, records of what a run created),
+//! nor plant files that Tare opens: a record says what is removed, and where.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -11,32 +11,32 @@ use rustix::fs::OFlags;
 
 use super::{FileError, error};
 
-/// Why a folder is not this user's alone.
+/// Why a folder is not private to this user.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOwn {
-    /// It, or a folder above it, is another user's.
+    /// It, or a folder above it, belongs to another user.
     #[error("`{}` belongs to another user (uid {owner}), who could put anything there", path.display())]
     Foreign {
         /// The folder.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner's user id.
         owner: u32,
     },
-    /// Others may make or replace files in it.
+    /// Other users may create or replace files in it.
     #[error("other users may change what is in `{}` (mode {mode:04o})", path.display())]
     Open {
         /// The folder.
         path: PathBuf,
-        /// Its permissions.
+        /// Its permission bits.
         mode: u32,
     },
-    /// It cannot be looked at or made.
+    /// It cannot be examined or created.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
 impl NotOwn {
-    /// What helps.
+    /// What the user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Foreign { .. } => {
@@ -50,20 +50,20 @@ impl NotOwn {
     }
 }
 
-/// The user that this process acts as.
+/// The effective user id of this process.
 pub fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes a folder, and those above it, that nobody else may enter. One that is there stays as it is.
+/// Creates a private folder and its parents. An existing one stays unchanged.
 pub fn create_folder(path: &Path) -> Result<(), FileError> {
     let mut builder = std::fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(path);
     made.map_err(error("create the folder", path))
 }
 
-/// Whether a folder is this user's, and nobody else may change what is in it. For root also all folders on the way
-/// to it: whoever may rename one of them decides what is found there.
+/// Checks that a folder belongs to this user and that no other user may change its contents. For root, checks all
+/// folders on the path too: a user who may rename one of them decides what is found there.
 pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
     let found = std::fs::metadata(path).map_err(error("look at", path))?;
     let uid = own_uid();
@@ -72,12 +72,12 @@ pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
         return Ok(());
     }
     let given = std::path::absolute(path).map_err(error("find", path))?;
-    // A path that ends in a slash leads through a link.
+    // A path that ends in a slash follows a link.
     let given: PathBuf = given.components().collect();
     let real = super::canonical(path)?;
     for folder in given.ancestors().chain(real.ancestors()) {
         let found = std::fs::symlink_metadata(folder).map_err(error("look at", folder))?;
-        // In a folder such as `/tmp` nobody replaces what is another's.
+        // In a sticky folder such as `/tmp`, users cannot replace each other's files.
         let is_sticky = found.permissions().mode() & 0o1000 != 0;
         let of_group = if found.gid() == 0 { 0 } else { 0o020 };
         let is_link = found.is_symlink();
@@ -113,8 +113,7 @@ fn check(
     Ok(())
 }
 
-/// Lets others pass through a folder of this user's that is closed, without seeing what is there; any other folder
-/// stays as it is.
+/// Lets other users traverse a private folder of this user without listing it; any other folder stays unchanged.
 pub fn let_through(path: &Path) -> Result<(), FileError> {
     let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
     let is_closed = found.is_dir() && found.permissions().mode() & 0o777 == 0o700;
@@ -124,7 +123,7 @@ pub fn let_through(path: &Path) -> Result<(), FileError> {
     set_mode(path, 0o711, "open the way through")
 }
 
-/// Closes a folder again that [`let_through`] has opened; any other stays as it is.
+/// Closes a folder that [`let_through`] opened; any other stays unchanged.
 pub fn let_nobody_through(path: &Path) -> Result<(), FileError> {
     let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
     let is_open = found.is_dir() && found.permissions().mode() & 0o777 == 0o711;
@@ -134,7 +133,7 @@ pub fn let_nobody_through(path: &Path) -> Result<(), FileError> {
     set_mode(path, 0o700, "close")
 }
 
-/// Lets everybody read a file that lies in a folder of this user's.
+/// Lets all users read a file in a folder of this user.
 pub fn let_read(path: &Path) -> Result<(), FileError> {
     set_mode(path, 0o644, "let others read")
 }
@@ -144,8 +143,8 @@ fn set_mode(path: &Path, mode: u32, action: &'static str) -> Result<(), FileErro
     std::fs::set_permissions(path, permissions).map_err(error(action, path))
 }
 
-/// Opens a file of this user's to read and write it, where `is_new` makes it; nobody else may read it, and a link,
-/// a pipe or another user's file is refused. `None` where there is none and none is to be made.
+/// Opens a private file of this user for reading and writing; `is_new` creates it if it does not exist. Refuses a
+/// link, a pipe or another user's file. `None` if it does not exist and is not to be created.
 pub fn open_file(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
     let Some(file) = open_anybodys(path, is_new)? else {
         return Ok(None);
@@ -158,7 +157,7 @@ pub fn open_file(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, Fil
     Ok(Some(file))
 }
 
-/// The same for a file that may be another user's, which stays as open as it is.
+/// The same for a file that may belong to another user, whose permissions stay unchanged.
 pub fn open_anybodys(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = std::fs::OpenOptions::new()
@@ -177,7 +176,7 @@ pub fn open_anybodys(path: &Path, is_new: bool) -> Result<Option<std::fs::File>,
     if !found.is_file() {
         return Err(error("open", path)(io::Error::other("it is no plain file")));
     }
-    // Who only looks leaves it as it is.
+    // Permissions stay unchanged for a caller that only reads.
     if is_new && found.uid() == own_uid() && found.permissions().mode() & 0o077 != 0 {
         let closed = std::fs::Permissions::from_mode(0o600);
         file.set_permissions(closed).map_err(error("close", path))?;

@@ -1,65 +1,66 @@
-//! Folders and files that are this user's alone, where permissions are the system's own affair.
+//! Private folders and files on systems without Unix permissions.
 //!
-//! On Windows a user's local application data is closed to others as it is.
+//! On Windows a user's local application data is closed to other users by default.
 
 use std::io;
 use std::path::Path;
 
 use super::{FileError, error};
 
-/// Why a folder is not this user's alone.
+/// Why a folder is not private to this user.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOwn {
-    /// It cannot be looked at or made.
+    /// It cannot be examined or created.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
 impl NotOwn {
-    /// What helps.
+    /// What the user can do about it.
     pub fn hint(&self) -> &'static str {
         "set TARE_HOME to a folder of your own on a disk with space"
     }
 }
 
-/// The user that this process acts as: never root.
+/// The user id of this process: never root.
 pub fn own_uid() -> u32 {
     u32::MAX
 }
 
-/// Makes a folder, and those above it.
+/// Creates a folder and its parents.
 pub fn create_folder(path: &Path) -> Result<(), FileError> {
     std::fs::create_dir_all(path).map_err(error("create the folder", path))
 }
 
-/// Whether a folder is there.
+/// Checks that a folder exists.
 pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
     Ok(std::fs::metadata(path)
         .map(drop)
         .map_err(error("look at", path))?)
 }
 
-/// Nobody is kept out.
+/// Does nothing here.
 pub fn let_through(_path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Nobody was let in.
+/// Does nothing here.
 pub fn let_nobody_through(_path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Nobody is kept out.
+/// Does nothing here.
 pub fn let_read(_path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// As [`open_file`].
+/// Same as [`open_file`].
 pub fn open_anybodys(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
     open_file(path, is_new)
 }
 
-/// Opens a file to read and write it, where `is_new` makes it; `None` where there is none and none is to be made.
+/// Opens a file for reading and writing; `is_new` creates it if it does not exist. `None` if it does not exist and is
+/// not to be created.
 pub fn open_file(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
     let opened = std::fs::OpenOptions::new()
         .read(true)

@@ -1,7 +1,7 @@
-//! Files that somebody else may have put there, read only where they are plain files and no longer than is wanted.
+//! Reads files that another user may have planted: only regular files, and only up to a limit.
 //!
-//! Opening a pipe would wait for its writer, and a device may have no end.
-//! What it cannot see: whose they are; that is checked where it matters.
+//! Opening a pipe would block until it has a writer, and a device may have no end.
+//! Limits: does not check the owner; callers do where it matters.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::{FileError, error};
 
-/// Reads a whole plain file of at most `most` bytes, through links.
+/// Reads a whole regular file of at most `most` bytes, following links.
 pub fn read_plain(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
     let file = open(path)?;
     let length = file.metadata().map_err(error("look at", path))?.len();
@@ -19,13 +19,13 @@ pub fn read_plain(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
     taken(file, path, most)
 }
 
-/// How long a file is, through links; `None` for what is no plain file.
+/// The length of a file, following links; `None` if it is not a regular file.
 pub fn length(path: &Path) -> Option<u64> {
     let found = std::fs::metadata(path).ok()?;
     found.is_file().then_some(found.len())
 }
 
-/// The first bytes of a plain file, at most `length`.
+/// The first bytes of a regular file, at most `length`.
 pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
     taken(open(path)?, path, length as u64)
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_a_pipe_nor_a_device_nor_more_than_is_wanted_is_read() {
+    fn pipe_device_or_oversized_file_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);

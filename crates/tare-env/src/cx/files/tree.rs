@@ -1,9 +1,9 @@
-//! Removing a folder with all that is in it, and nothing else.
+//! Removes a folder recursively, and nothing else.
 //!
-//! Every step goes from an open folder to a name in it, so nothing that is renamed meanwhile leads elsewhere.
-//! A symbolic link is removed and never followed. A folder that something is mounted on stops the removal: what
-//! lies on another file system, or is bound there from elsewhere, belongs to somebody else.
-//! What it cannot see: who moves a folder of it elsewhere meanwhile; that ends the removal.
+//! Every step goes from an open folder to a name in it, so a concurrent rename cannot redirect the removal. Symbolic
+//! links are removed, never followed. A mount point stops the removal: another file system, or a bind mount, is not
+//! part of the folder.
+//! Limits: if another process moves a folder of the tree meanwhile, the removal stops with an error.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
-/// What could not be removed, and why.
+/// The path that could not be removed, and why.
 pub(super) type Stopped = (PathBuf, io::Error);
 
-/// Removes the folder; what bears the name `last` directly in it goes when all the rest is gone.
+/// Removes the folder; the entry `last` directly in it is removed after all others.
 pub(super) fn remove(path: &Path, last: Option<&str>) -> Result<(), Stopped> {
     let stopped = |error: Errno| (path.to_owned(), io::Error::from(error));
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -40,18 +40,18 @@ pub(super) fn remove(path: &Path, last: Option<&str>) -> Result<(), Stopped> {
     unlinkat(&parent, &name, AtFlags::REMOVEDIR).map_err(stopped)
 }
 
-/// A folder on the way down.
+/// A folder on the current path of the walk.
 struct Level {
-    /// What it is called in the one above.
+    /// Its name in its parent.
     name: CString,
-    /// Numbers of device and file, by which the way back is known.
+    /// Device and inode number, to verify the way back.
     id: (u64, u64),
-    /// What is still in it, the next one last.
+    /// Entries that remain, in reverse order.
     names: Vec<CString>,
 }
 
-/// A walk through a tree from the leaves up, with one folder open at a time: neither its depth nor the number of its
-/// folders is bounded by what a process may have.
+/// A walk through a tree from the leaves up, with one open folder at a time, so that neither depth nor number of
+/// folders is limited by a process's file descriptors.
 struct Walk {
     here: OwnedFd,
     path: PathBuf,
@@ -82,7 +82,7 @@ impl Walk {
         })
     }
 
-    /// Removes all that is in the folder.
+    /// Removes everything in the folder.
     fn empty(mut self) -> Result<(), Stopped> {
         while let Some(level) = self.levels.last_mut() {
             match level.names.pop() {
@@ -93,7 +93,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Removes what bears this name, or goes into it.
+    /// Removes this entry, or descends into it.
     fn remove_one(&mut self, name: CString) -> Result<(), Stopped> {
         let below = self.path.join(name.to_string_lossy().as_ref());
         let opened = match unlinked(&self.here, &name) {
@@ -109,13 +109,13 @@ impl Walk {
                 self.levels.push(level);
                 Ok(())
             }
-            // Somebody else was quicker.
+            // Another process removed it first.
             Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(stopped_at(below, error)),
         }
     }
 
-    /// Goes up from an empty folder and removes it; nothing above the first one is opened.
+    /// Goes up from an empty folder and removes it; opens nothing above the first one.
     fn leave(&mut self) -> Result<(), Stopped> {
         let (Some(done), Some(above)) = (self.levels.pop(), self.levels.last()) else {
             return Ok(());
@@ -147,17 +147,17 @@ fn stopped_at(path: PathBuf, error: Errno) -> Stopped {
     (path, reason)
 }
 
-/// Removes what bears a name in an open folder; not a folder.
+/// Removes an entry of an open folder; returns `false` for a folder.
 fn unlinked(folder: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
     match unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) => Ok(true),
-        // A folder: Linux says the one, POSIX the other.
+        // A folder: `EISDIR` on Linux, `EPERM` by POSIX.
         Err(Errno::ISDIR | Errno::PERM) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Numbers of device and file.
+/// Device and inode number.
 fn id(folder: &OwnedFd) -> Result<(u64, u64), Errno> {
     let found = fstat(folder.as_fd())?;
     #[allow(
@@ -179,7 +179,7 @@ fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
     Ok(names)
 }
 
-/// Opens a folder in another one; [`Errno::XDEV`] where that would cross a mount.
+/// Opens a folder in another one; [`Errno::XDEV`] if that would cross a mount.
 fn open_within(folder: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     #[cfg(target_os = "linux")]
@@ -187,13 +187,13 @@ fn open_within(folder: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
         use rustix::fs::{ResolveFlags, openat2};
         let within = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
         match openat2(folder, name, flags, Mode::empty(), within) {
-            // Kernels before 5.6, and filters that do not know the call.
+            // Kernels before 5.6, and seccomp filters that do not know the syscall.
             Err(Errno::NOSYS | Errno::PERM) => {}
             other => return other,
         }
     }
     let inner = openat(folder, name, flags, Mode::empty())?;
-    // A folder that is bound from the same file system cannot be told apart in this way.
+    // This does not detect a bind mount from the same file system.
     if fstat(inner.as_fd())?.st_dev == fstat(folder.as_fd())?.st_dev {
         Ok(inner)
     } else {
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_deeper_than_files_may_be_open_or_a_stack_holds_is_removed() {
+    fn tree_deeper_than_fd_limit_or_stack_is_removed() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("deep");
         std::fs::create_dir(&path).unwrap();

@@ -1,6 +1,6 @@
-//! Archives unpacked into a folder of Tare's own.
+//! Unpacks archives into a folder of Tare's.
 //!
-//! What it cannot see: devices and pipes, which become empty files.
+//! Limits: devices and pipes become empty files.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::path::Path;
 use super::own::own_uid;
 use super::{FileError, error};
 
-/// Unpacks an archive into a folder, which is made if it is missing; nothing of it leads out of there. What is root's or
-/// somebody's else stays so where Tare is root.
+/// Unpacks an archive into a folder, created if missing; no entry can escape from it. Entries keep their owners if
+/// Tare is root.
 pub fn unpack(archive: &Path, folder: &Path) -> Result<(), FileError> {
     let unpacked = File::open(archive).and_then(|file| {
         std::fs::create_dir_all(folder)?;
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_an_archive_leads_out_of_its_folder() {
+    fn archive_entries_stay_inside_target_folder() {
         let place = tempfile::tempdir().unwrap();
         let mut builder = tar::Builder::new(Vec::new());
         let header = |kind, size| {

@@ -1,4 +1,4 @@
-//! Whose a run is, with real folders: marks, locks, links, and what is left alone.
+//! Tests of run ownership in real folders: marks, locks, links, and folders that are left alone.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn everything(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_run_is_alive_while_its_owner_lives_and_dead_afterwards() {
+fn run_is_alive_while_owner_lives_then_dead() {
     let state = tempfile::tempdir().unwrap();
     let owner = Owner::acquire(state.path(), &run("a")).unwrap();
     assert!(dead_runs(state.path()).unwrap().is_empty());
@@ -36,7 +36,7 @@ fn a_run_is_alive_while_its_owner_lives_and_dead_afterwards() {
     let again = Owner::acquire(state.path(), &run("a")).unwrap();
     drop(again);
     let taken = Owner::take_dead(state.path(), &run("a")).unwrap().unwrap();
-    // Who sweeps a dead run keeps everybody from going on with it meanwhile.
+    // While a dead run is cleaned up, it cannot be resumed.
     assert!(matches!(
         Owner::acquire(state.path(), &run("a")),
         Err(OwnerError::Busy(_))
@@ -46,7 +46,7 @@ fn a_run_is_alive_while_its_owner_lives_and_dead_afterwards() {
 }
 
 #[test]
-fn the_owner_removes_its_folder_with_all_that_is_in_it() {
+fn owner_removes_its_folder_recursively() {
     let state = tempfile::tempdir().unwrap();
     let owner = Owner::acquire(state.path(), &run("b")).unwrap();
     files::write(&owner.folder().join("file"), b"x").unwrap();
@@ -68,19 +68,19 @@ fn last_run_closes_the_way_through_again() {
     let_through(one.folder()).unwrap();
     assert_eq!([mode(&state), mode(&runs)], [0o711; 2]);
     one.remove().unwrap();
-    // The other run may need it still.
+    // The other run may still need it.
     assert_eq!([mode(&state), mode(&runs)], [0o711; 2]);
     other.remove().unwrap();
     assert_eq!([mode(&state), mode(&runs)], [0o700; 2]);
 }
 
 #[test]
-fn whoever_looks_makes_nothing() {
+fn looking_up_dead_runs_creates_no_files() {
     let state = tempfile::tempdir().unwrap();
     assert!(dead_runs(state.path()).unwrap().is_empty());
     assert!(Owner::take_dead(state.path(), &run("a")).unwrap().is_none());
     assert_eq!(everything(state.path()), Vec::<PathBuf>::new());
-    // Folders of another program's that happen to be called so.
+    // Folders of another program that happen to have these names.
     files::create_folder(&state.path().join("runs/one/data")).unwrap();
     files::create_folder(&state.path().join("runs/empty")).unwrap();
     let before = everything(state.path());
@@ -120,7 +120,7 @@ fn a_folder_without_the_mark_is_never_a_dead_run() {
 }
 
 #[test]
-fn a_folder_whose_mark_was_cut_short_can_be_taken() {
+fn folder_with_truncated_mark_can_be_acquired() {
     let state = tempfile::tempdir().unwrap();
     let folder = folder(state.path(), &run("cut"));
     files::create_folder(&folder).unwrap();
@@ -132,7 +132,7 @@ fn a_folder_whose_mark_was_cut_short_can_be_taken() {
 
 #[test]
 #[cfg(unix)]
-fn links_are_not_followed_neither_to_a_run_nor_to_its_mark_nor_out_of_it() {
+fn links_to_in_or_out_of_a_run_are_not_followed() {
     use std::os::unix::fs::symlink;
     let state = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn links_are_not_followed_neither_to_a_run_nor_to_its_mark_nor_out_of_it() {
 
 #[test]
 #[cfg(unix)]
-fn what_is_kept_is_the_users_alone() {
+fn run_folder_is_accessible_only_to_the_user() {
     use std::os::unix::fs::PermissionsExt;
     let above = tempfile::tempdir().unwrap();
     let state = above.path().join("state");
@@ -175,7 +175,7 @@ fn what_is_kept_is_the_users_alone() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_folder_with_a_name_that_is_no_text_is_somebody_elses() {
+fn folder_with_non_utf8_file_name_is_not_claimed() {
     use std::os::unix::ffi::OsStrExt as _;
     let state = tempfile::tempdir().unwrap();
     let run = RunId::new("r1").unwrap();

@@ -1,4 +1,4 @@
-//! The goodbye between Tare and an agent that is to end: waited for, and not longer than a moment.
+//! Says goodbye to an agent and waits briefly for its answer.
 
 use crate::env::prelude::*;
 
@@ -6,11 +6,11 @@ use tare_model::whole_ns;
 
 use crate::cx::{Cancel, Clock};
 
-/// How long an agent may take to say goodbye, whatever else it says.
+/// How long an agent may take to say goodbye, whatever else it sends.
 const FAREWELL_LIMIT: Duration = Duration::from_millis(300);
 
-/// Says goodbye to an agent and waits for its answer; whether it came. Not longer than a moment in all, and not at
-/// all once somebody insists on an end.
+/// Says goodbye to an agent and waits briefly for its answer; returns whether it came. Does not wait once a stop was
+/// requested twice.
 pub(crate) fn farewell(clock: &dyn Clock, cancel: &Cancel, channel: &mut dyn Channel) -> bool {
     if cancel.is_insisted() || channel.send(&Request::Bye).is_err() {
         return false;
@@ -23,7 +23,7 @@ pub(crate) fn farewell(clock: &dyn Clock, cancel: &Cancel, channel: &mut dyn Cha
         }
         match channel.receive(Duration::from_nanos(left_ns)) {
             Ok(Reply::Bye) => return true,
-            // What it had still to say.
+            // A reply that was still pending.
             Ok(_) => {}
             Err(_) => return false,
         }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
     use crate::cx::SystemClock;
 
-    /// A peer that speaks whenever it is listened to, and never says goodbye.
+    /// A peer that always has something to say, and never says goodbye.
     struct Talker {
         n_asked: usize,
     }

@@ -1,13 +1,13 @@
-//! A bridge of an engine's on which bare processes have a place: by it they reach what a container there reaches.
+//! An engine's bridge that bare processes join, to reach the same peers as a container there.
 //!
-//! What it cannot see: addresses that another program gives out on it; the bridge is one that has no other containers.
+//! Limits: does not see addresses that another program assigns on the bridge; it must have no other containers.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tare_model::launch::{BridgePort, PairAddresses};
 
-/// A bridge's device, its address, and the length of its network's prefix in bits.
+/// A bridge's device, its address, and its prefix length in bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bridge {
     device: String,
@@ -30,7 +30,7 @@ impl Bridge {
         })
     }
 
-    /// A place that no other instance of this process has.
+    /// A port with an address that no other instance of this process has.
     pub(super) fn port(&self) -> BridgePort {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         BridgePort {
@@ -43,7 +43,7 @@ impl Bridge {
         }
     }
 
-    /// The address with this number, without that of the network, of the bridge and of all together.
+    /// The address with this number, skipping those of the network, the bridge and broadcast.
     fn place(&self, number: u32) -> Ipv4Addr {
         let hosts = u32::MAX >> self.prefix_bits;
         let own = u32::from(self.address);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bridge_is_not_read() {
+    fn invalid_bridge_text_is_not_parsed() {
         for text in [
             "",
             "br-0",

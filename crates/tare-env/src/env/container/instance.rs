@@ -1,4 +1,4 @@
-//! A started `container`: the way to its agent, where it is reached, and its end.
+//! A started `container`: its channel, its addresses and its end.
 
 use crate::env::prelude::*;
 
@@ -8,7 +8,7 @@ use super::super::channel::ProcessChannel;
 use super::super::siblings::Number;
 use super::{Living, STOP_LIMIT, clean, escaped};
 
-/// Why an instance that was to be joined to its siblings is not, if the launcher says so.
+/// Why the launcher could not join an instance to its siblings, if that was wanted and failed.
 pub(super) fn lost_place(report: &LaunchReport, is_wanted: bool) -> Option<Reason> {
     let mut missing = report.missing.iter().filter(|_| is_wanted);
     let missing = missing.find(|missing| missing.what == Missing::SIBLINGS)?;
@@ -22,9 +22,9 @@ pub(super) struct ContainerInstance {
     pub(super) folder: PathBuf,
     pub(super) workdir: String,
     pub(super) network: Network,
-    /// Where its siblings reach it.
+    /// The address where its siblings reach it.
     pub(super) place: Result<IpAddr, Reason>,
-    /// The folder that they share, as it is called inside.
+    /// The path inside of the folder that they share.
     pub(super) shared: Option<String>,
     pub(super) turn_page: Option<String>,
     pub(super) _number: Number,
@@ -46,7 +46,7 @@ impl ContainerInstance {
         }
     }
 
-    /// Whether the launcher left nothing on the host, by looking.
+    /// Whether the launcher left no cgroups and devices on the host.
     fn is_gone(&self) -> bool {
         let groups = self.report.cgroups.iter().map(PathBuf::from);
         let devices = self
@@ -92,23 +92,23 @@ impl Instance for ContainerInstance {
     fn charged(&self) -> Charged {
         let groups = self.report.cgroups.iter().map(PathBuf::from).collect();
         match (Charged::of_groups(groups), self.report.init) {
-            // Without groups it is like a process of the host's.
+            // Without cgroups it is accounted like a process of the host.
             (Charged::Nowhere, Some(pid)) => Charged::Process(pid),
             (charged, _) => charged,
         }
     }
 
-    /// The layer that is written to, with the agent in it; the layer below is the host.
+    /// The upper layer with the agent in it; the lower layer is the host.
     fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
         Some(files::taken_bytes(&self.folder))
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
-        // An agent that has crashed cannot be told, and need not be: its launcher is ending already.
+        // Fails if the agent has crashed, which is fine: its launcher is ending already.
         let _ = self.channel.stream.send(&Request::Bye);
         let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
         if !ended {
-            // The kernel then kills what is inside; the cgroups are left to be removed here.
+            // The kernel then kills the processes inside; the cgroups are removed below.
             self.channel.running.kill();
         }
         let result = if ended && self.is_gone() {

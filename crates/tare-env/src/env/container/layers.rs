@@ -1,11 +1,11 @@
-//! The files of another root as a bare process: an image's layers below an overlay, with every mechanism off that can be.
+//! Runs a bare process on another root: an image's layers below an overlay, with as many mechanisms off as possible.
 //!
-//! A driver that has an image's files lists where they lie in a file of the run's own, with the variables that the image
-//! sets, which may be nobody's business; an arm is started over them ([`super::settings`]). They are only read: what is
-//! written goes into a layer of the instance's own, and with it. For the same reason the namespaces stay, and the
-//! capabilities are those of a container: what somebody wrote for a container is to do to this machine what it could do
-//! there, and these cost nothing while it runs.
-//! What it cannot see: the user that an image names; here root is who runs it.
+//! A driver that has an image's files lists their paths in a private file of the run, together with the image's
+//! variables, which may be secret; an arm is started on them ([`super::settings`]). The layers are only read: writes
+//! go into a layer of the instance, which is removed with it. For the same reason the namespaces stay, and the
+//! capabilities are those of a container: code written for a container must not be able to do more to this machine
+//! than it could there. Neither slows it down while it runs.
+//! Limits: the user that an image names is ignored; the process runs as root.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,19 +18,19 @@ use super::super::EnvError;
 use super::super::own::{self, Bare, LIKE};
 use tare_core::driver::container::host_files;
 
-/// A root that is not the host's.
+/// A root other than the host's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::env) struct Layers {
     /// Folders, the uppermost first.
     pub(in crate::env) lower: Vec<String>,
-    /// Variables that every process inside has.
+    /// Variables of every process inside.
     pub(in crate::env) variables: BTreeMap<String, String>,
-    /// What of the host is shown inside.
+    /// Files and folders of the host that are mounted inside.
     pub(in crate::env) binds: Vec<Bind>,
 }
 
 impl Layers {
-    /// Keeps them in a file that nobody else reads; the arm over them, which does without these differences.
+    /// Writes them to a private file and returns the arm on them, which lacks the differences in `without`.
     pub(in crate::env) fn kept(
         &self,
         file: &Path,
@@ -43,7 +43,7 @@ impl Layers {
         Ok(files)
     }
 
-    /// Reads them from there.
+    /// Reads them from that file.
     pub(super) fn read(file: &str) -> Result<Self, EnvError> {
         own::kept(file, "the places of an image's files")
     }
@@ -56,7 +56,7 @@ mod tests {
     use tare_model::ArmId;
 
     #[test]
-    fn bare_process_has_only_loopback_and_writes_to_a_layer() {
+    fn bare_process_has_loopback_only_and_writes_to_layer() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("layers.json");
         let layers = Layers {

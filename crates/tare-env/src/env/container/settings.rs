@@ -1,7 +1,7 @@
-//! The settings of `container`, read and checked: what each switch means and what it becomes.
+//! Reads and checks the settings of `container`.
 //!
-//! Every mechanism has a switch of its own. What is not said follows from what is: without the mount namespace
-//! there is no overlay, without the network namespace no veth pair. What is said and contradicts is refused.
+//! Every mechanism has its own switch. Unset ones follow from the others: without the mount namespace there is no
+//! overlay, without the network namespace no veth pair. Contradictions are errors.
 
 use crate::env::prelude::*;
 
@@ -79,7 +79,7 @@ settings! {
         "the files below the overlay: those of an image, as `tare why` compares with them");
 }
 
-/// The settings as the launcher needs them.
+/// The settings in the launcher's terms.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a switch of its own, and they are set in every combination"
@@ -90,7 +90,8 @@ pub(super) struct Settings {
     pub(super) rootfs: Rootfs,
     pub(super) mounts: Mounts,
     pub(super) masked_paths: bool,
-    /// `None` until it is known whether there is an engine here, and where there is none: the newest.
+    /// The Docker release to imitate; `None` until it is known whether there is an engine here. Without one, the
+    /// newest.
     pub(super) docker: Option<DockerRelease>,
     pub(super) private_paths: bool,
     pub(super) device_rules: bool,
@@ -102,14 +103,14 @@ pub(super) struct Settings {
     pub(super) cgroup: bool,
     pub(super) limits: Limits,
     pub(super) network: Network,
-    /// Whether the network was asked for by name, so that doing without is not acceptable.
+    /// Whether the network was requested explicitly, so that a fallback is not acceptable.
     pub(super) is_network_asked: bool,
-    /// The bridge that the pair is a port of.
+    /// The bridge that the veth pair is attached to, if any.
     pub(super) bridge: Option<Bridge>,
     pub(super) clean_environment: bool,
     pub(super) stdio: Stdio,
     pub(super) binds: Vec<Bind>,
-    /// The file that says where the files of another root lie.
+    /// The file with the paths of another root's layers, if any.
     pub(super) like: Option<String>,
 }
 
@@ -132,7 +133,7 @@ fn namespaces(read: &Reader<'_>) -> Namespaces {
     }
 }
 
-/// The capabilities to keep, with their prefix; `None` for all.
+/// The capabilities to keep, with the `CAP_` prefix; `None` for all.
 pub(crate) fn capabilities(read: &Reader<'_>) -> Option<Vec<String>> {
     let words: Vec<&str> = read.list(&CAPS).iter().map(String::as_str).collect();
     match words[..] {
@@ -156,7 +157,7 @@ pub(crate) fn limits(read: &Reader<'_>) -> Limits {
     }
 }
 
-/// Refuses what contradicts itself.
+/// Rejects contradictory settings.
 fn check(
     read: &Reader<'_>,
     namespaces: &Namespaces,
@@ -225,7 +226,7 @@ fn check(
 }
 
 impl Settings {
-    /// Reads and checks; touches nothing outside.
+    /// Reads and checks the settings, without side effects.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("container", SETTINGS, settings)?;
         let mut namespaces = namespaces(&read);
@@ -233,7 +234,7 @@ impl Settings {
         let asked = read.word(&NETWORK, &NETWORKS);
         let is_listed = read.is_said(&NAMESPACES) && read.list(&NAMESPACES) != ["all"];
         if asked == Some(Network::Host) && !is_listed {
-            // All namespaces but the one that was said to be the host's.
+            // All namespaces except the one that was set to the host's.
             namespaces.net = false;
         }
         check(&read, &namespaces, asked, &limits)?;
@@ -354,7 +355,7 @@ impl Settings {
     }
 }
 
-/// The limits that were asked for, as facts of a family.
+/// The limits that were requested, as facts of a family.
 pub(crate) fn limit_facts(family: &str, limits: &Limits) -> Facts {
     let limits = [
         ("cpus", limits.cpus.map(|cpus| cpus.to_string())),

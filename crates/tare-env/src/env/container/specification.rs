@@ -1,4 +1,4 @@
-//! What the launcher is told, and what it tells.
+//! Writes the launcher's specification and reads its report.
 
 use crate::env::prelude::*;
 
@@ -9,7 +9,7 @@ use super::WORKDIR;
 use super::layers::Layers;
 use super::settings::Settings;
 
-/// What the launcher is told.
+/// The launcher's specification of an instance.
 pub(super) fn specification(
     cx: &Context<'_>,
     (settings, layers): (&Settings, Option<&Layers>),
@@ -54,14 +54,14 @@ pub(super) fn specification(
         workdir,
         stdio: settings.stdio,
         parent: Some(std::process::id()),
-        // Another root comes with variables of its own.
+        // Another root has its own variables.
         clean_environment: settings.clean_environment && layers.is_none(),
         binds,
         ..LaunchSpec::apart(cx.run.clone(), name, argv, &agent, &scratch)
     }
 }
 
-/// Writes the specification; the launcher's command.
+/// Writes the specification and returns the launcher's command.
 pub(super) fn write(
     cx: &Context<'_>,
     spec: &LaunchSpec,
@@ -83,7 +83,7 @@ pub(super) fn write(
     Ok(command.variable(RUN_VARIABLE, cx.run.as_str()))
 }
 
-/// The launcher's report as it is now; `None` while there is none.
+/// The launcher's current report, if it has written one.
 pub(super) fn read_report(folder: &Path) -> Option<LaunchReport> {
     let text = files::read_text(&folder.join("report.json")).ok()?;
     serde_json::from_str(&text).ok()

@@ -1,9 +1,9 @@
-//! Removing what runs left: the agent finds it, and its lines are put into words.
+//! Cleans up leftovers of runs: the agent removes the cgroups, devices and processes with its labels, and its reports
+//! become readable lines. For every driver whose instances the agent launches.
 
-/// What is left of a run in control groups, devices and processes that the agent labels. For every driver whose
-/// instances the agent launches.
 use crate::env::prelude::*;
 
+/// Removes the leftovers of one run and returns one line per leftover.
 pub(crate) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
@@ -11,8 +11,8 @@ pub(crate) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvE
     sweep(cx, vec!["--run".to_owned(), run.to_owned()])
 }
 
-/// Lets the agent remove what it finds; one line for each thing. For every environment whose cgroups and devices
-/// are labelled as the agent labels them.
+/// Runs the agent's `sweep` and returns one line per leftover. For every environment whose cgroups and devices have
+/// the agent's labels.
 pub(crate) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>, EnvError> {
     let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
     let command = cx.agent.command(arguments);
@@ -31,7 +31,7 @@ pub(crate) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<Stri
     })
 }
 
-/// One of the agent's lines in words; as it is, escaped, if it is not what was expected.
+/// One of the agent's lines in words; an unexpected line is returned escaped.
 fn swept(line: &str) -> String {
     let parsed: Option<serde_json::Value> = serde_json::from_str(line).ok();
     let words = parsed.and_then(|value| {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agents_lines_are_put_into_words_and_foreign_ones_are_escaped() {
+    fn agent_sweep_lines_are_worded_others_are_escaped() {
         let line = r#"{"kind":"cgroup","name":"/x","killed":2}"#;
         assert_eq!(swept(line), "cgroup `/x` removed, 2 processes killed");
         let line = r#"{"kind":"device","name":"tare-1","failed":"no"}"#;

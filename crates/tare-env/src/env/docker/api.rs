@@ -1,9 +1,9 @@
-//! The engine's API, made blocking and bounded.
+//! The engine's API, blocking and with time limits.
 //!
-//! Each value owns a single-threaded runtime that runs only inside [`Api::call`] and the channel: between
-//! trials nothing of it is awake. Every request has a limit of its own around the whole exchange, since the
-//! client library's limit ends with the response's head and an engine can die or freeze in its body.
-//! Requests go out without a version in their path, so an engine answers as its own newest one.
+//! Each value owns a single-threaded runtime that runs only inside [`Api::call`] and the channel: between trials
+//! nothing of it is awake. Every request has a limit for the whole exchange, because the client library's limit ends
+//! with the response's head and an engine can die or freeze in the body.
+//! Requests have no version in their path, so an engine answers with its newest one.
 
 use crate::env::prelude::*;
 
@@ -22,16 +22,16 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::bounded;
 use super::endpoint::{Endpoint, Named};
-use super::errors::{Asked, explain, is_conflict, is_missing, printable, system_error};
+use super::errors::{FailedRequest, explain, is_conflict, is_missing, printable, system_error};
 #[cfg(unix)]
 use crate::cx::relay::Relay;
 
 /// Why no engine could be reached.
 #[derive(Debug)]
 pub(super) enum Unreachable {
-    /// Nothing is there.
+    /// There is no socket.
     NoSocket,
-    /// Something is there, and nobody listens.
+    /// There is a socket, but nothing listens.
     NobodyListens,
     /// The user may not connect.
     Denied,
@@ -41,36 +41,35 @@ pub(super) enum Unreachable {
     Failed(String),
 }
 
-/// What everything bears that a run makes in an engine.
+/// The labels of everything that a run creates in an engine.
 pub(super) fn labels_of_run(cx: &Context<'_>) -> HashMap<String, String> {
     [("tare", "1"), ("tare.run", cx.run.as_str())]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
 }
 
-/// Something in the engine that was found by its labels.
+/// An object in the engine that was found by its labels.
 pub(super) struct Labelled {
-    /// What the API wants to be given.
+    /// Its name or id for the API.
     pub(super) key: String,
-    /// What people read; printable.
+    /// Its name for messages; printable.
     pub(super) name: String,
 }
 
-/// A connection's parameters with the runtime that carries its requests.
+/// A connection's parameters, with the runtime that carries its requests.
 pub(super) struct Api {
     pub(super) runtime: Runtime,
     pub(super) client: Client,
     pub(super) endpoint: Endpoint,
-    /// How the engine was named.
+    /// The name by which the engine was chosen.
     pub(super) named: Named,
-    /// What stands between, where the endpoint is no socket of this machine.
+    /// The relay to an endpoint that is not a socket of this machine.
     #[cfg(unix)]
     relay: Option<Relay>,
 }
 
 impl Api {
-    /// Prepares to speak to `endpoint` and tries whether something accepts connections there.
-    /// `folder` is for what has to stand between this program and an engine elsewhere.
+    /// Prepares to speak to `endpoint` and checks that it accepts connections. `folder` is for the relay's socket.
     pub(super) fn connect(
         (named, endpoint): (Named, Endpoint),
         folder: &std::path::Path,
@@ -123,7 +122,7 @@ impl Api {
             .map_err(|error| self.explain(what, limit, &error))
     }
 
-    /// The same, leaving the error as the API gives it.
+    /// The same, returning the API's error unchanged.
     pub(super) fn attempt<T>(
         &self,
         limit: Duration,
@@ -134,7 +133,7 @@ impl Api {
             .unwrap_or(Err(ApiError::RequestTimeoutError))
     }
 
-    /// An API error in the reader's terms.
+    /// An API error in the user's terms.
     pub(super) fn explain(&self, what: &str, limit: Duration, error: &ApiError) -> EnvError {
         let endpoint = self.endpoint.to_string();
         if system_error(error) == Some(std::io::ErrorKind::PermissionDenied) {
@@ -150,7 +149,7 @@ impl Api {
             return relay_failure(&endpoint, &words);
         }
         explain(
-            Asked {
+            FailedRequest {
                 what,
                 endpoint: &endpoint,
                 limit,
@@ -159,7 +158,7 @@ impl Api {
         )
     }
 
-    /// What the engine says about itself.
+    /// The engine's answers to `version` and `info`.
     pub(super) fn identity(
         &self,
         limit: Duration,
@@ -170,7 +169,7 @@ impl Api {
         })
     }
 
-    /// What an answer lists, by `named`.
+    /// The objects in an answer, by `named`.
     fn listed<T>(
         &self,
         what: &str,
@@ -181,7 +180,7 @@ impl Api {
         Ok(found.into_iter().filter_map(named).collect())
     }
 
-    /// The containers whose labels match, stopped ones included.
+    /// The containers with these labels, stopped ones included.
     pub(super) fn containers(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let options = ListContainersOptions {
             all: true,
@@ -200,7 +199,7 @@ impl Api {
         })
     }
 
-    /// The volumes whose labels match.
+    /// The volumes with these labels.
     pub(super) fn volumes(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let filters = Some(label_filter(labels));
         let answer = async {
@@ -216,7 +215,7 @@ impl Api {
         })
     }
 
-    /// The networks whose labels match.
+    /// The networks with these labels.
     pub(super) fn networks(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let filters = Some(label_filter(labels));
         let answer = self
@@ -231,7 +230,7 @@ impl Api {
         })
     }
 
-    /// Removes a network; fine if it is gone.
+    /// Removes a network; does nothing if it is gone.
     pub(super) fn remove_network(&self, id: &str) -> Result<(), EnvError> {
         match self.attempt(CONTROL_LIMIT, self.client.remove_network(id)) {
             Err(error) if !is_missing(&error) => {
@@ -241,8 +240,8 @@ impl Api {
         }
     }
 
-    /// Stops a container as `docker stop` does: SIGTERM to its first process, and after `patience`, which the
-    /// container was created with, SIGKILL. Fine if it is gone.
+    /// Stops a container as `docker stop` does: SIGTERM to its first process, and SIGKILL after `patience`, which the
+    /// container was created with. Does nothing if it is gone.
     pub(super) fn stop_container(&self, id: &str, patience: Duration) -> Result<(), EnvError> {
         let limit = patience + CONTROL_LIMIT;
         let stop = self
@@ -255,7 +254,8 @@ impl Api {
         }
     }
 
-    /// Kills and removes a container with its anonymous volumes; fine if it is gone. Waits until it is.
+    /// Kills and removes a container with its anonymous volumes, and waits until it is gone. Does nothing if it is
+    /// gone already.
     pub(super) fn remove_container(&self, id: &str) -> Result<(), EnvError> {
         const WHAT: &str = "remove a container";
         let options = || RemoveContainerOptions {
@@ -270,7 +270,7 @@ impl Api {
         match removal {
             Ok(()) => Ok(()),
             Err(error) if is_missing(&error) => Ok(()),
-            // Somebody else is removing it already: wait for that to end.
+            // Another client is removing it already: wait for that.
             Err(error) if is_conflict(&error) => self.call(WHAT, CONTROL_LIMIT, async {
                 loop {
                     match self.client.inspect_container(id, None).await {
@@ -284,7 +284,7 @@ impl Api {
         }
     }
 
-    /// Removes a volume; fine if it is gone.
+    /// Removes a volume; does nothing if it is gone.
     pub(super) fn remove_volume(&self, name: &str) -> Result<(), EnvError> {
         let removal = self.attempt(
             CONTROL_LIMIT,
@@ -300,11 +300,11 @@ impl Api {
     }
 }
 
-/// What helps a user who may not use the socket.
+/// Hint for a user who may not use the socket.
 pub(super) const DENIED_FIX: &str = "`sudo usermod -aG docker $USER`, then log in again (members of that \
      group are as good as root); or a rootless engine: `dockerd-rootless-setuptool.sh install`";
 
-/// Why a program could not reach an engine, in its own words.
+/// Why a relay's program could not reach an engine, in its own words.
 #[cfg(unix)]
 fn relay_failure(endpoint: &str, words: &str) -> EnvError {
     let said = printable(words);
@@ -332,19 +332,19 @@ pub(super) fn label_filter(labels: &[String]) -> HashMap<String, Vec<String>> {
     HashMap::from([("label".to_owned(), labels.to_vec())])
 }
 
-/// Opens and closes a connection, for the sake of the system's own error.
+/// Opens and closes a connection, to get the system's own error.
 async fn knock(endpoint: &Endpoint) -> std::io::Result<()> {
     match endpoint {
         #[cfg(windows)]
         Endpoint::Pipe(name) => {
-            // All instances being busy proves that the engine is there.
+            // If all pipe instances are busy, the engine is there.
             const ERROR_PIPE_BUSY: i32 = 231;
             match tokio::net::windows::named_pipe::ClientOptions::new().open(name) {
                 Err(error) if error.raw_os_error() != Some(ERROR_PIPE_BUSY) => Err(error),
                 _ => Ok(()),
             }
         }
-        // The first request shows it, and the program's own words.
+        // The first request will show it, with the program's own words.
         Endpoint::Relayed { .. } => Ok(()),
         _ => bounded::open(endpoint).await.map(drop),
     }
@@ -352,7 +352,7 @@ async fn knock(endpoint: &Endpoint) -> std::io::Result<()> {
 
 fn client(endpoint: &Endpoint) -> Result<Client, ApiError> {
     match endpoint {
-        // The library's own client: an engine on this machine, as root as its user.
+        // The library's own client: an engine on this machine, as trusted as its user.
         #[cfg(windows)]
         Endpoint::Pipe(name) => {
             Client::connect_with_named_pipe(name, CONTROL_LIMIT.as_secs(), API_DEFAULT_VERSION)

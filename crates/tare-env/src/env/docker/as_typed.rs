@@ -1,9 +1,9 @@
-//! A container like the user's that runs a command as its own first process, with its input and output over the way that
-//! the user's client has.
+//! Runs a command as the first process of a container like the user's, with input and output attached as the user's
+//! client does.
 //!
-//! Nothing of Tare's is in it. The clock is this process's: until the engine says that the command was started, until its
-//! output has ended, until the container is removed.
-//! What it cannot see: what the client's own process takes to start, some ten milliseconds.
+//! Nothing of Tare's is in it. Times are taken by this process's clock: until the engine reports that the command has
+//! started, until its output has ended, until the container is removed.
+//! Limits: the start of the client process is not included, some ten milliseconds.
 
 use crate::env::prelude::*;
 
@@ -67,7 +67,8 @@ impl DockerEnvironment {
         }))
     }
 
-    /// When it was started and when its output ended, its exit status, and how many bytes it printed.
+    /// Runs the command; returns when it started, when its output ended, its exit status, and how many bytes it
+    /// printed.
     fn run_attached(
         &self,
         cx: &Context<'_>,
@@ -94,7 +95,7 @@ impl DockerEnvironment {
         let started_ns = cx.clock.now_ns();
         let mut printed = 0;
         let fed = async {
-            // A command that does not read to the end closes it.
+            // Fails if the command closes its input early.
             if way_in.write_all(input).await.is_ok() {
                 let _ = way_in.shutdown().await;
             }

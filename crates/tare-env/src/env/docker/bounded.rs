@@ -1,8 +1,8 @@
-//! Connections to an engine of which no more is read than one answer can have.
+//! Limits how many bytes are read from an engine for one answer.
 //!
-//! The client library collects an answer whole, however long it is, and a limit in time is none in memory. So the
-//! bytes of a connection are counted since something was last sent on it: an answer without end is an error of the
-//! connection, whatever it belongs to.
+//! The client library collects a whole answer, however long it is, and a time limit does not bound memory. So the
+//! bytes of a connection are counted since something was last sent on it: an endless answer is an error of the
+//! connection.
 
 use std::future::Future;
 use std::io;
@@ -22,16 +22,16 @@ use tower_service::Service;
 use super::endpoint::Endpoint;
 use crate::cx::CONTROL_LIMIT;
 
-/// The most that is read on a connection before something is sent on it again, bytes: an agent's longest frame, and
-/// as much around it.
+/// Maximum of bytes read on a connection before something is sent on it again: an agent's longest frame, and as much
+/// around it.
 const LIMIT_BYTES: usize = 2 * FRAME_LIMIT_BYTES as usize;
 
 /// A client of the engine at `endpoint`, which is a socket or an address.
 ///
 /// # Errors
-/// What the client library finds wrong with its own parameters.
+/// The client library rejects its own parameters.
 pub(super) fn client(endpoint: &Endpoint) -> Result<Client, ApiError> {
-    // A connection for each request, as the library has them: what an idle one was closed for is never told.
+    // A connection per request, as the library does: why an idle one was closed is never reported.
     let client = legacy::Client::builder(TokioExecutor::new())
         .pool_max_idle_per_host(0)
         .build(Connector(endpoint.clone()));
@@ -40,7 +40,7 @@ pub(super) fn client(endpoint: &Endpoint) -> Result<Client, ApiError> {
         async move { answer.await.map_err(ApiError::from) }
     };
     let seconds = CONTROL_LIMIT.as_secs();
-    // Where it leads is the connector's to know.
+    // The connector knows the real address.
     let address = Some("http://engine");
     Client::connect_with_custom_transport(transport, address, seconds, API_DEFAULT_VERSION)
 }
@@ -48,7 +48,7 @@ pub(super) fn client(endpoint: &Endpoint) -> Result<Client, ApiError> {
 /// Opens a connection.
 ///
 /// # Errors
-/// What the system says; an endpoint that is neither a socket nor an address is not supported here.
+/// The system's error; an endpoint that is neither a socket nor an address is not supported here.
 pub(super) async fn open(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
     match endpoint {
         #[cfg(unix)]
@@ -58,7 +58,7 @@ pub(super) async fn open(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
     }
 }
 
-/// What can be read and written.
+/// A readable and writable stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
@@ -87,7 +87,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection with what may still be read before something is written, bytes.
+/// A connection, with the number of bytes that may be read before the next write.
 struct Bounded {
     stream: Box<dyn Stream>,
     left: usize,
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_without_end_is_an_error_and_not_all_the_memory() {
+    fn endless_answer_is_an_error_with_bounded_memory() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine");
         let listener = UnixListener::bind(&path).unwrap();

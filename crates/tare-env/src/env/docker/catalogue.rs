@@ -1,4 +1,6 @@
-//! What may be set of a `docker` arm. What the table cannot tell is whether an engine grants what is asked for.
+//! The settings of a `docker` arm.
+//!
+//! Limits: the table cannot say whether an engine grants what is requested.
 
 use bollard::models::HostConfigIsolationEnum;
 
@@ -14,12 +16,12 @@ use super::super::own::{self, like};
 use super::super::setting::{Between, Form, meanings, settings, words};
 
 meanings! {
-    /// What the working directory lies on.
+    /// The storage under the working directory.
     pub(super) enum Storage, STORAGES {
         Layer: "layer",
         Volume: "volume",
         Bind: "bind",
-        /// A bound folder behind a file system in user space.
+        /// A bind-mounted folder behind a file system in user space.
         Served: "served",
         Tmpfs: "tmpfs",
     }

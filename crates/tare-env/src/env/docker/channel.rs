@@ -1,9 +1,9 @@
-//! The way to the agent over the engine's attached stream.
+//! The channel to the agent over the engine's attached stream.
 //!
-//! The engine multiplexes standard output and standard error over one hijacked connection; frames are put
-//! together again from the pieces of standard output, and the end of standard error is kept for messages.
-//! A frame passes client → engine → containerd's shim → agent and back: that costs some 100 µs of wake-ups
-//! on every hand-over, outside of every timed region, because trials are timed inside.
+//! The engine multiplexes standard output and standard error over one hijacked connection; frames are reassembled
+//! from the pieces of standard output, and the end of standard error is kept for messages. A frame passes client →
+//! engine → containerd's shim → agent and back: that takes some 100 µs of wake-ups at every hand-over, outside every
+//! timed region, because trials are timed inside.
 
 use crate::env::prelude::*;
 
@@ -21,15 +21,15 @@ use super::super::channel::farewell;
 use super::api::Api;
 use super::errors::printable;
 
-/// A request is refused when the agent does not take it within this time.
+/// Time limit for the agent to accept a request.
 const SEND_LIMIT: Duration = Duration::from_secs(10);
-/// How much of standard error is kept.
+/// How much of standard error is kept, bytes.
 const TAIL_BYTES: usize = 8192;
 
 pub(super) type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, ApiError>> + Send>>;
 pub(super) type Input = Pin<Box<dyn AsyncWrite + Send>>;
 
-/// A channel over an attached stream. It owns the runtime that the stream lives on.
+/// A channel over an attached stream. It owns the stream's runtime.
 pub(super) struct EngineChannel {
     pub(super) api: Api,
     container: String,
@@ -54,14 +54,14 @@ impl EngineChannel {
         }
     }
 
-    /// Says goodbye, if anybody is there to hear it, and does not wait long.
+    /// Says goodbye if the stream is open, and waits only briefly for the answer.
     pub(super) fn farewell(&mut self, cx: &Context<'_>) {
         if self.ended.is_none() {
             farewell(cx.clock, cx.cancel, self);
         }
     }
 
-    /// Marks the stream as ended and finds out why: the container's state and the end of standard error.
+    /// Marks the stream as ended and adds the reason: the container's state and the end of standard error.
     fn end(&mut self, first: &str) -> ChannelError {
         let mut words = first.to_owned();
         let state = self.api.attempt(
@@ -91,7 +91,7 @@ impl EngineChannel {
     }
 }
 
-/// The next whole reply of what has arrived.
+/// The next complete reply, if it has arrived.
 fn next_reply(frames: &mut Frames) -> Result<Option<Reply>, ChannelError> {
     frames
         .take()
@@ -122,7 +122,7 @@ impl Channel for EngineChannel {
         match written {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(self.end(&printable(&error.to_string()))),
-            // Part of the frame may be on its way: the stream cannot be used any more.
+            // Part of the frame may have been sent: the stream cannot be used any more.
             Err(_) => Err(self.end("it takes no more requests")),
         }
     }
@@ -144,7 +144,7 @@ impl Channel for EngineChannel {
                         Some(Ok(LogOutput::StdOut { message })) => {
                             frames.push(&message);
                         }
-                        // Words without a stream's header are the engine's own.
+                        // Output without a stream header comes from the engine itself.
                         Some(Ok(
                             LogOutput::StdErr { message } | LogOutput::Console { message },
                         )) => {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_standard_error_is_kept() {
+    fn stderr_over_limit_keeps_only_its_tail() {
         let mut tail = Vec::new();
         for _ in 0..10 {
             keep_tail(&mut tail, &[b'x'; 4000]);

@@ -1,4 +1,4 @@
-//! Creating and starting a container of an arm, and what the engine's errors about that mean.
+//! Creates and starts a container of an arm, and explains the engine's errors about it.
 
 use crate::env::prelude::*;
 
@@ -17,7 +17,7 @@ const CAP_FIX: &str =
     "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
 
 impl DockerEnvironment {
-    /// Creates the container; what a failure may have made is removed.
+    /// Creates the container; cleans up if that fails.
     pub(super) fn create(
         &self,
         cx: &Context<'_>,
@@ -36,14 +36,14 @@ impl DockerEnvironment {
         let why = api.explain("create the container", CONTROL_LIMIT, &error);
         let why = self.refine(api, why);
         if is_conflict(&error) || is_forbidden(&error) {
-            // Another container has the name, and is not ours to remove; or nothing was made.
+            // Another container has the name, and is not Tare's to remove; or nothing was created.
             return Err(why);
         }
-        // An engine that answers late may have made it all the same.
+        // An engine that answers late may have created it after all.
         Err(and_cleanup(why, belongings.discard(cx, api)))
     }
 
-    /// Starts what was created.
+    /// Starts a created container.
     pub(super) fn start_created(&self, api: &Api, id: &str) -> Result<(), EnvError> {
         let request = api
             .client
@@ -56,8 +56,8 @@ impl DockerEnvironment {
         })
     }
 
-    /// Names the capabilities that the engine lacks, where an error is about them and they can be read; and
-    /// the container whose network was to be joined, where that is not there.
+    /// Adds details to an error: the capabilities that the engine lacks, if it is about them and they can be read; or
+    /// the container whose network was to be joined, if it does not exist.
     pub(super) fn refine(&self, api: &Api, error: EnvError) -> EnvError {
         match error {
             EnvError::Refused { answer, .. }

@@ -1,10 +1,10 @@
-//! Where the engine listens: by the same rules and in the same order as the `docker` command.
+//! Finds where the engine listens, by the same rules and in the same order as the `docker` command.
 //!
-//! `DOCKER_HOST`, else `DOCKER_CONTEXT`, else `currentContext` of the client's configuration with the
-//! context's own file, else the system's default socket or named pipe. Following the client matters: a user
-//! who says `docker run` and a study that says `docker` must mean the same engine. An engine behind ssh is
-//! reached as the client reaches it, by `docker system dial-stdio` on the other machine; one behind TLS through
-//! the client itself, which has the certificates. Neither asks anything: a password ends the attempt.
+//! `DOCKER_HOST`, else `DOCKER_CONTEXT`, else `currentContext` of the client's configuration with the context's file,
+//! else the system's default socket or named pipe. A user's `docker run` and a study's `docker` must mean the same
+//! engine. An engine behind ssh is reached as the client does it, by `docker system dial-stdio` on the other machine;
+//! one behind TLS through the client itself, which has the certificates. Neither prompts: a password ends the
+//! attempt.
 
 use crate::env::prelude::*;
 
@@ -14,7 +14,7 @@ use super::super::image::packed::hex;
 
 use super::errors::printable;
 
-/// Where an engine listens.
+/// The address of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Endpoint {
     /// A unix socket, by path.
@@ -27,14 +27,14 @@ pub(super) enum Endpoint {
     Relayed {
         /// The program with its arguments.
         command: CommandLine,
-        /// The address as it was named, for people.
+        /// The address as the user named it, for messages.
         shown: String,
     },
 }
 
-/// How long an engine on another machine may take: each request makes a connection of its own.
+/// How long an engine on another machine may take to answer: each request opens a new connection.
 const RELAYED_LIMIT: Duration = Duration::from_secs(20);
-/// How long ssh tries to connect, seconds.
+/// Connect timeout of ssh, seconds.
 const SSH_CONNECT_LIMIT: &str = "10";
 
 /// Why there is no endpoint to try.
@@ -50,13 +50,13 @@ fn client_folder() -> Option<PathBuf> {
     given.or_else(|| vars::home().map(|home| home.join(".docker")))
 }
 
-/// How an engine is named: enough to find it again from another process.
+/// The name of an engine, enough to find it again from another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Named {
-    /// As `DOCKER_HOST` would name it.
+    /// A value of `DOCKER_HOST`.
     Host(String),
-    /// By a context of the client's.
+    /// A context of the client.
     Context(String),
 }
 
@@ -76,7 +76,8 @@ impl Named {
         Self::Context(context.unwrap_or_else(|| "default".to_owned()))
     }
 
-    /// Where a context of the client's leads, as `DOCKER_HOST` would name it; nothing for what names it itself.
+    /// The address behind a context, as a value of `DOCKER_HOST`; `None` if the name is an address or the default
+    /// context.
     pub(super) fn context_address(&self) -> Option<String> {
         match self {
             Self::Context(name) if name != "default" => Some(Endpoint::of(self).ok()?.to_string()),
@@ -107,7 +108,7 @@ impl std::fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// How long it may take to answer whether it is there.
+    /// Time limit for its first answer.
     pub(super) fn patience(&self) -> Duration {
         match self {
             Self::Relayed { .. } => RELAYED_LIMIT,
@@ -115,7 +116,7 @@ impl Endpoint {
         }
     }
 
-    /// The system's default.
+    /// The system's default endpoint.
     fn default_here() -> Self {
         if cfg!(windows) {
             Self::Pipe("//./pipe/docker_engine".into())
@@ -124,7 +125,7 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint of this name.
+    /// The endpoint of a named engine.
     pub(super) fn of(name: &Named) -> Result<Self, NoEndpoint> {
         match name {
             Named::Host(host) => Self::parse(host, "DOCKER_HOST"),
@@ -132,7 +133,7 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint of the context of this name.
+    /// The endpoint of a context.
     fn named(name: &str) -> Result<Self, NoEndpoint> {
         match client_folder() {
             _ if name == "default" => Ok(Self::default_here()),
@@ -147,7 +148,7 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint of a context: `contexts/meta/<SHA-256 of its name>/meta.json` below the folder.
+    /// Reads a context's endpoint from `contexts/meta/<SHA-256 of its name>/meta.json` below `folder`.
     fn of_context(folder: &std::path::Path, name: &str) -> Result<Self, NoEndpoint> {
         let digest = hex(&Sha256::digest(name.as_bytes()));
         let path = folder.join("contexts/meta").join(&digest).join("meta.json");
@@ -186,7 +187,7 @@ impl Endpoint {
         }
     }
 
-    /// An engine that the `docker` command is asked to reach.
+    /// An engine that is reached through the `docker` command.
     fn by_client(arguments: &[&str], shown: &str) -> Result<Self, NoEndpoint> {
         if !cfg!(unix) {
             return Err(NoEndpoint {
@@ -204,7 +205,7 @@ impl Endpoint {
         })
     }
 
-    /// Reads `unix://`, `npipe://`, `tcp://` or `ssh://`; `source` says where the text stood.
+    /// Parses `unix://`, `npipe://`, `tcp://` or `ssh://`; `source` is where the text came from, for messages.
     pub(super) fn parse(host: &str, source: &str) -> Result<Self, NoEndpoint> {
         let refuse = |why: &str, fix: &str| {
             Err(NoEndpoint {
@@ -249,7 +250,7 @@ impl Endpoint {
                 }),
                 None => refuse("which is no address", "write it as ssh://user@host:port"),
             },
-            // The client takes the certificates from DOCKER_CERT_PATH or its own folder.
+            // The client takes the certificates from DOCKER_CERT_PATH or its configuration folder.
             "tcp" | "http" | "https" if cfg!(unix) => {
                 let address = format!("tcp://{}", rest.trim_end_matches('/'));
                 Self::by_client(&["--tlsverify", "--host", &address], host)
@@ -266,8 +267,8 @@ impl Endpoint {
     }
 }
 
-/// The arguments of `ssh` for `[user@]host[:port][/path of the socket]`, as the client builds them; `None` for
-/// what is no address. Nothing in it can be taken for an option or for a word of the other machine's shell.
+/// The arguments of `ssh` for `[user@]host[:port][/path of the socket]`, as the client builds them; `None` if it is
+/// no address. No part of it can be mistaken for an option or for a word of the other machine's shell.
 fn by_ssh(address: &str) -> Option<Vec<String>> {
     let (place, path) = match address.split_once('/') {
         Some((place, path)) => (place, Some(path).filter(|path| !path.is_empty())),
@@ -297,7 +298,7 @@ fn by_ssh(address: &str) -> Option<Vec<String>> {
         return None;
     }
     let limit = format!("ConnectTimeout={SSH_CONNECT_LIMIT}");
-    // Nothing of the user's is forwarded to where the engine is, whatever the user's settings of ssh say.
+    // Nothing is forwarded to the engine's machine, whatever the user's ssh configuration says.
     let mut arguments = vec!["-T", "-a", "-x", "-o", "BatchMode=yes", "-o", &limit];
     for option in ["ClearAllForwardings=yes", "PermitLocalCommand=no"] {
         arguments.extend(["-o", option]);
@@ -336,7 +337,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn an_address_for_ssh_becomes_arguments_that_no_shell_reads() {
+    fn ssh_address_becomes_arguments_without_shell() {
         let command = |host: &str| match Endpoint::parse(host, "DOCKER_HOST") {
             Ok(Endpoint::Relayed { command, .. }) => command.to_string(),
             other => panic!("{other:?}"),
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_endpoint_address_is_refused() {
         for text in [
             "",
             "docker.sock",
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_address_is_taken() {
+    fn plain_tcp_address_is_accepted() {
         assert_eq!(
             Endpoint::parse("tcp://localhost:2375", "DOCKER_HOST"),
             Ok(Endpoint::Http("localhost:2375".into()))

@@ -1,7 +1,7 @@
-//! One `docker` arm: its image, its containers' configuration, and starting them.
+//! A `docker` arm: its image, its containers' configuration, and starting them.
 //!
-//! Nothing is mentioned in a request that was not asked for, so an arm without settings is what a plain
-//! `docker run` gives. What a failed start made is removed before the failure is told.
+//! A request contains only what was asked for, so an arm without settings is what a plain `docker run` gives. A
+//! failed start is cleaned up before the error is returned.
 
 use crate::env::prelude::*;
 
@@ -20,37 +20,38 @@ use super::super::image::packed::{self, Contents};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
 use super::super::siblings::Numbers;
-use super::super::{AsTyped, TURN_PAGE, Wanted};
+use super::super::{AsTyped, FileRequest, TURN_PAGE};
 use super::api::{Api, labels_of_run};
 use super::channel::{EngineChannel, Input, Output};
+use super::creation_record::CreationRecord;
 use super::errors::and_cleanup;
 use super::instance::{Belongings, DockerInstance, Siblings};
 use super::own::{self, EngineMachine};
-use super::places::Place;
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
 use super::system::System;
 use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request, served};
 use crate::cx::turn_page;
 
-/// How long engines wait for a container to obey before they kill it (`docker stop --help`), seconds.
+/// The engines' default for how long a container may take to stop before it is killed (`docker stop --help`),
+/// seconds.
 const USUAL_PATIENCE_S: u16 = 10;
 
-/// One `docker` arm.
+/// A `docker` arm.
 pub(super) struct DockerEnvironment {
     pub(super) driver: Docker,
     arm: ArmId,
     pub(super) settings: Settings,
-    /// What the study's workloads run.
-    provided: Wanted,
+    /// The programs and files of the study's workloads.
+    provided: FileRequest,
     prepared: Option<Prepared>,
     instances: u32,
     numbers: Numbers,
-    /// How many instances are wanted at once.
+    /// How many instances run at once.
     nodes: u32,
 }
 
-/// What `prepare` found and made.
+/// The results of `prepare`.
 struct Prepared {
     image: String,
     architecture: String,
@@ -58,11 +59,11 @@ struct Prepared {
     facts: Facts,
     elsewhere: Option<String>,
     profile: Option<Profile>,
-    /// The configuration of an arm that is like a container of the user's.
+    /// The configuration of an arm that copies a user's container, if it is one.
     own: Option<Box<ContainerCreateBody>>,
-    /// What such an arm has in place of mounts, and where.
+    /// The copies that replace such an arm's mounts, and their targets.
     copied: Vec<(own::Copied, own::Copy)>,
-    /// This machine's address on the engine's bridge, where a port is published.
+    /// This machine's address on the engine's bridge, if a port is published.
     gateway: Option<IpAddr>,
 }
 
@@ -72,7 +73,7 @@ impl DockerEnvironment {
             driver,
             arm,
             settings,
-            provided: Wanted::default(),
+            provided: FileRequest::default(),
             prepared: None,
             instances: 0,
             numbers: Numbers::default(),
@@ -80,7 +81,7 @@ impl DockerEnvironment {
         }
     }
 
-    /// The volume that the instances share, if several are wanted: wherever the engine is, it has its volumes.
+    /// The volume that the instances share, if there are several: it works wherever the engine is.
     fn shared(&self, cx: &Context<'_>) -> Option<String> {
         (self.nodes > 1).then(|| format!("tare-{}-{}-shared", cx.run, self.arm))
     }
@@ -111,7 +112,7 @@ impl DockerEnvironment {
         }
     }
 
-    /// The processor that the container is for: the platform's, else the engine's.
+    /// The container's architecture: the platform's, else the engine's.
     fn architecture<'a>(&'a self, engine: &'a str) -> &'a str {
         let platform = self.settings.platform.as_deref();
         platform
@@ -119,18 +120,18 @@ impl DockerEnvironment {
             .unwrap_or(engine)
     }
 
-    /// How long the container may take to obey SIGTERM, if it is to be sent one.
+    /// How long the container may take to end after SIGTERM, if it is to be sent one.
     fn patience(&self) -> Option<Duration> {
         let seconds = u64::from(self.settings.stop_after.unwrap_or(USUAL_PATIENCE_S));
         (!self.settings.entry.is_empty()).then(|| Duration::from_secs(seconds))
     }
 
-    /// Whether the image is the user's, and not packed here.
+    /// Whether the image is the user's rather than packed here.
     fn is_foreign(&self) -> bool {
         self.settings.image.is_some() || self.settings.like.is_some()
     }
 
-    /// What its instances need, made once.
+    /// Prepares the arm, once.
     pub(super) fn prepare_once(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         if self.prepared.is_some() {
             return Ok(());
@@ -138,13 +139,13 @@ impl DockerEnvironment {
         self.prepare(cx)
     }
 
-    /// What the next instance is to have.
+    /// The names and folders of the next instance.
     pub(super) fn next_belongings(&mut self, cx: &Context<'_>) -> Belongings {
         self.instances += 1;
         self.belongings(cx, self.instances)
     }
 
-    /// With what a container like the user's is made, and what it has in place of mounts, where the arm is one.
+    /// For an arm like a user's container: its configuration, and the copies that replace its mounts.
     pub(super) fn like_the_users(
         &self,
     ) -> Option<(&ContainerCreateBody, &[(own::Copied, own::Copy)])> {
@@ -184,7 +185,7 @@ impl DockerEnvironment {
         }
     }
 
-    /// What the user has shown inside.
+    /// The user's bind mounts and tmpfs mounts.
     fn shown(&self) -> impl Iterator<Item = Mount> {
         let binds = self.settings.common.binds.iter().map(|bind| Mount {
             target: Some(bind.target.clone()),
@@ -201,9 +202,9 @@ impl DockerEnvironment {
         binds.chain(in_memory)
     }
 
-    /// The page by which workers pass the turn, where the engine's machine is this one.
+    /// The page by which workers pass the turn, if the engine's machine is this one.
     fn turn_page(&self, cx: &Context<'_>, prepared: &Prepared, mode: StartMode) -> Option<String> {
-        // Another user may not write to it.
+        // Another user may not write to the page.
         let is_own = self.settings.user.is_none() && self.settings.like.is_none();
         let is_here = is_own
             && prepared.system == System::Linux
@@ -263,14 +264,14 @@ impl DockerEnvironment {
             env: Some(vec![format!("TARE_RUN={}", cx.run)]),
             labels: Some(self.labels(cx)),
             user: self.settings.user.clone().or_else(|| system.user()),
-            // The agent's own streams are never a terminal: it would change the bytes of frames.
+            // The agent's streams are never a terminal: it would change the bytes of frames.
             tty: (self.settings.tty && !is_once).then_some(true),
             attach_stdin: Some(is_attached),
             attach_stdout: Some(is_attached),
             attach_stderr: Some(is_attached),
             open_stdin: Some(is_attached),
             stdin_once: Some(is_attached),
-            // A foreign image's health check would run beside the trials.
+            // A foreign image's health check would run during the trials.
             healthcheck: self.settings.image.is_some().then(|| HealthConfig {
                 test: Some(vec!["NONE".into()]),
                 ..Default::default()
@@ -280,7 +281,7 @@ impl DockerEnvironment {
         }
     }
 
-    /// The request for a container that is like the user's, with the agent as its first process.
+    /// The request for a container like the user's, with the agent as its first process.
     fn body_like(
         &self,
         cx: &Context<'_>,
@@ -322,7 +323,7 @@ impl DockerEnvironment {
             cmd: Some(vec![if is_attached { "serve" } else { "hold" }.into()]),
             env: Some(env),
             labels: Some(self.labels(cx)),
-            // The agent's own streams are never a terminal.
+            // The agent's streams are never a terminal.
             tty: (body.tty == Some(true) && !is_attached).then_some(true),
             attach_stdin: Some(is_attached),
             attach_stdout: Some(is_attached),
@@ -334,8 +335,8 @@ impl DockerEnvironment {
         }
     }
 
-    /// What must be laid into a new container: the agent into a foreign image, and the working directory's
-    /// mode onto storage whose root belongs to root alone.
+    /// The files to copy into a new container: the agent into a foreign image, and the working directory's mode onto
+    /// storage whose root belongs to root.
     fn additions(
         &self,
         cx: &Context<'_>,
@@ -349,7 +350,7 @@ impl DockerEnvironment {
                 .as_ref()
                 .and_then(|own| own.host_config.as_ref());
             if host.is_some_and(|host| host.readonly_rootfs == Some(true)) {
-                // Nothing can be copied into it, so the agent is shown in it.
+                // Nothing can be copied into a read-only root, so the agent is bind-mounted.
                 if let Some(engine) = &prepared.elsewhere {
                     return Err(EnvError::Absent {
                         why: format!(
@@ -370,7 +371,7 @@ impl DockerEnvironment {
         Ok(is_foreign.then(packed::workdir_archive))
     }
 
-    /// Starts what was created and opens the stream to its agent.
+    /// Starts a created container and opens the stream to its agent.
     fn launch(
         &self,
         api: &Api,
@@ -420,12 +421,12 @@ impl DockerEnvironment {
     }
 }
 
-/// Where the agent lies for containers that nothing can be copied into.
+/// Path of the agent for containers that nothing can be copied into.
 fn agent_file(cx: &Context<'_>) -> std::path::PathBuf {
     cx.scratch.join("tare-agent-inside")
 }
 
-/// How long a busy engine may take to say what it is when an arm is prepared.
+/// How long a busy engine may take to identify itself while an arm is prepared.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 impl Environment for DockerEnvironment {
@@ -433,7 +434,7 @@ impl Environment for DockerEnvironment {
         &self.arm
     }
 
-    fn provide(&mut self, wanted: &Wanted) {
+    fn provide(&mut self, wanted: &FileRequest) {
         if !self.is_foreign() {
             self.provided.add(wanted);
         }
@@ -443,7 +444,7 @@ impl Environment for DockerEnvironment {
         self.nodes = nodes;
     }
 
-    /// Each has a name, a network and storage of its own, unless the user's settings fix them.
+    /// Each instance has its own name, network and storage, unless the user's settings fix them.
     fn may_leave_late(&self) -> bool {
         let is_fixed = matches!(self.settings.network, Network::Published(Some(_)));
         self.nodes == 1
@@ -462,7 +463,7 @@ impl Environment for DockerEnvironment {
         if self.settings.storage == Storage::Served {
             served::check(cx, engine.elsewhere.as_deref())?;
         }
-        let place = Place::new(cx, &self.arm, self.driver.named(), &self.settings);
+        let place = CreationRecord::new(cx, &self.arm, self.driver.named(), &self.settings);
         record::add(cx, self.driver.id(), &self.arm, &place)?;
         let mut facts = engine.facts.clone();
         let mut own = None;
@@ -502,7 +503,7 @@ impl Environment for DockerEnvironment {
         if packed::machine(&architecture) != packed::machine(&engine.architecture) {
             facts.insert(fact::IMAGE_EMULATED.into(), "true".into());
         }
-        // Missing is told here, before anything is started.
+        // Report a missing agent now, before anything is started.
         let agent = engine.system.agent(cx.agents, &architecture)?;
         facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
@@ -603,7 +604,7 @@ impl Environment for DockerEnvironment {
     }
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let had_places = record::of_arm::<Place>(cx, self.driver.id(), &self.arm)?;
+        let had_places = record::of_arm::<CreationRecord>(cx, self.driver.id(), &self.arm)?;
         if self.prepared.take().is_none() && self.instances == 0 && had_places.is_empty() {
             return Ok(());
         }
@@ -630,7 +631,7 @@ impl Environment for DockerEnvironment {
             }
         }
         self.instances = 0;
-        let place = Place::new(cx, &self.arm, self.driver.named(), &self.settings);
+        let place = CreationRecord::new(cx, &self.arm, self.driver.named(), &self.settings);
         record::forget(cx, self.driver.id(), &self.arm, &place)
     }
 }

@@ -1,10 +1,10 @@
-//! What the engine says when it refuses, made into errors by what the reader can do about it.
+//! Turns the engine's errors into errors classified by what the user can do about them.
 //!
-//! The engine passes on whatever containerd, the runtime and the kernel said, so one cause has many
-//! wordings; known ones are recognised by a fragment that has been stable over versions and explained.
-//! The engine's own words are always kept. All of it is foreign text: what could move a terminal's cursor
-//! is escaped. What cannot be seen from here is why the engine's machine is as it is: explanations say only
-//! what the words prove.
+//! The engine passes on the messages of containerd, the runtime and the kernel, so one cause has many wordings; known
+//! ones are recognised by a fragment that has been stable over versions, and explained. The engine's own words are
+//! always kept. All of it is foreign text: terminal control characters are escaped.
+//! Limits: the reason behind the state of the engine's machine is unknown; explanations say only what the words
+//! prove.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use bollard::errors::Error as ApiError;
 
 use super::super::EnvError;
 
-use super::super::known::Known;
+use super::super::refusals::Known;
 pub(super) use super::super::text::{and_cleanup, not_removed, printable};
 
-/// The system error at the bottom of an API error, if one is there.
+/// The system error that caused an API error, if any.
 pub(super) fn system_error(error: &ApiError) -> Option<std::io::ErrorKind> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut found = None;
@@ -43,19 +43,19 @@ fn chain(error: &dyn std::error::Error) -> String {
     printable(&text)
 }
 
-/// What was being asked for when an error came back.
+/// The failed request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct FailedRequest<'a> {
     /// As an infinitive: `create the container`.
     pub(super) what: &'a str,
     /// Where the engine listens.
     pub(super) endpoint: &'a str,
-    /// The limit that was set.
+    /// Its time limit.
     pub(super) limit: Duration,
 }
 
-/// Turns an error of the API into one for the reader.
-pub(super) fn explain(asked: Asked<'_>, error: &ApiError) -> EnvError {
+/// Turns an API error into one for the user.
+pub(super) fn explain(asked: FailedRequest<'_>, error: &ApiError) -> EnvError {
     match error {
         ApiError::DockerResponseServerError {
             status_code,
@@ -184,7 +184,7 @@ static KNOWN: &[Known] = &[
     ),
 ];
 
-/// Turns the engine's answer to a request into an error for the reader.
+/// Turns the engine's answer to a request into an error for the user.
 pub(super) fn explain_answer(what: &str, status: u16, message: &str) -> EnvError {
     let answer = printable(message);
     if let Some(known) = Known::find(KNOWN, message) {
@@ -213,7 +213,7 @@ pub(super) fn explain_answer(what: &str, status: u16, message: &str) -> EnvError
     }
 }
 
-/// Whether the thing asked about is simply not there.
+/// Whether the object in question does not exist.
 pub(super) fn is_missing(error: &ApiError) -> bool {
     matches!(
         error,
@@ -224,7 +224,7 @@ pub(super) fn is_missing(error: &ApiError) -> bool {
     )
 }
 
-/// Whether the engine, or what stands before it, does not let this user do it.
+/// Whether the engine, or a proxy in front of it, forbids this to the user.
 pub(super) fn is_forbidden(error: &ApiError) -> bool {
     matches!(
         error,
@@ -235,7 +235,7 @@ pub(super) fn is_forbidden(error: &ApiError) -> bool {
     )
 }
 
-/// Whether the engine is busy with the same thing, or something else still uses it.
+/// Whether the engine is busy with the same request, or the object is still in use.
 pub(super) fn is_conflict(error: &ApiError) -> bool {
     matches!(
         error,
@@ -251,8 +251,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_that_lets_only_be_read_is_told_with_what_helps() {
-        // As the proxies answer that people put before an engine's socket.
+    fn read_only_socket_error_has_a_hint() {
+        // The answer of proxies that are used in front of an engine's socket.
         let error = explain_answer(
             "create a container",
             403,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_lacks_capabilities_is_recognised_by_its_words() {
+    fn daemon_lacking_capabilities_is_recognized_by_text() {
         let words = "failed to create shim task: OCI runtime create failed: runc create failed: unable to \
                      start container process: unable to apply caps: operation not permitted: unknown";
         let EnvError::Absent { why, fix } = explain_answer("start the container", 400, words)
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn known_refusals_carry_advice_and_unknown_ones_the_engines_words() {
+    fn known_refusal_gets_advice_others_show_engine_text() {
         for words in [
             "Error cleaning up after pivot: remove /.pivot_root123: device or resource busy",
             "write /x: no space left on device",

@@ -1,8 +1,8 @@
-//! What the engine says about itself, as facts of an arm.
+//! Collects what the engine reports about itself as facts of an arm.
 //!
-//! Only what the engine answers, never what a configuration file suggests; foreign text is escaped. The
-//! engine's own capabilities are read from its process where the engine runs on this machine, because no
-//! answer of the API tells them, and a daemon that lacks one cannot give it away.
+//! Only the engine's answers, never what a configuration file suggests; foreign text is escaped. The engine's own
+//! capabilities are read from its process if it runs on this machine: the API does not report them, and a daemon
+//! cannot grant a capability that it lacks.
 
 use crate::env::prelude::*;
 
@@ -14,8 +14,8 @@ use super::profile::Profile;
 use super::request;
 use super::settings::Settings;
 
-/// What is told of a configuration. Everything else stays out of the store: options of volumes' drivers, annotations and
-/// what newer engines know may hold somebody's keys.
+/// The fields of a configuration that become facts. All others stay out of the store: volume driver options,
+/// annotations and fields of newer engines may contain secrets.
 const TOLD: [&str; 46] = tare_model::rows! {
     "Binds", "BlkioDeviceReadBps", "BlkioDeviceReadIOps", "BlkioDeviceWriteBps", "BlkioDeviceWriteIOps",
     "BlkioWeight", "BlkioWeightDevice", "CapAdd", "CapDrop", "CgroupParent", "CgroupnsMode", "CpuCount",
@@ -101,7 +101,7 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
     facts
 }
 
-/// Whether an engine on a host of this name is on another host than this one.
+/// Whether a host name differs from this machine's, as text.
 fn is_other_host(name: &str) -> Option<String> {
     let own = files::read_text(Path::new("/proc/sys/kernel/hostname")).ok()?;
     Some((own.trim() != name).to_string())
@@ -120,13 +120,13 @@ pub(super) fn of_image(facts: &mut Facts, name: &str, image: &ImageInspect) {
     put(facts, fact::IMAGE_ARCHITECTURE, image.architecture.as_ref());
 }
 
-/// Whether the engine's machine has AppArmor: without it every profile is the same, and a cost of none says nothing.
+/// Whether the engine's machine has AppArmor. Without it all profiles are the same, and no overhead proves nothing.
 pub(super) fn has_apparmor(facts: &Facts) -> bool {
     let options = facts.get(fact::ENGINE_SECURITY);
     options.is_some_and(|options| options.contains("name=apparmor"))
 }
 
-/// What was asked for; a profile by its hash, and what AppArmor there is to answer.
+/// The requested settings, with a profile as its hash, and the state of AppArmor.
 pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Option<&Profile>) {
     let named = profile.map(|profile| Profile {
         json: format!("sha256:{}", profile.sha256),
@@ -150,7 +150,7 @@ pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Optio
     put(facts, fact::SECURITY_APPARMOR, Some(state));
 }
 
-/// What an arm that is like a container of the user's was asked for. Where its output goes may hold somebody's keys.
+/// The configuration of an arm like a user's container. Log options may contain secrets and are removed.
 pub(super) fn of_own(facts: &mut Facts, body: &ContainerCreateBody) {
     let mut config = body.host_config.clone().unwrap_or_default();
     if let Some(log) = &mut config.log_config {
@@ -167,7 +167,7 @@ pub(super) fn of_own(facts: &mut Facts, body: &ContainerCreateBody) {
     put(facts, fact::ASKED_USER, body.user.as_ref());
 }
 
-/// Under the names of the API's `HostConfig`.
+/// Facts under the names of the API's `HostConfig`.
 fn of_host_config(facts: &mut Facts, config: &HostConfig) {
     if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(config) {
         for (name, value) in fields {
@@ -184,7 +184,7 @@ fn of_host_config(facts: &mut Facts, config: &HostConfig) {
     }
 }
 
-/// The bounding set of the engine's process as hexadecimal digits, and the names missing from it.
+/// The capability bounding set of the engine's process in hexadecimal, and the names missing from it.
 #[cfg(target_os = "linux")]
 pub(super) fn bounding_set(api: &Api) -> Option<(String, Vec<&'static str>)> {
     use super::endpoint::Endpoint;
@@ -195,7 +195,8 @@ pub(super) fn bounding_set(api: &Api) -> Option<(String, Vec<&'static str>)> {
     let Endpoint::Socket(path) = &api.endpoint else {
         return None;
     };
-    // The kernel says who listens. Under socket activation that is the init system, and nothing is known.
+    // The kernel reports the listening process. Under socket activation that is the init system, and the set is
+    // unknown.
     let peer = api.runtime.block_on(async {
         let stream = tokio::net::UnixStream::connect(path).await.ok()?;
         stream.peer_cred().ok()?.pid()
@@ -223,7 +224,7 @@ pub(super) fn bounding_set(api: &Api) -> Option<(String, Vec<&'static str>)> {
     Some((set, missing))
 }
 
-/// Not available on this system: the engine's process cannot be looked at.
+/// Not available on this system: the engine's process cannot be inspected.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn bounding_set(_api: &Api) -> Option<(String, Vec<&'static str>)> {
     None
@@ -235,7 +236,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn nothing_secret_of_a_configuration_becomes_a_fact() {
+    fn secrets_in_configuration_do_not_become_facts() {
         let options = json!({"Labels": {"owner": "hush"},
                              "DriverConfig": {"Name": "local", "Options": {"o": "username=me,password=hush"}}});
         let body: ContainerCreateBody = serde_json::from_value(json!({

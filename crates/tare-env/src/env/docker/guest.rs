@@ -1,4 +1,4 @@
-//! A folder of ours in a container of the user's: what it is made of, and how it goes.
+//! Tare's folder in a user's running container: its contents, and its removal.
 
 use crate::env::prelude::*;
 
@@ -12,10 +12,10 @@ use super::super::image::{AGENT_PATH, ImageTar};
 use super::api::Api;
 use super::errors::{is_missing, printable};
 
-/// How much is kept of what the end of an agent says, bytes or nearly so.
+/// How much of the agent's last output is kept, in bytes or nearly so.
 const SAID_LIMIT: usize = 4096;
 
-/// A folder of ours in somebody's container.
+/// Tare's folder in a user's container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Guest {
     pub(super) container: String,
@@ -46,8 +46,8 @@ impl Guest {
             .into_bytes()
     }
 
-    /// The request that has the agent serve, and the one that has it remove the folder with itself. Where the container's
-    /// own programs are started may be gone.
+    /// The request that runs the agent's `serve`. It starts in `/` because the container's working directory may be
+    /// gone.
     pub(super) fn serving(&self, run: &RunId) -> ExecConfig {
         ExecConfig {
             attach_stdin: Some(true),
@@ -60,6 +60,7 @@ impl Guest {
         }
     }
 
+    /// The request that removes the folder and the agent in it. It starts in `/`, too.
     pub(super) fn leaving(&self) -> ExecConfig {
         ExecConfig {
             attach_stdout: Some(true),
@@ -71,7 +72,7 @@ impl Guest {
         }
     }
 
-    /// Whether the folder is not in the container, or the container is gone with it, as the engine says.
+    /// Whether the engine reports that the folder is not in the container, or that the container is gone.
     fn is_gone(&self, api: &Api) -> bool {
         let options = ContainerArchiveInfoOptions {
             path: self.folder.clone(),
@@ -81,7 +82,7 @@ impl Guest {
         matches!(api.attempt(CONTROL_LIMIT, asked), Err(error) if is_missing(&error))
     }
 
-    /// Removes the folder, by the agent in it. Fine if the container is gone, and with it the folder.
+    /// Runs the agent in the folder to remove it. Does nothing if the container is gone, and the folder with it.
     pub(super) fn leave(&self, api: &Api) -> Result<(), EnvError> {
         const WHAT: &str = "remove the agent from the container";
         let config = self.leaving();
@@ -101,7 +102,7 @@ impl Guest {
         });
         let failure = match done {
             Ok((Some(0), _)) => return Ok(()),
-            // What is not there need not be removed, and cannot be started either.
+            // A missing folder need not be removed, and its agent cannot be started.
             _ if self.is_gone(api) => return Ok(()),
             Ok((_, said)) => EnvError::Refused {
                 what: format!("removing `{}` from the container", self.folder),
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_the_runs_and_the_arms_own_and_holds_all_that_is_ours() {
+    fn guest_folder_is_per_run_and_arm_and_holds_all() {
         let guest = Guest {
             container: "web".into(),
             folder: format!("{GUEST_FOLDER}r1-look"),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_started_where_a_folder_is_that_nobody_removes() {
+    fn guest_agent_starts_in_root_folder() {
         let guest = Guest {
             container: "web".into(),
             folder: format!("{GUEST_FOLDER}r1-look"),

@@ -1,11 +1,11 @@
-//! The image of a `docker` arm: packed from the agent and files of the host's, or the user's own with the agent
-//! copied in.
+//! The image of a `docker` arm: packed from the agent and files of the host, or the user's with the agent copied in.
 //!
-//! Nothing is pulled and nothing is built: a tar archive is imported over the API, so an arm
-//! needs no network, no registry and no userland. Every arm of a run that packs the same things shares one
-//! image under a tag of its own; the engine counts the tags and drops the image with the last one.
-//! The agent is the one for the image's processor, so an image for another one runs under emulation, and the
-//! facts say so. What cannot be seen from here is whether the engine's machine can emulate it.
+//! Nothing is pulled or built: a tar archive is imported over the API, so an arm needs no network, no registry and no
+//! userland. All arms of a run that pack the same things share one image, each under its own tag; the engine counts
+//! the tags and removes the image with the last one.
+//! The agent is built for the image's architecture, so an image for another one runs under emulation, and the facts
+//! say so.
+//! Limits: cannot see whether the engine's machine can emulate it.
 
 use crate::env::prelude::*;
 
@@ -21,10 +21,10 @@ use super::super::image::{AGENT_PATH, ImageTar};
 use super::api::{Api, Labelled, label_filter};
 use super::errors::{is_conflict, is_missing, printable};
 
-/// Unpacking a few megabytes onto a busy disk.
+/// Time limit of an import: unpacking a few megabytes onto a busy disk.
 pub(super) const IMPORT_LIMIT: Duration = Duration::from_secs(120);
 
-/// The machine type by the name that images bear.
+/// The platform by its name in images.
 fn platform(architecture: &str) -> String {
     let name = match architecture {
         "x86_64" => "amd64",
@@ -34,8 +34,8 @@ fn platform(architecture: &str) -> String {
     format!("linux/{name}")
 }
 
-/// Makes sure that the arm's packed image exists: imports it, or tags the one of another arm of this run.
-/// `root` is what is in it.
+/// Ensures that the arm's packed image with the contents `root` exists: imports it, or tags another arm's image of
+/// this run.
 pub(super) fn ensure_packed(
     api: &Api,
     run: &RunId,
@@ -89,7 +89,7 @@ pub(super) fn ensure_packed(
     inspect(api, &name)
 }
 
-/// Describes a local image; its absence is an error with the command that would fetch it.
+/// Inspects a local image; the error for a missing one names the command that pulls it.
 pub(super) fn inspect(api: &Api, name: &str) -> Result<ImageInspect, EnvError> {
     api.attempt(CONTROL_LIMIT, api.client.inspect_image(name))
         .map_err(|error| {
@@ -128,8 +128,8 @@ pub(super) fn upload(
     )
 }
 
-/// Takes the arm's tag away, and with the last tag the image. Fine if it is gone; one that another
-/// container still uses stays for that one's owner.
+/// Removes the arm's tag, and with the last tag the image. Does nothing if it is gone; one that another container
+/// still uses is left to that container's owner.
 pub(super) fn remove(api: &Api, name: &str) -> Result<bool, EnvError> {
     let removal = api.attempt(
         CONTROL_LIMIT,
@@ -143,7 +143,7 @@ pub(super) fn remove(api: &Api, name: &str) -> Result<bool, EnvError> {
     }
 }
 
-/// The images whose labels match.
+/// The images with these labels.
 fn labelled(api: &Api, labels: &[String]) -> Result<Vec<ImageSummary>, EnvError> {
     let options = ListImagesOptions {
         filters: Some(label_filter(labels)),
@@ -153,7 +153,7 @@ fn labelled(api: &Api, labels: &[String]) -> Result<Vec<ImageSummary>, EnvError>
     api.call("list images", CONTROL_LIMIT, asked)
 }
 
-/// The packed images whose labels match, once for every tag.
+/// The packed images with these labels, one entry per tag.
 pub(super) fn packed(api: &Api, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
     let found = labelled(api, labels)?;
     let mut images = Vec::new();

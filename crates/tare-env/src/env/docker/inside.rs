@@ -1,10 +1,9 @@
-//! A running container of the user's itself as an arm: the agent beside the container's own processes, by `exec`.
+//! A user's running container itself as an arm: the agent runs next to the container's processes, by `exec`.
 //!
-//! The container is neither started nor stopped nor changed in its settings. The agent is copied into a folder of its
-//! own at the container's root, runs as the container's own user under its limits, and is removed with the folder by
-//! itself, as root, because a folder at the root is nobody else's to remove. What could not be removed is on record,
-//! for `sweep`.
-//! What it cannot see: what the container's own processes do meanwhile; that is part of what is asked.
+//! The container is neither started nor stopped, and its settings do not change. The agent is copied into a folder at
+//! the container's root and runs as the container's user under its limits. It removes itself and the folder as root,
+//! because only root may remove a folder at the root. Leftovers are on record for `sweep`.
+//! Limits: the activity of the container's own processes is not separated; it is part of what is measured.
 
 use crate::env::prelude::*;
 
@@ -18,13 +17,13 @@ use super::super::image::packed;
 use super::super::record;
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
+use super::creation_record::CreationRecord;
 use super::errors::and_cleanup;
 use super::guest::Guest;
-use super::places::Place;
 use super::running::must_run;
 use super::{DETECT_LIMIT, Docker, facts, image, locality, own};
 
-/// The arm.
+/// The arm of a running container.
 pub(super) struct InsideEnvironment {
     driver: Docker,
     arm: ArmId,
@@ -47,8 +46,8 @@ impl InsideEnvironment {
         }
     }
 
-    fn place(&self, guest: &Guest) -> Place {
-        Place::in_container(&self.arm, self.driver.named(), guest.clone())
+    fn place(&self, guest: &Guest) -> CreationRecord {
+        CreationRecord::in_container(&self.arm, self.driver.named(), guest.clone())
     }
 
     fn launch(
@@ -70,7 +69,7 @@ impl InsideEnvironment {
     }
 }
 
-/// Refuses a container into which nothing can be copied.
+/// Rejects a container into which nothing can be copied.
 fn can_be_written(found: &ContainerInspectResponse) -> Result<(), EnvError> {
     let host = found.host_config.as_ref();
     if host.and_then(|host| host.readonly_rootfs) != Some(true) {
@@ -148,7 +147,7 @@ impl Environment for InsideEnvironment {
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         self.prepared = None;
         let id = self.driver.id();
-        for place in record::of_arm::<Place>(cx, id, &self.arm)? {
+        for place in record::of_arm::<CreationRecord>(cx, id, &self.arm)? {
             if let Some(guest) = &place.guest {
                 let api = self.driver.connect(cx, DETECT_LIMIT)?;
                 guest.leave(&api)?;
@@ -163,7 +162,7 @@ impl Environment for InsideEnvironment {
 struct InsideInstance {
     channel: EngineChannel,
     guest: Guest,
-    /// Looked up once.
+    /// Determined once.
     charged: OnceLock<Charged>,
 }
 
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_root_that_nothing_can_be_copied_into_is_told_with_the_other_way() {
+    fn read_only_root_is_refused_with_like_hint() {
         let of = |host: serde_json::Value| {
             let found = serde_json::json!({"HostConfig": host});
             can_be_written(&serde_json::from_value(found).unwrap())

@@ -16,19 +16,19 @@ use super::served::{self, Server};
 use super::settings::Network;
 use super::system::System;
 
-/// What was made for one instance; its parts bear one name and go together.
+/// Everything created for one instance, under one name, and removed together.
 pub(super) struct Belongings {
-    /// The container's name, and the volume's.
+    /// The name of the container and of the volume.
     pub(super) name: String,
     pub(super) has_volume: bool,
-    /// The folder on this machine that is bound into it, or that holds what is.
+    /// The folder on this machine that is bind-mounted, or that contains the one that is.
     pub(super) folder: Option<PathBuf>,
-    /// What shows it, if it is not bound itself.
+    /// The file server that provides the folder, if it is not bound directly.
     pub(super) server: Option<Server>,
 }
 
 impl Belongings {
-    /// Removes all of it, whatever of it is there; goes on after a failure and tells the first.
+    /// Removes whatever exists of it; continues after a failure and returns the first one.
     pub(super) fn discard(&self, cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
         let container = api.remove_container(&self.name);
         let volume = if self.has_volume {
@@ -41,7 +41,7 @@ impl Belongings {
         container.and(volume).and(folder)
     }
 
-    /// The folder that is bound into it.
+    /// The folder that is bind-mounted.
     pub(super) fn shown(&self) -> Option<PathBuf> {
         let folder = self.folder.as_deref()?;
         Some(match self.server {
@@ -51,14 +51,14 @@ impl Belongings {
     }
 }
 
-/// What an instance has in common with others of its arm.
+/// What an instance shares with others of its arm.
 pub(super) struct Siblings {
     pub(super) number: Number,
-    /// Where the folder that all share is mounted, if there is one.
+    /// Mount point of the folder that all instances share, if any.
     pub(super) shared: Option<String>,
-    /// Where the page by which workers pass the turn is mounted, if it is.
+    /// Mount point of the page by which workers pass the turn, if it is mounted.
     pub(super) turn_page: Option<String>,
-    /// What they run.
+    /// The containers' operating system.
     pub(super) system: System,
 }
 
@@ -68,14 +68,14 @@ pub(super) struct DockerInstance {
     pub(super) network: Network,
     pub(super) elsewhere: Option<String>,
     pub(super) siblings: Siblings,
-    /// How long the container's own program may take to obey SIGTERM; `None` where that is the agent.
+    /// How long the container's own program may take to end after SIGTERM; `None` if that program is the agent.
     pub(super) patience: Option<Duration>,
-    /// Looked up once.
+    /// Determined once.
     pub(super) charged: OnceLock<Charged>,
 }
 
 impl DockerInstance {
-    /// The addresses of the two ends: the container's, then this machine's as the container sees it.
+    /// The addresses of the two ends: the container's, then this machine's as seen from the container.
     fn ends(&self) -> Result<(IpAddr, IpAddr), Reason> {
         let here = || match &self.elsewhere {
             Some(why) => Err(Reason::NoPath(why.clone())),
@@ -116,7 +116,7 @@ impl Instance for DockerInstance {
     }
 
     fn way_to(&self, port: u16) -> Result<SocketAddr, Reason> {
-        // It says why there is no way at all.
+        // Its error says why there is no path at all.
         let own = self.address_from_host()?;
         let (api, name) = (&self.channel.api, &self.belongings.name);
         let published =
@@ -130,7 +130,7 @@ impl Instance for DockerInstance {
     }
 
     fn charged(&self) -> Charged {
-        // Only Linux counts by control groups.
+        // Only Linux accounts by cgroups.
         if self.siblings.system == System::Windows {
             return Charged::Nowhere;
         }
@@ -148,7 +148,7 @@ impl Instance for DockerInstance {
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
         match &self.network {
             Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
-            // All share one loopback, and each has an address of it to itself.
+            // All share one loopback, and each has its own address on it.
             Network::Host | Network::Container(_) => Ok(self.siblings.number.loopback().into()),
             Network::Bridge | Network::Published(_) => {
                 locality::own(&self.channel.api, &self.belongings.name)

@@ -1,11 +1,11 @@
-//! Whether the engine's network is this machine's.
+//! Determines whether the engine's network is this machine's.
 //!
-//! An address that the engine names is worth nothing where the engine has its bridge in another machine or
-//! network namespace: Docker Desktop, a rootless or a remote engine. What the engine says about itself rules
-//! those out first, because their bridge may bear the same address as one of this machine's; then the
-//! bridge's gateway must be an address of this machine, which is tried by opening a socket on it.
-//! What it cannot see: an engine in a virtual machine that has the same kernel and host name, shares no bridge, and
-//! is used with the host's network.
+//! An address from the engine is useless if its bridge is in another machine or network namespace: Docker Desktop, a
+//! rootless or a remote engine. Those are excluded first by what the engine reports about itself, because their
+//! bridge may have the same address as one of this machine's. Then the bridge's gateway must be an address of this
+//! machine, which is checked by opening a socket on it.
+//! Limits: does not detect an engine in a virtual machine that has the same kernel and host name, shares no bridge,
+//! and is used with the host's network.
 
 use crate::env::prelude::*;
 
@@ -17,7 +17,7 @@ use bollard::query_parameters::InspectContainerOptions;
 use super::super::{PublishedAt, peer};
 use super::api::Api;
 
-/// Why the engine's machine is not this one, as far as its own words tell.
+/// Why the engine's machine is not this one, according to what the engine reports.
 pub(super) fn elsewhere(engine: &Facts) -> Option<String> {
     let fact = |name: &str| engine.get(name).map_or("", String::as_str);
     if fact(fact::ENGINE_SYSTEM) == "Docker Desktop" {
@@ -50,7 +50,7 @@ pub(super) fn elsewhere(engine: &Facts) -> Option<String> {
     })
 }
 
-/// The container's and the gateway's address on its bridge, where that gateway is this machine.
+/// The container's and the gateway's address on its bridge, if that gateway is this machine.
 pub(super) fn bridge(api: &Api, container: &str) -> Result<(IpAddr, IpAddr), Reason> {
     let (own, gateway) = addresses(api, container)?;
     let gateway = gateway.ok_or_else(no_address)?;
@@ -58,7 +58,7 @@ pub(super) fn bridge(api: &Api, container: &str) -> Result<(IpAddr, IpAddr), Rea
     Ok((own, gateway))
 }
 
-/// The container's address on its bridge, wherever that is.
+/// The container's address on its bridge, wherever the engine is.
 pub(super) fn own(api: &Api, container: &str) -> Result<IpAddr, Reason> {
     addresses(api, container).map(|(own, _)| own)
 }
@@ -90,7 +90,7 @@ fn inspect(api: &Api, container: &str) -> Result<ContainerInspectResponse, Reaso
     .map_err(|error| Reason::NoPath(error.to_string()))
 }
 
-/// The container's image and what was written over it, bytes; a volume is not in it.
+/// Size of the container's image and writable layer, bytes, without volumes.
 pub(super) fn disk_bytes(api: &Api, container: &str) -> Option<u64> {
     let options = InspectContainerOptions { size: true };
     let request = api.client.inspect_container(container, Some(options));
@@ -98,7 +98,7 @@ pub(super) fn disk_bytes(api: &Api, container: &str) -> Option<u64> {
     u64::try_from(found.ok()?.size_root_fs?).ok()
 }
 
-/// Where this machine's kernel counts what the container uses, if it is this machine's.
+/// Where this machine's kernel accounts for the container, if it does.
 pub(super) fn charged(api: &Api, container: &str) -> Charged {
     let found = inspect(api, container).ok();
     let found = found.and_then(|found| Some((found.state?.pid?, found.id?)));
@@ -117,7 +117,7 @@ fn is_here(gateway: IpAddr) -> Result<(), Reason> {
     })
 }
 
-/// The default bridge's gateway, if that is this machine.
+/// The default bridge's gateway, if it is this machine.
 pub(super) fn gateway(api: &Api) -> Option<IpAddr> {
     let request = api.client.inspect_network("bridge", None);
     let found = api
@@ -134,22 +134,21 @@ pub(super) fn gateway(api: &Api) -> Option<IpAddr> {
         .filter(|gateway| is_here(*gateway).is_ok())
 }
 
-/// The first address of a subnet such as `172.17.0.0/16`: what the engine gives its bridge where nothing else
-/// was asked for.
+/// The first address of a subnet such as `172.17.0.0/16`, which the engine gives its bridge by default.
 fn first_address(subnet: &str) -> Option<Ipv4Addr> {
     let (network, _) = subnet.split_once('/')?;
     let network: Ipv4Addr = network.parse().ok()?;
     Some(Ipv4Addr::from(u32::from(network).checked_add(1)?))
 }
 
-/// Whose network another container has: `host`, `none`, or one with an address.
+/// The network mode of another container: `host`, `none`, or one with an address.
 pub(super) fn mode_of(api: &Api, container: &str) -> Result<String, Reason> {
     let found = inspect(api, container)?;
     let mode = found.host_config.and_then(|config| config.network_mode);
     Ok(mode.unwrap_or_default())
 }
 
-/// Where a published port of the container is reached on this machine.
+/// The address and port on this machine of a published port.
 pub(super) fn published(
     api: &Api,
     container: &str,
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_in_another_machine_or_namespace_are_told_by_their_own_words() {
+    fn remote_or_namespaced_engine_is_known_from_facts() {
         for facts in [
             ("engine.system", "Docker Desktop"),
             (
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_without_a_named_gateway_has_the_first_address_of_its_subnet() {
+    fn bridge_without_gateway_uses_first_subnet_address() {
         let address = first_address("172.17.0.0/16");
         assert_eq!(address, Some(Ipv4Addr::new(172, 17, 0, 1)));
         for text in ["fd00::/8", "172.17.0.0", "", "255.255.255.255/32"] {

@@ -1,9 +1,9 @@
-//! A container of the user's own as an arm: what it was made with, whole, beside what a plain one would have.
+//! A user's container as an arm: its whole configuration, compared with that of a plain container.
 //!
-//! What it was made with ([`template`]), and a plain one of the same image, differ in a list of switches
-//! ([`difference`]). The user's own is never touched: arms are new containers, and what they may share with it is
-//! decided in [`shared`]. What is secret stays in the run's own file, and is never told.
-//! What it cannot see: what an original has become since it was started; its files are those of the image.
+//! The configuration ([`template`]) and a plain one of the same image differ in a list of switches ([`difference`]).
+//! The user's container is never touched: arms are new containers, and what they may share with it is decided in
+//! [`shared`]. Secrets stay in the run's private file, and are never shown.
+//! Limits: changes to an original since its start are not seen; arms have the image's files.
 
 use crate::env::prelude::*;
 
@@ -21,7 +21,8 @@ use crate::env::own::machine::writable;
 use crate::env::own::protect;
 use crate::env::own::reach;
 use crate::env::own::{
-    self as env_own, Consent, INSIDE, LIKE, Own, Retold, Shares, Source, Taken, Wish,
+    self as env_own, ArmRequest, ChangedLine, Consent, ContainerRequest, INSIDE, LIKE, Own, Shares,
+    Source,
 };
 
 mod bare;
@@ -54,10 +55,10 @@ pub(super) use engine_machine::EngineMachine;
 use template::version_of;
 pub(super) use template::{Template, body_of};
 
-/// The difference that is the engine's profile of AppArmor.
+/// The difference of the engine's AppArmor profile.
 const APPARMOR: &str = concat!("engine", ".apparmor");
 
-/// The command that a container runs by itself, and where.
+/// The command that a container runs by default, and its working directory.
 fn started(body: &Value, image: &ImageInspect) -> Started {
     let list = |value: &Value| -> Option<Vec<String>> {
         let list = value.as_array()?.iter();
@@ -71,7 +72,7 @@ fn started(body: &Value, image: &ImageInspect) -> Started {
     let own_entry = list(&body["Entrypoint"]);
     let own_command = list(&body["Cmd"]);
     let images_entry = said(config.entrypoint.unwrap_or_default());
-    // With an entry of one's own the image's command means nothing.
+    // If the container sets an entrypoint, the image's command does not apply.
     let command = match (&own_entry, own_command) {
         (_, Some(command)) => command,
         (Some(_), None) => Vec::new(),
@@ -89,38 +90,39 @@ fn started(body: &Value, image: &ImageInspect) -> Started {
     }
 }
 
-/// What a service of a compose file depends on, started beside it.
+/// The started dependencies of a compose service.
 #[derive(Debug, Default)]
-struct Beside {
-    /// The network on which it is found, in the words of the client; none where the service has one that is nobody's.
+struct StartedDependencies {
+    /// The network they are on, in the client's terms; `None` if the service has a network mode other than
+    /// `service:`.
     network: Option<String>,
     notes: Vec<String>,
 }
 
-/// Something of the user's, as it is known here.
-struct Found {
+/// A user's container, line or service, resolved.
+struct ResolvedContainer {
     template: Template,
     image: ImageInspect,
     platform: Option<String>,
-    /// What people call it.
+    /// Its name for messages.
     name: String,
     notes: Vec<String>,
-    /// Of a service: how the compose file has it.
+    /// For a service: its section of the compose file.
     section: Option<Map<String, Value>>,
 }
 
-impl Found {
-    fn of(cx: &Context<'_>, api: &Api, wish: &Wish<'_>) -> Result<Self, EnvError> {
+impl ResolvedContainer {
+    fn of(cx: &Context<'_>, api: &Api, wish: &ContainerRequest<'_>) -> Result<Self, EnvError> {
         Self::changed(cx, api, wish, None, None)
     }
 
-    /// With a file that is laid over a compose file of the user's, and with what a service depends on.
+    /// Resolves it with an override of the user's compose file and with started dependencies, if any.
     fn changed(
         cx: &Context<'_>,
         api: &Api,
-        wish: &Wish<'_>,
+        wish: &ContainerRequest<'_>,
         over: Option<&Path>,
-        beside: Option<&Beside>,
+        beside: Option<&StartedDependencies>,
     ) -> Result<Self, EnvError> {
         let of_line = |words: &[String]| {
             let (template, image, platform) = Template::of_line(cx, api, words, wish.shares)?;
@@ -192,7 +194,7 @@ fn service_of(
     cx: &Context<'_>,
     files: &[&str],
     service: &str,
-    beside: Option<&Beside>,
+    beside: Option<&StartedDependencies>,
 ) -> Result<compose::Service, EnvError> {
     #[cfg(unix)]
     return compose::service(cx, files, service, beside);
@@ -213,7 +215,7 @@ fn still_there(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
     Ok(())
 }
 
-/// Starts what a service depends on, where that is wanted.
+/// Starts the dependencies of a service, if that is wanted.
 #[cfg_attr(
     not(unix),
     allow(unused_variables, reason = "nothing can be started there")
@@ -222,8 +224,8 @@ fn depended_on(
     cx: &Context<'_>,
     engine: (&Docker, &Api),
     machine: &EngineMachine<'_>,
-    wish: &Wish<'_>,
-) -> Result<Option<Beside>, EnvError> {
+    wish: &ContainerRequest<'_>,
+) -> Result<Option<StartedDependencies>, EnvError> {
     #[cfg(unix)]
     if let Source::Service { file, service } = wish.source
         && wish.with_dependencies
@@ -235,7 +237,7 @@ fn depended_on(
 
 #[cfg(not(unix))]
 mod compose {
-    //! What there is of a service where none can be taken.
+    //! Stands in for services on systems where none can be read.
     use crate::env::EnvError;
 
     pub(super) struct Service {
@@ -253,7 +255,7 @@ mod compose {
     }
 }
 
-/// What a container was made with, or would be, that the settings of an arm name.
+/// The configuration of the container that an arm's settings name.
 pub(super) fn template_of(
     cx: &Context<'_>,
     (docker, api): (&Docker, &Api),
@@ -263,7 +265,7 @@ pub(super) fn template_of(
     let (mut template, image) = match like {
         Like::Container(name) => Template::of(cx, api, name)?,
         Like::Line(_) | Like::Service { .. } => {
-            let wish = Wish {
+            let wish = ContainerRequest {
                 source: like.source(),
                 folder: cx.scratch,
                 shares: Shares::ReadOnly,
@@ -271,7 +273,7 @@ pub(super) fn template_of(
                 context: None,
                 consent: Consent::default(),
             };
-            let found = Found::of(cx, api, &wish)?;
+            let found = ResolvedContainer::of(cx, api, &wish)?;
             if found.platform != settings.platform && found.platform.is_some() {
                 return Err(EnvError::Absent {
                     why: "it names a platform, which is a setting of the arm".into(),
@@ -289,8 +291,12 @@ pub(super) fn template_of(
 }
 
 impl Docker {
-    /// Takes something of the user's: [`crate::env::Driver::take`].
-    pub(super) fn taken(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
+    /// Takes a user's container, line or service: [`crate::env::Driver::take`].
+    pub(super) fn taken(
+        &self,
+        cx: &Context<'_>,
+        wish: &ContainerRequest<'_>,
+    ) -> Result<Own, EnvError> {
         let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         let inside = match wish.source {
             Source::Inside(name) => {
@@ -301,7 +307,7 @@ impl Docker {
         };
         let machine = EngineMachine::of(&api, &engine);
         let beside = depended_on(cx, (self, &api), &machine, wish)?;
-        let mut found = Found::changed(cx, &api, wish, None, beside.as_ref())?;
+        let mut found = ResolvedContainer::changed(cx, &api, wish, None, beside.as_ref())?;
         if let Some(architecture) = found
             .image
             .architecture
@@ -329,7 +335,7 @@ impl Docker {
         template.shown(&template.body, &machine, &mut notes);
         notes.extend(template.warned());
         let answers = match wish.source {
-            // A line is what its user would start, and the running container is there already.
+            // A line is what its user would start anyway, and the running container is there already.
             Source::Line(_) | Source::Inside(_) => None,
             _ => reach::would_answer(&template.body, serves(&found.image)),
         };
@@ -372,9 +378,9 @@ impl Docker {
     pub(super) fn taken_with_copies(
         &self,
         cx: &Context<'_>,
-        taken: &Taken<'_>,
-    ) -> Result<Option<Vec<Retold>>, EnvError> {
-        let Taken { wish, settings } = *taken;
+        taken: &ArmRequest<'_>,
+    ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
+        let ArmRequest { wish, settings } = *taken;
         let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         let like = settings.text(LIKE).unwrap_or_default();
         let (mut template, image) = Template::of(cx, &api, like)?;
@@ -392,14 +398,14 @@ impl Docker {
         Ok(notes)
     }
 
-    /// Whether what a service depends on is still there: [`crate::env::Driver::check_beside`].
+    /// Checks that the dependencies of a service still run: [`crate::env::Driver::check_beside`].
     pub(super) fn beside_checked(&self, cx: &Context<'_>) -> Result<(), EnvError> {
         let (api, _) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         still_there(cx, &api)
     }
 }
 
-/// The ports that a configuration publishes under a number of its own.
+/// The ports that a configuration publishes under fixed numbers, as (outside, inside).
 fn published(body: &Value) -> Vec<(u16, u16)> {
     let ports = body["HostConfig"]["PortBindings"].as_object();
     let of_port = |(inside, bindings): (&String, &Value)| {
@@ -413,14 +419,14 @@ fn published(body: &Value) -> Vec<(u16, u16)> {
     ports.into_iter().flatten().flat_map(of_port).collect()
 }
 
-/// Whether an image says that what it runs serves.
+/// Whether an image exposes ports, i.e. runs a server.
 fn serves(image: &ImageInspect) -> bool {
     let config = image.config.as_ref();
     let ports = config.and_then(|config| config.exposed_ports.as_ref());
     ports.is_some_and(|ports| !ports.is_empty())
 }
 
-/// What to change, in the words of what the container comes from.
+/// Rephrases the advice to fit where the container comes from.
 fn advise(
     difference: &mut env_own::Difference,
     source: Source<'_>,
@@ -442,10 +448,10 @@ fn advise(
     difference.advice = difference.advice.replace(" from the `docker run` line", of);
 }
 
-/// The file in the run's folder in which the configuration is kept.
+/// The file in the run's folder with the configuration.
 const KEPT: &str = "own-container.json";
 
-/// Keeps the configuration where nobody else reads it.
+/// Writes the configuration to a private file.
 fn kept(folder: &Path, name: &str, template: &Template) -> Result<PathBuf, EnvError> {
     let file = folder.join(name);
     env_own::keep(&file, template)?;
@@ -459,7 +465,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_entry_of_ones_own_leaves_the_images_command_out() {
+    fn custom_entrypoint_drops_image_command() {
         let words = |text: &str| Some(text.split(' ').map(str::to_owned).collect::<Vec<_>>());
         let image = ImageInspect {
             config: Some(ImageConfig {

@@ -1,10 +1,10 @@
-//! A system-call profile of the user's: read from its file, checked, and handed to the engine as it is.
+//! Reads and checks a user's seccomp profile, which goes to the engine unchanged.
 //!
-//! The engine takes a profile as JSON text and looks at it only when a container is started, after an image
-//! and perhaps a volume have been made, and then in words about its own insides. So the shape is checked
-//! here first: known actions, names where names are needed, known operators. Names of system calls and
-//! architectures are the engine's affair, because newer kernels have newer ones.
-//! What it cannot see: whether a program can live under the profile. One that cannot shows at the start.
+//! The engine takes a profile as JSON text and parses it only when a container is started, after an image and perhaps
+//! a volume have been created, and its errors then are about its internals. So the shape is checked here first: known
+//! actions, names where names are needed, known operators. Names of syscalls and architectures are left to the
+//! engine, because newer kernels have newer ones.
+//! Limits: a profile under which the program cannot run is noticed only at the start.
 
 use crate::env::prelude::*;
 
@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 use super::super::image::packed::hex;
 use super::errors::printable;
 
-/// A profile is some kilobytes; Docker's own has 13 kB.
+/// Size limit; a profile has some kilobytes, Docker's own 13 kB.
 const LIMIT_BYTES: usize = 1 << 20;
 
-/// A profile that may be sent.
+/// A checked profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Profile {
     /// JSON on one line.
@@ -55,7 +55,7 @@ struct Argument {
     _operator: Operator,
 }
 
-/// The runtime specification's actions.
+/// The actions of the runtime specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(clippy::enum_variant_names, reason = "the specification's own names")]
@@ -106,7 +106,7 @@ pub(super) fn read(path: &Path) -> Result<Profile, EnvError> {
     })
 }
 
-/// The profile on one line, or what is wrong with it.
+/// Returns the profile on one line, or the error in it.
 fn check(bytes: &[u8]) -> Result<String, String> {
     if bytes.len() > LIMIT_BYTES {
         return Err(format!("it has more than {LIMIT_BYTES} bytes"));
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_of_either_form_is_taken_and_put_on_one_line() {
+    fn seccomp_profile_of_either_form_becomes_one_line() {
         for text in [
             r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#,
             "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\n \"syscalls\":[{\"names\":[\"read\",\"write\"],\"action\":\"SCMP_ACT_ALLOW\"}]}",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_profile_is_refused_with_the_place_or_the_rule() {
+    fn broken_seccomp_profile_error_has_place_or_rule() {
         for (text, says) in [
             ("{\"defaultAction\":", "line 1"),
             ("[]", "defaultAction"),

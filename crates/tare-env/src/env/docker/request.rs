@@ -1,7 +1,7 @@
-//! What the engine is asked for: the settings in the words of its API.
+//! Translates settings into a request of the engine's API.
 //!
-//! Pure: settings in, request out. What is not set is not mentioned, so that an engine's own defaults hold,
-//! because the defaults are what users have.
+//! Pure: settings in, request out. Unset settings are omitted, so that the engine's defaults apply, because users
+//! have the defaults.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,16 +11,16 @@ use bollard::models::{HostConfig, HostConfigLogConfig, PortBinding, ResourcesUli
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings};
 
-/// The port inside that `network = "published"` publishes. Every instance has a network of its own, so one
-/// number does for all.
+/// The port inside that `network = "published"` publishes. Every instance has its own network, so one number
+/// suffices.
 pub(super) const PUBLISHED_PORT: u16 = 7411;
 
-/// The published port as the API names it.
+/// The published port as a key of the API.
 pub(super) fn published_key() -> String {
     format!("{PUBLISHED_PORT}/tcp")
 }
 
-/// What is asked for beyond the engine's defaults.
+/// The settings that differ from the engine's defaults.
 pub(super) fn host_config(settings: &Settings, profile: Option<&Profile>) -> HostConfig {
     let list = |names: &Vec<String>| (!names.is_empty()).then(|| names.clone());
     let limits: Vec<ResourcesUlimits> = settings
@@ -78,8 +78,8 @@ fn security(settings: &Settings, profile: Option<&Profile>) -> Vec<String> {
     options
 }
 
-/// The bindings of the published port: on the loopback, and on the bridge's gateway where that is this
-/// machine. Not on every address, so that nobody from outside reaches a server that lives for a trial.
+/// The bindings of the published port: on the loopback, and on the bridge's gateway if that is this machine. Not on
+/// all addresses, so that a server that lives for a trial is unreachable from outside.
 pub(super) fn port_bindings(
     network: &Network,
     gateway: Option<IpAddr>,
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_is_asked_for_under_the_engines_name() {
+    fn every_setting_maps_to_its_engine_field() {
         let profile = Profile {
             json: r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#.into(),
             sha256: String::new(),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_published_on_two_addresses_of_this_machine_and_on_no_other() {
+    fn port_is_published_on_loopback_and_gateway_only() {
         let gateway = Some(IpAddr::from([172, 17, 0, 1]));
         let bindings = port_bindings(&Network::Published(Some(80)), gateway).unwrap();
         let bound = bindings["7411/tcp"].clone().unwrap();

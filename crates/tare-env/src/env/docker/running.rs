@@ -1,4 +1,4 @@
-//! A container of the user's as the engine has it: that there is one, and that it runs.
+//! Looks up a user's container and checks that it runs.
 
 use crate::env::prelude::*;
 
@@ -9,10 +9,10 @@ use super::api::Api;
 use super::errors::{is_missing, printable};
 use crate::env::own::machine::writes_to;
 
-/// What the engine says of a container of the user's.
+/// The engine's description of a user's container.
 ///
 /// # Errors
-/// There is none of this name.
+/// There is no container of this name.
 pub(super) fn looked_up(api: &Api, name: &str) -> Result<ContainerInspectResponse, EnvError> {
     api.attempt(CONTROL_LIMIT, api.client.inspect_container(name, None))
         .map_err(|error| {
@@ -30,7 +30,7 @@ pub(super) fn looked_up(api: &Api, name: &str) -> Result<ContainerInspectRespons
 /// The container, if it runs.
 ///
 /// # Errors
-/// There is none of this name, or it is stopped, paused or about to start again.
+/// There is no container of this name, or it is stopped, paused or restarting.
 pub(super) fn must_run(api: &Api, name: &str) -> Result<ContainerInspectResponse, EnvError> {
     let found = looked_up(api, name)?;
     let state = found.state.as_ref();
@@ -59,12 +59,12 @@ pub(super) fn must_run(api: &Api, name: &str) -> Result<ContainerInspectResponse
     })
 }
 
-/// The running containers that write to a path of the engine's machine, above it or below it.
+/// The running containers that can write to a path of the engine's machine, to a parent or to a child of it.
 pub(super) fn writers(api: &Api, path: &Path) -> Vec<String> {
     let request = api.client.list_containers(None::<ListContainersOptions>);
     let running = api.attempt(CONTROL_LIMIT, request).unwrap_or_default();
     let names = running.into_iter().filter_map(|container| {
-        // A list has no places of volumes.
+        // The list lacks the paths of volumes.
         let found = looked_up(api, container.id.as_deref()?).ok()?;
         let mut mounts = found.mounts?.into_iter();
         let writes = mounts.any(|mount| {

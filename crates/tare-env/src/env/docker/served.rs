@@ -1,10 +1,11 @@
-//! A folder of this machine that a program serves: every look, opening and reading goes through a file system in user
-//! space, as it does where a desktop shares a folder of its system with the machine that runs its containers.
+//! Serves a folder of this machine through a file system in user space (FUSE): every stat, open and read goes through
+//! it, as when a desktop shares a folder with the machine that runs its containers.
 //!
-//! `bindfs` shows the folder's part `files` in its part `shown`, which is what containers get. By itself it carries out
-//! one request after another, and reads through the page cache also where a program asks for the device. A mount
-//! outlives its program, so it is looked up in the kernel's list and taken away before the folder is removed.
-//! What it cannot see: an engine with mounts of its own, which is asked whether it sees a file of the folder.
+//! `bindfs` mounts the subfolder `files` at the subfolder `shown`, which containers get. It carries out one request
+//! after another, and reads through the page cache even if a program asks for direct I/O. A mount outlives its
+//! program, so it is looked up in the kernel's list and unmounted before the folder is removed.
+//! Limits: an engine in another mount namespace is not detected from here; it is asked whether it sees a file of the
+//! folder.
 
 use crate::env::prelude::*;
 
@@ -17,35 +18,35 @@ use super::api::Api;
 use super::errors::{is_missing, printable};
 use crate::cx::Exec;
 
-/// The program.
+/// The FUSE program.
 const PROGRAM: &str = "bindfs";
-/// It stays in the foreground, as a child.
+/// Keeps it in the foreground, as a child.
 const FOREGROUND: &str = "-f";
-/// What a look found is not kept for the next one, as where a folder is shared consistently with another system.
+/// Disables caching of attributes and entries, as when a folder is shared consistently with another system.
 const NOTHING_KEPT: &str = "attr_timeout=0,entry_timeout=0,negative_timeout=0";
-/// Where the kernel lists what is mounted, as this process sees it.
+/// The mounts visible to this process.
 const MOUNTS: &str = "/proc/self/mountinfo";
-/// How long it may take until the folder is shown.
+/// How long the mount may take to appear.
 const SHOW_LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks whether it is.
+/// Polling interval.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// A file by which an engine shows that it sees the folder.
+/// A marker file, to check that an engine sees the folder.
 const MARK: &str = ".tare-shown";
 
-/// The program that serves a folder; ended when dropped.
+/// The program that serves a folder; killed when dropped.
 pub(super) struct Server(Box<dyn Running>);
 
-/// The part of the folder with the files.
+/// The subfolder with the files.
 fn kept(folder: &Path) -> PathBuf {
     folder.join("files")
 }
 
-/// The part in which they are shown.
+/// The subfolder where they are mounted.
 pub(super) fn shown(folder: &Path) -> PathBuf {
     folder.join("shown")
 }
 
-/// Says why no folder can be served here, if none can; `elsewhere` is why the engine's machine is another one.
+/// Checks that a folder can be served here; `elsewhere` is why the engine's machine is another one, if it is.
 pub(super) fn check(cx: &Context<'_>, elsewhere: Option<&str>) -> Result<(), EnvError> {
     if let Some(why) = elsewhere {
         return Err(EnvError::Absent {
@@ -70,7 +71,7 @@ pub(super) fn check(cx: &Context<'_>, elsewhere: Option<&str>) -> Result<(), Env
     }
 }
 
-/// Makes both parts of the folder and has the one shown in the other.
+/// Creates both subfolders and mounts one at the other.
 pub(super) fn serve(exec: &dyn Exec, run: &str, folder: &Path) -> Result<Server, EnvError> {
     let (from, to) = (kept(folder), shown(folder));
     files::create_folder(&from)?;
@@ -97,7 +98,7 @@ pub(super) fn serve(exec: &dyn Exec, run: &str, folder: &Path) -> Result<Server,
     Ok(server)
 }
 
-/// Asks whether the engine sees what is shown, by the mark in the working directory of a container that was made.
+/// Checks that the engine sees the mount, by the marker in the working directory of a created container.
 pub(super) fn is_seen(api: &Api, container: &str) -> Result<(), EnvError> {
     let options = ContainerArchiveInfoOptions {
         path: format!("{WORKDIR}/{MARK}"),
@@ -117,7 +118,7 @@ pub(super) fn is_seen(api: &Api, container: &str) -> Result<(), EnvError> {
     }
 }
 
-/// Takes the folder's mount away, if there is one, also where its program is gone; its server ends with it.
+/// Unmounts the folder if it is mounted, even if its program is gone; the server ends with the mount.
 fn end(exec: &dyn Exec, folder: &Path) -> Result<(), EnvError> {
     let to = shown(folder);
     if !is_mounted(&to) {
@@ -125,7 +126,7 @@ fn end(exec: &dyn Exec, folder: &Path) -> Result<(), EnvError> {
     }
     let mut answer = String::new();
     let path = to.display().to_string();
-    // The second is for root alone, and works where the first is not installed.
+    // The second is for root only, and works if the first is not installed.
     for (program, options) in [("fusermount3", "-uz"), ("umount", "-l")] {
         match exec.run(
             &CommandLine::new(program, [options.to_owned(), path.clone()]),
@@ -143,15 +144,15 @@ fn end(exec: &dyn Exec, folder: &Path) -> Result<(), EnvError> {
     })
 }
 
-/// Removes a folder of this machine and, before it, what shows it.
+/// Unmounts and removes a folder of this machine.
 pub(super) fn remove(exec: &dyn Exec, folder: &Path) -> Result<(), EnvError> {
     end(exec, folder)?;
     Ok(files::remove_folder(folder)?)
 }
 
-/// Whether something is mounted there.
+/// Whether something is mounted at this path.
 fn is_mounted(path: &Path) -> bool {
-    // The last part may not be looked at: its server may be gone.
+    // Do not stat the last component: its server may be gone.
     let whole = path
         .parent()
         .and_then(|above| files::canonical(above).ok())
@@ -167,7 +168,7 @@ mod tests {
     use crate::cx::SystemExec;
     use crate::skip::skip;
 
-    /// A folder that is served, where `bindfs` can do it here.
+    /// A served folder, if `bindfs` works here.
     fn served(folder: &Path) -> Option<Server> {
         match serve(&SystemExec, "served-test", folder) {
             Ok(server) => Some(server),
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_there_is_here_and_the_mount_goes_with_the_folder() {
+    fn served_folder_shows_writes_and_removal_unmounts_it() {
         let above = tempfile::Builder::new()
             .prefix("tare served \"x\"")
             .tempdir()
@@ -198,7 +199,7 @@ mod tests {
         remove(&SystemExec, &folder).unwrap();
         assert!(!is_mounted(&shown(&folder)) && !folder.exists());
         drop(server);
-        // A server that was killed leaves its mount, which nobody can look into.
+        // A killed server leaves its mount, which cannot be read.
         let folder = above.path().join("two");
         drop(served(&folder).unwrap());
         remove(&SystemExec, &folder).unwrap();

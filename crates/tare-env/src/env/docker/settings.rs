@@ -1,9 +1,8 @@
-//! The settings of a `docker` arm: what a study file may say, checked before anything is touched.
+//! Reads and checks the settings of a `docker` arm before anything is touched.
 //!
-//! Every text that ends up in a request's path or in the container's configuration is held to the engine's
-//! own grammar here, so that no quote, slash or control character gets further. Numbers keep the meaning
-//! that `docker run` gives them. What cannot be seen from here is whether this engine grants them: it says
-//! so when a container is created.
+//! Every text that ends up in a request's path or in the container's configuration must match the engine's own
+//! grammar, so that no quote, slash or control character gets further. Numbers mean the same as for `docker run`.
+//! Limits: whether this engine grants them is unknown; it reports that when a container is created.
 
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use bollard::models::HostConfigIsolationEnum;
 use tare_model::Params;
 
 use super::super::common_settings::CommonSettings;
-use super::super::image::host_files::Wanted;
+use super::super::image::host_files::FileRequest;
 use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
 use super::super::{SettingsError, common};
@@ -22,7 +21,7 @@ use super::catalogue::{
     SETTINGS, STOP_AFTER, STORAGE, STORAGES, TMPFS, TTY, USER, WITHOUT,
 };
 
-/// The largest file that a tar header tells without an extension, bytes.
+/// The largest file that a tar header can describe without an extension, bytes.
 const LARGEST_LOWER: u64 = 8 << 30;
 
 /// The network of a container.
@@ -31,15 +30,14 @@ pub(super) enum Network {
     Bridge,
     Host,
     None,
-    /// That of another container.
+    /// The network of another container.
     Container(String),
-    /// The bridge, with one port that the host's own addresses lead to: this one, or one of the engine's
-    /// choice.
+    /// The bridge, with one published port on the host: this one, or one that the engine chooses.
     Published(Option<u16>),
 }
 
 impl Network {
-    /// As the engine calls it.
+    /// The engine's name for it.
     pub(super) fn mode(&self) -> String {
         match self {
             Self::Bridge | Self::Published(_) => "bridge".into(),
@@ -50,18 +48,18 @@ impl Network {
     }
 }
 
-/// The filter on system calls.
+/// The seccomp profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seccomp {
-    /// The engine's own.
+    /// The engine's default.
     Default,
     Unconfined,
-    /// A profile in a file of this machine.
+    /// A profile in a file on this machine.
     File(PathBuf),
 }
 
 impl Storage {
-    /// Whether it is a folder of this machine.
+    /// Whether it is a folder on this machine.
     pub(super) fn is_folder(self) -> bool {
         matches!(self, Self::Bind | Self::Served)
     }
@@ -70,45 +68,45 @@ impl Storage {
 /// Checked settings; `None` leaves the choice to the engine.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
-    /// A container of the user's, or the file in which one is kept.
+    /// A user's container to copy, or the file with its configuration, if any.
     pub(super) like: Option<Like>,
-    /// A running container of the user's itself.
+    /// A user's running container that is the arm itself, if any.
     pub(super) inside: Option<String>,
-    /// What an arm that is like one does without.
+    /// Differences to remove from a copied container.
     pub(super) without: Vec<String>,
-    /// Whether such an arm joins the networks of what it is like.
+    /// Whether such an arm joins the original's networks.
     pub(super) join_networks: bool,
     pub(super) image: Option<String>,
-    /// What to pack besides the agent.
-    pub(super) wanted: Wanted,
-    /// Length of the file for `copy-up` in the image.
+    /// What to pack in addition to the agent.
+    pub(super) wanted: FileRequest,
+    /// Length of the file for `copy-up` in the image, bytes.
     pub(super) lower_file: Option<i64>,
     pub(super) network: Network,
     pub(super) seccomp: Seccomp,
     pub(super) apparmor: Option<String>,
     pub(super) common: CommonSettings,
-    /// The container's own program; empty for the agent.
+    /// The container's first program; empty for the agent.
     pub(super) entry: Vec<String>,
-    /// How long that may take to obey, seconds.
+    /// How long that program may take to stop, seconds.
     pub(super) stop_after: Option<u16>,
     pub(super) tty: bool,
     pub(super) runtime: Option<String>,
     pub(super) platform: Option<String>,
-    /// How a Windows container is kept apart.
+    /// How a Windows container is isolated.
     pub(super) isolation: Option<HostConfigIsolationEnum>,
     pub(super) context: Option<String>,
     pub(super) storage: Storage,
     pub(super) bind_folder: Option<PathBuf>,
-    /// Folders inside that are in memory.
+    /// Folders inside with a tmpfs.
     pub(super) tmpfs: Vec<String>,
     pub(super) log_driver: Option<String>,
     pub(super) user: Option<String>,
-    /// The names of all that was said.
+    /// The names of all settings that were given.
     pub(super) said: Vec<&'static str>,
 }
 
 impl Settings {
-    /// Reads settings; anything unknown or ill-formed is an error that names it.
+    /// Reads settings; an unknown or malformed one is an error that names it.
     pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("docker", SETTINGS, params)?;
         let settings = Self {
@@ -149,7 +147,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Refuses settings of which one would silently undo or miss another.
+    /// Rejects settings of which one would silently undo or miss another.
     fn check(&self, read: &Reader<'_>) -> Result<(), SettingsError> {
         read.alone(
             &INSIDE,
@@ -244,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_settings_mean_what_docker_run_would_do() {
+    fn default_settings_match_docker_run() {
         let settings = Settings::read(&Params::new()).unwrap();
         assert_eq!(settings.network, Network::Bridge);
         assert_eq!(settings.storage, Storage::Layer);
@@ -367,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelled_setting_is_refused_with_the_likely_one() {
+    fn misspelled_docker_setting_suggests_likely_name() {
         let error = Settings::read(&with("memroy", "1g")).unwrap_err();
         assert_eq!(error.setting, "memroy");
         assert_eq!(error.hint.as_deref(), Some("did you mean `memory`?"));

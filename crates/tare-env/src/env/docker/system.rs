@@ -1,10 +1,10 @@
-//! What depends on the system that an engine's containers run: the agent, where it lies, what can be asked for.
+//! Differences between Linux and Windows containers: the agent, its path, and the available settings.
 //!
-//! A Windows container begins with an image of Microsoft's, so none can be packed from an agent alone; the agent is
-//! copied into a container of the user's image by the archive call, before it is started. There are no mounts of
-//! single files, nothing in memory, and no page that workers of two containers share.
-//! What it cannot see: whether an image fits the engine's own release, as process isolation demands; the engine says
-//! so when the container is started.
+//! A Windows container is based on an image of Microsoft's, so none can be packed from an agent alone; the agent is
+//! copied by the archive call into a container of the user's image before it starts. There are no single-file mounts,
+//! no tmpfs, and no page that workers of two containers share.
+//! Limits: whether an image matches the engine's Windows release, as process isolation requires, shows when the
+//! container is started.
 
 use crate::env::prelude::*;
 
@@ -15,14 +15,14 @@ use super::catalogue;
 use super::settings::{Network, Settings, Storage};
 use crate::cx::Agents;
 
-/// What the containers of an engine run.
+/// The operating system of an engine's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum System {
     Linux,
     Windows,
 }
 
-/// The user who may write everywhere in an image of Microsoft's; an ordinary one has no folder of its own to share.
+/// The user who may write everywhere in a Microsoft image; an ordinary one has no folder to share.
 const WINDOWS_USER: &str = "ContainerAdministrator";
 
 /// Settings that only Linux containers have.
@@ -33,7 +33,7 @@ const LINUX_ONLY: [Setting; 16] = tare_model::rows! {
 };
 
 impl System {
-    /// By the engine's own word.
+    /// From the engine's own report.
     pub(super) fn of(os_type: &str) -> Self {
         match os_type {
             "windows" => Self::Windows,
@@ -41,7 +41,7 @@ impl System {
         }
     }
 
-    /// The system as platforms name it.
+    /// Its name in platforms.
     fn as_str(self) -> &'static str {
         match self {
             Self::Linux => "linux",
@@ -49,7 +49,7 @@ impl System {
         }
     }
 
-    /// Where the agent lies in a container.
+    /// Path of the agent in a container.
     pub(super) fn agent_path(self) -> &'static str {
         match self {
             Self::Linux => AGENT_PATH,
@@ -57,7 +57,7 @@ impl System {
         }
     }
 
-    /// Where the probes' files lie.
+    /// Folder for the probes' files.
     pub(super) fn workdir(self) -> &'static str {
         match self {
             Self::Linux => WORKDIR,
@@ -65,7 +65,7 @@ impl System {
         }
     }
 
-    /// Where the volume that instances share is mounted.
+    /// Mount point of the volume that instances share.
     pub(super) fn shared(self) -> &'static str {
         match self {
             Self::Linux => "/tare-shared",
@@ -73,7 +73,7 @@ impl System {
         }
     }
 
-    /// The folder at which an archive is unpacked.
+    /// The folder where an archive is unpacked.
     pub(super) fn root(self) -> &'static str {
         match self {
             Self::Linux => "/",
@@ -81,7 +81,7 @@ impl System {
         }
     }
 
-    /// How the engine calls the network of a container that asks for none.
+    /// The engine's name of the network; Windows calls the default one `nat`.
     pub(super) fn network(self, network: &Network) -> String {
         match (self, network) {
             (Self::Windows, Network::Bridge | Network::Published(_)) => "nat".to_owned(),
@@ -89,7 +89,7 @@ impl System {
         }
     }
 
-    /// As whom processes run where nobody is named.
+    /// The default user of processes, if it must be set.
     pub(super) fn user(self) -> Option<String> {
         (self == Self::Windows).then(|| WINDOWS_USER.to_owned())
     }
@@ -116,7 +116,7 @@ impl System {
         })
     }
 
-    /// What is laid into a container of a foreign image.
+    /// The archive to copy into a container of a foreign image.
     pub(super) fn archive(self, agent: &[u8]) -> Vec<u8> {
         match self {
             Self::Linux => packed::agent_archive(agent),
@@ -127,7 +127,7 @@ impl System {
         }
     }
 
-    /// Refuses what the engine's system has not.
+    /// Rejects settings that the engine's system does not have.
     pub(super) fn check(self, settings: &Settings) -> Result<(), EnvError> {
         let absent = |why: String, fix: &str| {
             Err(EnvError::Absent {

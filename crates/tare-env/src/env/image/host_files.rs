@@ -1,11 +1,10 @@
-//! Which of the host's files a program needs: itself, its interpreter, its libraries, and what was listed.
+//! Finds the host files that a program needs: itself, its interpreter, its libraries, and listed files.
 //!
-//! A file is taken with every folder and symbolic link on the way to it, each as it is on the host. So an
-//! image of a host with a merged `/usr` has the same links `/bin` → `usr/bin`, and no real folder beside a
-//! link of the same name. Libraries are what the host's own loader says (`ldd`), for every ELF file among
-//! those taken, because only the loader knows its search path.
-//! What it cannot see: files that are opened by name at run time, such as locales, plug-ins and modules; they
-//! are to be listed as files or packages.
+//! A file is taken with every folder and symbolic link on its path, as they are on the host. So an image of a host
+//! with a merged `/usr` has the same links `/bin` → `usr/bin`, and no real folder next to a link of the same name.
+//! The host's own loader (`ldd`) lists the libraries of each ELF file, because only the loader knows its search path.
+//! Limits: files opened by name at run time, such as locales, plug-ins and modules, must be listed as files or
+//! packages.
 
 use crate::env::prelude::*;
 
@@ -14,25 +13,25 @@ use std::path::Component;
 
 use crate::cx::files::{self, Kind};
 
-/// Asking the loader about some hundred files.
+/// Time limit for one call of `ldd` or of the package manager.
 const ASK_LIMIT: Duration = Duration::from_secs(60);
-/// More links than this on one way are a circle (Linux's own limit).
+/// More links than this on one path are a loop (Linux's own limit).
 const LINKS_LIMIT: u32 = 40;
-/// All files together; they are held in memory.
+/// Limit for all files together, bytes; they are held in memory.
 const SIZE_LIMIT: u64 = 1 << 30;
-/// How many files one question to the loader names.
+/// Files per call of `ldd`.
 const FILES_PER_QUESTION: usize = 200;
 
-/// One file, folder or link of the host's.
+/// A file, folder or link of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFile {
-    /// Absolute, without a link among its folders.
+    /// Absolute path, without a link among its folders.
     pub path: String,
-    /// What it is.
+    /// Kind and content.
     pub entry: HostEntry,
 }
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostEntry {
     /// A folder.
@@ -42,7 +41,7 @@ pub enum HostEntry {
     },
     /// A symbolic link.
     Link {
-        /// As it is written.
+        /// Target as written in the link.
         target: String,
     },
     /// A regular file.
@@ -54,21 +53,21 @@ pub enum HostEntry {
     },
 }
 
-/// What is wanted of the host's files.
+/// The host files to pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FileRequest {
     /// Programs by name on PATH or by absolute path, with their libraries.
     pub programs: Vec<String>,
     /// Packages of the host's package manager (dpkg or rpm): all files that they installed.
     pub packages: Vec<String>,
-    /// Files and folders by absolute path; a folder with all that is in it.
+    /// Files and folders by absolute path; a folder with all its contents.
     pub files: Vec<String>,
-    /// Commands that print further files and folders, one absolute path a line.
+    /// Commands that print further files and folders, one absolute path per line.
     pub told_by: Vec<Vec<String>>,
 }
 
-impl Wanted {
-    /// Whether nothing is.
+impl FileRequest {
+    /// Whether nothing is to be packed.
     pub fn is_empty(&self) -> bool {
         self.programs.is_empty()
             && self.packages.is_empty()
@@ -76,7 +75,7 @@ impl Wanted {
             && self.told_by.is_empty()
     }
 
-    /// Adds what `other` wants and this does not yet.
+    /// Adds what is in `other` and not yet in this one.
     pub fn add(&mut self, other: &Self) {
         for (own, more) in [
             (&mut self.programs, &other.programs),
@@ -97,11 +96,11 @@ impl Wanted {
     }
 }
 
-/// What of it is here. Programs of a study's workloads are packed where they are installed; where one is not,
-/// only its workload cannot be measured, and the arm's agent says so.
-pub fn present(cx: &Context<'_>, wanted: &Wanted) -> Wanted {
+/// Returns the part of `wanted` that this host has. Programs of a study's workloads are packed if they are installed;
+/// if one is missing, only its workload cannot be measured, and the arm's agent reports that.
+pub fn present(cx: &Context<'_>, wanted: &FileRequest) -> FileRequest {
     let is_here = |program: &&String| on_path(program).is_ok_and(|path| path.is_file());
-    Wanted {
+    FileRequest {
         programs: wanted.programs.iter().filter(is_here).cloned().collect(),
         packages: wanted
             .packages
@@ -119,20 +118,20 @@ pub fn present(cx: &Context<'_>, wanted: &Wanted) -> Wanted {
     }
 }
 
-/// What was found.
+/// The files found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
-    /// In order of their paths.
+pub struct HostFiles {
+    /// Sorted by path.
     pub files: Vec<HostFile>,
-    /// Each wanted program with the file that it is in the end.
+    /// Each wanted program with the file that its path resolves to.
     pub programs: BTreeMap<String, String>,
 }
 
-/// Finds what is wanted, with everything that it needs.
+/// Finds the wanted files and everything that they need.
 ///
 /// # Errors
-/// `Absent` names a program, package, file or library that is not there.
-pub fn find(cx: &Context<'_>, wanted: &Wanted) -> Result<Found, EnvError> {
+/// `Absent` names the missing program, package, file or library.
+pub fn find(cx: &Context<'_>, wanted: &FileRequest) -> Result<HostFiles, EnvError> {
     let mut collector = Collector::default();
     for program in &wanted.programs {
         let path = on_path(program)?;
@@ -166,13 +165,13 @@ pub fn find(cx: &Context<'_>, wanted: &Wanted) -> Result<Found, EnvError> {
 #[derive(Default)]
 struct Collector {
     kinds: BTreeMap<PathBuf, Kind>,
-    /// ELF files whose libraries have not been asked for.
+    /// ELF files not yet passed to `ldd`.
     unasked: Vec<PathBuf>,
     programs: BTreeMap<String, String>,
 }
 
 impl Collector {
-    /// Takes a path with all folders and links on the way; gives the file that it is in the end.
+    /// Takes a path with all folders and links on it; returns the file that it resolves to.
     fn take(&mut self, path: &Path) -> Result<PathBuf, EnvError> {
         let mut rest: VecDeque<PathBuf> = parts(path).collect();
         let mut done = PathBuf::from("/");
@@ -216,11 +215,11 @@ impl Collector {
         Ok(done)
     }
 
-    /// The same where packages list what may have been removed, and devices that nobody needs.
+    /// Like `take`, but skips files that a package lists and that were removed since, and device nodes.
     fn take_if_there(&mut self, path: &Path) -> Result<(), EnvError> {
         match files::kind(path) {
             Ok(Kind::File { .. } | Kind::Folder { .. }) => self.take(path).map(drop),
-            // A link may lead nowhere, as for files that a setup script makes.
+            // A link may be dangling, as for files that a setup script makes.
             Ok(Kind::Link { .. }) => {
                 let _ = self.take(path);
                 Ok(())
@@ -229,7 +228,7 @@ impl Collector {
         }
     }
 
-    /// A program, and the interpreter that its first line names.
+    /// Takes a program and the interpreter that its first line names.
     fn take_program(&mut self, path: &Path) -> Result<String, EnvError> {
         let file = self.take(path)?;
         let head = files::head(&file, 256)?;
@@ -240,7 +239,7 @@ impl Collector {
         text(&file)
     }
 
-    /// A file, or a folder with all that is in it. Links inside are taken with what they lead to.
+    /// Takes a file, or a folder with all its contents. Links inside are taken with their targets.
     fn take_tree(&mut self, path: &Path) -> Result<(), EnvError> {
         let file = self.take(path)?;
         if !matches!(self.kinds.get(&file), Some(Kind::Folder { .. })) {
@@ -264,7 +263,7 @@ impl Collector {
             question.retain(|path| asked.insert(path.clone()));
             for files in question.chunks(FILES_PER_QUESTION) {
                 for library in libraries(cx, files)? {
-                    // What the loader names has no further libraries than it names.
+                    // `ldd` lists libraries recursively, so a library need not be passed to it again.
                     let file = self.take(&library)?;
                     asked.insert(file);
                 }
@@ -273,7 +272,7 @@ impl Collector {
         Ok(())
     }
 
-    fn finish(self) -> Result<Found, EnvError> {
+    fn finish(self) -> Result<HostFiles, EnvError> {
         let size = |kind: &Kind| match kind {
             Kind::File { length, .. } => *length,
             _ => 0,
@@ -284,7 +283,7 @@ impl Collector {
                 "the files to be packed have {total} bytes together, more than {SIZE_LIMIT}"
             )));
         }
-        let mut found = Found {
+        let mut found = HostFiles {
             files: Vec::new(),
             programs: self.programs,
         };
@@ -319,7 +318,7 @@ fn text(path: &Path) -> Result<String, EnvError> {
         .ok_or_else(|| absent(format!("the name `{}` is not UTF-8", path.display())))
 }
 
-/// A path's names, without the root and `.`.
+/// Returns the components of a path, without the root and `.`.
 fn parts(path: &Path) -> impl Iterator<Item = PathBuf> {
     path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(PathBuf::from(name)),
@@ -332,7 +331,7 @@ fn is_elf(path: &Path) -> bool {
     files::head(path, 4).is_ok_and(|head| head == b"\x7fELF")
 }
 
-/// Where a program is: as PATH finds it, or as it is given.
+/// Returns the path of a program: from PATH, or as given if absolute.
 fn on_path(program: &str) -> Result<PathBuf, EnvError> {
     if program.starts_with('/') {
         return Ok(PathBuf::from(program));
@@ -349,7 +348,7 @@ fn on_path(program: &str) -> Result<PathBuf, EnvError> {
         })
 }
 
-/// The interpreter that a script's first line names, and what `env` is to start.
+/// Returns the interpreter that a script's first line names, and the program that `env` would start.
 fn interpreters(head: &[u8]) -> Vec<String> {
     let Some(line) = head
         .strip_prefix(b"#!")
@@ -373,13 +372,13 @@ fn interpreters(head: &[u8]) -> Vec<String> {
     programs
 }
 
-/// What the loader says these ELF files need, itself included.
+/// Returns the libraries that these ELF files need according to `ldd`, the loader included.
 fn libraries(cx: &Context<'_>, files: &[PathBuf]) -> Result<BTreeSet<PathBuf>, EnvError> {
     let arguments = files
         .iter()
         .map(|path| text(path))
         .collect::<Result<Vec<_>, _>>()?;
-    // It fails where one of them is static; what it says about the others is said all the same.
+    // Fails if one of the files is static, but still prints the libraries of the others.
     let finished = cx
         .exec
         .run(&CommandLine::new("ldd", arguments), b"", ASK_LIMIT)?;
@@ -392,10 +391,10 @@ fn libraries(cx: &Context<'_>, files: &[PathBuf]) -> Result<BTreeSet<PathBuf>, E
     })
 }
 
-/// The paths in `ldd`'s answer; the name of a library that it does not find as an error.
+/// Parses the paths in the output of `ldd`; a library that was not found is returned as an error, by name.
 fn needed(answer: &str) -> Result<BTreeSet<PathBuf>, String> {
     let mut paths = BTreeSet::new();
-    // A line that is not indented names the file in question.
+    // A line without indentation names the file in question.
     for line in answer
         .lines()
         .filter(|line| line.starts_with(char::is_whitespace))
@@ -408,7 +407,7 @@ fn needed(answer: &str) -> Result<BTreeSet<PathBuf>, String> {
         if place.starts_with("not found") {
             return Err(name.to_owned());
         }
-        // `linux-vdso.so.1 (0x…)` is the kernel's and no file.
+        // `linux-vdso.so.1 (0x…)` belongs to the kernel and is no file.
         let path = place.rsplit_once(" (0x").map_or(place, |(path, _)| path);
         if path.starts_with('/') {
             paths.insert(PathBuf::from(path));
@@ -417,7 +416,7 @@ fn needed(answer: &str) -> Result<BTreeSet<PathBuf>, String> {
     Ok(paths)
 }
 
-/// The files and folders that a program says that it opens.
+/// Returns the files and folders that a command prints.
 fn told_by(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, EnvError> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(Vec::new());
@@ -442,7 +441,7 @@ fn told_by(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, EnvErro
     Ok(paths.map(PathBuf::from).collect())
 }
 
-/// The files that a package has installed, as its package manager says.
+/// Returns the files that a package has installed, according to its package manager.
 fn files_of(cx: &Context<'_>, package: &str) -> Result<Vec<PathBuf>, EnvError> {
     for (program, option) in [("dpkg", "-L"), ("rpm", "-ql")] {
         let command = CommandLine::new(program, [option, package]);
@@ -497,7 +496,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_on_the_way_are_taken_as_they_are_and_circles_are_told() {
+    fn links_are_preserved_and_link_cycles_are_errors() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();

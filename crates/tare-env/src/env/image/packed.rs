@@ -1,22 +1,20 @@
-//! What the images of `docker` and `podman` arms have in common: the agent for a processor, the root that is
-//! packed, what is laid into a foreign image, and the names that images bear.
+//! Shared by the images of `docker` and `podman` arms: the agent for an architecture, the packed root, the files
+//! added to a foreign image, and image names.
 //!
-//! Both engines take the same archive, so an arm of one holds the same bytes as an arm of the other. How an
-//! engine takes it in is the engine's own part.
-//! What it cannot see: how an engine stores it.
+//! Both engines take the same archive, so arms of either hold the same bytes. Each driver does the import itself.
 
 use crate::env::prelude::*;
 
 use sha2::{Digest, Sha256};
 
-use super::host_files::{self, Found, HostEntry, Wanted};
+use super::host_files::{self, FileRequest, HostEntry, HostFiles};
 use super::{AGENT_PATH, ImageTar, WORKDIR};
 use crate::cx::Agents;
 
-/// The repository of packed images.
+/// The repository name of packed images.
 pub(crate) const REPOSITORY: &str = "tare/agent";
 
-/// The machine type by the name in a target triple, whichever name the engine gave it.
+/// Returns the architecture as a target triple names it, from an engine's name for it.
 pub(crate) fn machine(architecture: &str) -> &str {
     match architecture {
         "amd64" => "x86_64",
@@ -25,7 +23,7 @@ pub(crate) fn machine(architecture: &str) -> &str {
     }
 }
 
-/// The agent for containers of this architecture: a static Linux program.
+/// Returns the agent for containers of this architecture: a static Linux program.
 pub(crate) fn agent_for<'a>(
     agents: &'a Agents,
     architecture: &str,
@@ -43,10 +41,10 @@ pub(crate) fn agent_for<'a>(
     })
 }
 
-/// Says of an image of the user's own whether there is an agent for its processor.
+/// Checks that there is an agent for the architecture of a user's image.
 ///
 /// # Errors
-/// There is none.
+/// `Absent` if there is none.
 pub(crate) fn check_processor(
     agents: &Agents,
     image: &str,
@@ -69,21 +67,22 @@ pub(crate) fn check_processor(
     })
 }
 
-/// What a packed image holds besides the agent.
+/// The contents of a packed image in addition to the agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Contents {
-    /// What the settings name: it must be there.
-    pub(crate) wanted: Wanted,
-    /// What the study's workloads run: it is packed where the host has it.
-    pub(crate) provided: Wanted,
+    /// Files that the settings name: required.
+    pub(crate) wanted: FileRequest,
+    /// Files that the study's workloads run: packed if the host has them.
+    pub(crate) provided: FileRequest,
     /// Length of the file for `copy-up`, bytes.
     pub(crate) lower_file: Option<u64>,
 }
 
-/// The root of an image for this architecture; what is in it is told in `facts`.
+/// Builds the root of an image for this architecture and describes it in `facts`.
 ///
 /// # Errors
-/// No agent for it, programs of another processor, and what [`host_files::find`] does not find.
+/// No agent for the architecture, programs of another architecture, and files that [`host_files::find`] does not
+/// find.
 pub(crate) fn root(
     cx: &Context<'_>,
     architecture: &str,
@@ -119,8 +118,8 @@ pub(crate) fn root(
     Ok(root)
 }
 
-/// Which of the host's programs were packed, with the hash of each, and how much in all.
-fn of_packed(facts: &mut Facts, found: &Found) {
+/// Adds facts on the packed host files: the hash of each program, the number of files and their total size.
+fn of_packed(facts: &mut Facts, found: &HostFiles) {
     let mut n_bytes = 0;
     for file in &found.files {
         let HostEntry::File { bytes, .. } = &file.entry else {
@@ -139,7 +138,7 @@ fn of_packed(facts: &mut Facts, found: &Found) {
     facts.insert(fact::IMAGE_PACKED_BYTES.into(), n_bytes.to_string());
 }
 
-/// What is laid into a container of a foreign image.
+/// Returns the archive to copy into a container of a foreign image.
 pub(crate) fn agent_archive(agent: &[u8]) -> Vec<u8> {
     ImageTar::new()
         .with_folder(WORKDIR, 0o1777)
@@ -147,17 +146,17 @@ pub(crate) fn agent_archive(agent: &[u8]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The working directory alone, writable for all: for volumes and binds, whose root is root's own.
+/// Returns only the working directory, writable for all: for volumes and bind mounts, whose root belongs to root.
 pub(crate) fn workdir_archive() -> Vec<u8> {
     ImageTar::new().with_folder(WORKDIR, 0o1777).into_bytes()
 }
 
-/// The tag of an arm's packed image. Tags have at most 128 bytes, run and arm at most 64 each.
+/// Returns the tag of an arm's packed image. Tags have at most 128 bytes, run and arm at most 64 each.
 pub(crate) fn tag(run: &RunId, arm: &ArmId) -> String {
     let mut tag = format!("{run}.{arm}");
     if tag.len() > 128 {
-        // Both have 64 bytes. The last byte goes; two such arms that differ only there cannot be told apart,
-        // so the end is replaced by a digest of the whole.
+        // Both have 64 bytes: 129 with the dot. Cutting the last byte could make two arms equal, so the end is
+        // replaced by a digest of the whole.
         let digest = Sha256::digest(tag.as_bytes());
         tag.truncate(111);
         tag.push('.');
@@ -166,12 +165,11 @@ pub(crate) fn tag(run: &RunId, arm: &ArmId) -> String {
     tag
 }
 
-/// The name of an arm's packed image.
+/// Returns the name of an arm's packed image.
 pub(crate) fn packed_name(run: &RunId, arm: &ArmId) -> String {
     format!("{REPOSITORY}:{}", tag(run, arm))
 }
 
-/// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digits = bytes
         .iter()
@@ -186,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_never_exceeds_what_an_engine_takes_and_stays_distinct() {
+    fn image_tag_is_bounded_in_length_and_distinct() {
         let run = RunId::new("r".repeat(64)).unwrap();
         let first = tag(&run, &ArmId::new(format!("{}a", "x".repeat(63))).unwrap());
         let second = tag(&run, &ArmId::new(format!("{}b", "x".repeat(63))).unwrap());
@@ -195,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_for_a_processor_without_an_agent_is_told_by_both_names() {
+    fn image_without_matching_agent_names_arch_and_target() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent");
         let build = "<tare-agent-build 0.1.0-ab-o3-x86_64-unknown-linux-musl>";

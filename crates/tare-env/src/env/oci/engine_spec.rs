@@ -1,34 +1,33 @@
-//! The specification that Docker used for a running container, from the state that containerd keeps.
+//! Finds the specification that Docker used for a running container, in the state that containerd keeps.
 //!
-//! Every engine keeps it for as long as the container runs, in a folder named after the container's id. Where
-//! those folders lie depends on how the engine was started, so besides the usual places the working directories
-//! of the running shims are looked at: each shim stands in the folder of its container.
-//! A name is found through the files that the engine mounts into the container, which lie beside its own record.
-//! What it cannot see: engines on another machine or in a VM (Docker Desktop), whose state is not here.
+//! The state exists while the container runs, in a folder named after the container's id. The location of these
+//! folders depends on how the engine was started, so the working directories of running shims are searched in
+//! addition to the usual places: a shim's working directory is its container's folder.
+//! Names are resolved through the files that the engine mounts into the container, which are in the same folder as
+//! its own record.
+//! Limits: engines on another machine or in a VM (Docker Desktop) keep their state there.
 
 use crate::env::prelude::*;
 
 use super::spec::Spec;
 
-/// What containerd calls its state of running tasks, by runtime version.
+/// containerd's folder names for the state of running tasks, by runtime version.
 const TASKS: [&str; 2] = [
     "io.containerd.runtime.v2.task",
     "io.containerd.runtime.v1.linux",
 ];
 
-/// Docker's name among the users of a containerd.
+/// Docker's containerd namespace.
 const NAMESPACE: &str = "moby";
 
-/// A specification with what it was found under.
+/// A specification with its container's id.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
-    /// The container's id.
+pub(super) struct EngineSpec {
     pub(super) id: String,
-    /// The specification.
     pub(super) spec: Spec,
 }
 
-/// A container that is running.
+/// A running container.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     id: String,
@@ -36,7 +35,7 @@ struct Candidate {
     path: PathBuf,
 }
 
-/// The folders that hold running containers.
+/// Returns the folders that hold running containers.
 fn state_folders() -> BTreeSet<PathBuf> {
     let mut roots = vec![
         PathBuf::from("/run/docker/containerd/daemon"),
@@ -58,14 +57,15 @@ fn state_folders() -> BTreeSet<PathBuf> {
     usual.chain(shims).filter(|path| path.is_dir()).collect()
 }
 
-/// The folder above a container's own, if that is what `folder` is.
+/// Returns the parent of `folder`, if `folder` is a container's.
 fn tasks_folder(folder: &Path) -> Option<PathBuf> {
     let above = folder.parent()?;
     let task = above.parent()?.file_name()?.to_str()?;
     (above.file_name()? == NAMESPACE && TASKS.contains(&task)).then(|| above.to_owned())
 }
 
-/// The container's name, from the engine's record beside a file that the engine mounts into it.
+/// Returns the container's name from the engine's record, which is next to a file that the engine mounts into the
+/// container.
 fn name_of(id: &str, spec: &Spec) -> Option<String> {
     let record = spec
         .mounts
@@ -79,7 +79,7 @@ fn name_of(id: &str, spec: &Spec) -> Option<String> {
     Some(name.trim_start_matches('/').to_owned())
 }
 
-/// Chooses by whole id, by name, by the beginning of an id, in this order; `Err` says what stands in the way.
+/// Chooses by full id or name, then by the beginning of an id; `Err` gives the reason if there is none or several.
 fn choose<'a>(wanted: &str, candidates: &'a [Candidate]) -> Result<&'a Candidate, String> {
     let exact = candidates
         .iter()
@@ -95,8 +95,8 @@ fn choose<'a>(wanted: &str, candidates: &'a [Candidate]) -> Result<&'a Candidate
     }
 }
 
-/// The specification of the running container of this name or id.
-pub(super) fn find(wanted: &str) -> Result<Found, EnvError> {
+/// Returns the specification of the running container of this name or id.
+pub(super) fn find(wanted: &str) -> Result<EngineSpec, EnvError> {
     let mut candidates = Vec::new();
     let mut denied = None;
     for folder in state_folders() {
@@ -109,7 +109,7 @@ pub(super) fn find(wanted: &str) -> Result<Found, EnvError> {
         };
         for id in ids {
             let path = folder.join(&id).join("config.json");
-            // A container that is being made or removed has none.
+            // A container that is being created or removed has none.
             let Ok(text) = files::read_text(&path) else {
                 continue;
             };
@@ -145,7 +145,7 @@ pub(super) fn find(wanted: &str) -> Result<Found, EnvError> {
         what: format!("reading Docker's specification `{}`", one.path.display()),
         answer: error.to_string().escape_debug().to_string(),
     })?;
-    Ok(Found {
+    Ok(EngineSpec {
         id: one.id.clone(),
         spec,
     })
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_preferred_to_the_beginning_of_an_id_and_two_beginnings_are_none() {
+    fn name_beats_id_prefix_and_ambiguous_prefix_fails() {
         let all = [
             candidate("abc1", Some("web")),
             candidate("abc2", None),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shims_folder_is_known_by_what_stands_above_it() {
+    fn shim_folder_is_recognized_by_its_parent_folders() {
         let at = |text: &str| tasks_folder(Path::new(text));
         assert_eq!(
             at("/x/daemon/io.containerd.runtime.v2.task/moby/abc"),

@@ -1,9 +1,9 @@
-//! A container that a runtime has started: its channel, its addresses, its end.
+//! A container that a runtime has started: its channel, addresses and shutdown.
 //!
-//! The agent is the container's first process and speaks through the runtime's own standard streams, which a
-//! runtime in the foreground hands on. At the end the agent is told goodbye, the runtime removes what is its own,
-//! and what is left is looked for: cgroups, state, the outer end of a veth pair.
-//! What it cannot see: processes that a runtime keeps elsewhere, such as those of a service.
+//! The agent is the container's first process and uses the runtime's standard streams, which a runtime in the
+//! foreground passes through. At the end the agent gets a goodbye, the runtime removes its part, and leftovers are
+//! looked for: cgroups, state, the outer end of a veth pair.
+//! Limits: processes that a runtime keeps elsewhere, such as those of a service, are not seen.
 
 use crate::env::prelude::*;
 
@@ -17,13 +17,13 @@ use crate::env::channel::ProcessChannel;
 use crate::env::container;
 use crate::env::text::and_cleanup;
 
-/// How long a container may take to end after its agent was told to, its removal by the runtime included.
+/// Time limit for a container to end after its agent's goodbye, including its removal by the runtime.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Containers that were started and not stopped.
+/// Containers that were started and not stopped yet.
 pub(super) type Living = Arc<Mutex<BTreeSet<Container>>>;
 
-/// Removes everything that a container whose runtime has ended may have left.
+/// Removes all leftovers of a container whose runtime has ended.
 pub(super) fn clean(cx: &Context<'_>, container: &Container) -> Result<(), EnvError> {
     let arguments = [
         "--run".to_owned(),
@@ -42,10 +42,10 @@ pub(super) struct OciInstance {
     pub(super) container: Container,
     pub(super) network: Network,
     pub(super) addresses: Option<PairAddresses>,
-    /// Where the page for the turns is shown inside.
+    /// Path of the turn page inside.
     pub(super) turn_page: Option<String>,
     pub(super) living: Living,
-    /// Looked up once.
+    /// Cached lookup.
     pub(super) charged: OnceLock<Charged>,
 }
 
@@ -60,7 +60,7 @@ impl OciInstance {
         }
     }
 
-    /// What is left on the host after the runtime has ended.
+    /// Returns leftovers on the host after the runtime has ended.
     fn left(&self) -> Vec<PathBuf> {
         let state = self.container.state();
         let states = self.container.left_state();
@@ -96,17 +96,17 @@ impl Instance for OciInstance {
         self.charged.get_or_init(look).clone()
     }
 
-    /// The bundle, with the agent and the layer that is written to; the layer below, if there is one, is the host.
+    /// Counts the bundle, with the agent and the writable layer; a lower layer, if any, is the host.
     fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
         Some(files::taken_bytes(&self.container.folder))
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
-        // An agent that has crashed cannot be told, and need not be: its runtime is ending already.
+        // A crashed agent cannot receive it and does not need it: its runtime is already ending.
         let _ = self.channel.stream.send(&Request::Bye);
         let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
         if !ended {
-            // The kernel then kills everything in its namespaces; the cgroups are left to be removed here.
+            // The kernel then kills everything in its namespaces; the cgroups have to be removed here.
             self.channel.running.kill();
         }
         let left = self.left();

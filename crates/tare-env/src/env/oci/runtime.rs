@@ -1,23 +1,24 @@
-//! A runtime program: finding it, its version, the commands that start a container with it, what its words mean.
+//! A runtime program: its path and version, the commands that start a container, and the meaning of its error
+//! messages.
 //!
-//! A runtime is never started directly, not even for its version: always through the agent's `private-mounts`,
-//! in mount and PID namespaces that end with it.
-//! What it cannot see: a configuration file that the runtime reads by itself.
+//! A runtime is never started directly, not even for its version, but always through the agent's `private-mounts`, in
+//! mount and PID namespaces that end with it.
+//! Limits: a configuration file that the runtime reads by itself is not seen.
 
 use crate::env::prelude::*;
 
 use tare_model::launch::RUN_VARIABLE;
 
 use crate::env::charged;
-use crate::env::known::Known;
+use crate::env::refusals::Known;
 
-/// How long a runtime may take to say its version.
+/// Time limit for a runtime to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
-/// Folders that an ordinary user's `PATH` may lack.
+/// Folders that may be missing in an ordinary user's `PATH`.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The runtimes that `detect` looks for, each with what brings it.
+/// The runtimes that `detect` looks for, each with how to install it.
 pub(super) const KNOWN: [(&str, &str); 5] = [
     ("runc", "apt-get install runc"),
     ("crun", "apt-get install crun"),
@@ -26,20 +27,19 @@ pub(super) const KNOWN: [(&str, &str); 5] = [
     ("kata-runtime", "see https://katacontainers.io"),
 ];
 
-/// A runtime that is here.
+/// An installed runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Runtime {
-    /// Its file.
     pub(super) path: PathBuf,
-    /// The first line that it says of itself.
+    /// First line of its version output.
     pub(super) version: String,
     /// Whether the version 2 tree of a hybrid cgroup layout must be hidden from it.
     pub(super) hides_unified: bool,
 }
 
 impl Runtime {
-    /// Whether its containers run on this machine's kernel, as far as it is known: then their memory can be shared,
-    /// and who waits for a word in it can be woken.
+    /// Whether its containers are known to run on this machine's kernel: then memory can be shared with them, and a
+    /// waiter on a word in it can be woken.
     pub(super) fn shares_the_kernel(&self) -> bool {
         let known = ["runc", "crun", "youki"];
         known.iter().any(|name| self.version.starts_with(name))
@@ -58,7 +58,7 @@ fn is_executable(path: &Path) -> bool {
     path.is_file()
 }
 
-/// The runtime's file: a path as it is, a name on `PATH`.
+/// Returns the runtime's path: a path as given, a name from `PATH`.
 pub(super) fn locate(name: &str) -> Result<PathBuf, EnvError> {
     let shown = name.escape_debug();
     if name.contains('/') {
@@ -90,7 +90,7 @@ pub(super) fn locate(name: &str) -> Result<PathBuf, EnvError> {
         })
 }
 
-/// The agent's `private-mounts` with these options, running `program`.
+/// Returns the agent's `private-mounts` command with these options, running `program`.
 fn privately(
     cx: &Context<'_>,
     agent: &AgentBinary,
@@ -106,7 +106,7 @@ fn privately(
     agent.command(words).variable(RUN_VARIABLE, cx.run.as_str())
 }
 
-/// Finds a runtime and asks it for its version.
+/// Finds a runtime and queries its version.
 pub(super) fn find(cx: &Context<'_>, agent: &AgentBinary, name: &str) -> Result<Runtime, EnvError> {
     let path = locate(name)?;
     let program = vec![path.display().to_string(), "--version".to_owned()];
@@ -125,19 +125,19 @@ pub(super) fn find(cx: &Context<'_>, agent: &AgentBinary, name: &str) -> Result<
     })
 }
 
-/// One container: where its things lie and how it is called.
+/// A container's names and paths.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Container {
-    /// Names it within the run.
+    /// Name within the run.
     pub(super) name: String,
-    /// Its id for the runtime and the name of its cgroup.
+    /// Id for the runtime, and name of the cgroup.
     pub(super) id: String,
-    /// Its bundle, and everything else of its own.
+    /// The bundle and all other files of the container.
     pub(super) folder: PathBuf,
 }
 
 impl Container {
-    /// The container of this name in this run.
+    /// Describes the container of this name in this run.
     pub(super) fn new(cx: &Context<'_>, name: String) -> Self {
         Self {
             id: format!("tare-{}-{name}", cx.run),
@@ -146,17 +146,17 @@ impl Container {
         }
     }
 
-    /// Where the runtime keeps its state.
+    /// Returns the folder for the runtime's state.
     pub(super) fn state(&self) -> PathBuf {
         self.folder.join("state")
     }
 
-    /// Appears when the container runs.
+    /// Returns the file that appears when the container runs.
     pub(super) fn pid_file(&self) -> PathBuf {
         self.folder.join("pid")
     }
 
-    /// The cgroups of the container that are there.
+    /// Returns the container's existing cgroups.
     pub(super) fn cgroups(&self) -> Vec<PathBuf> {
         let (_, places) = charged::mounts();
         places
@@ -166,7 +166,7 @@ impl Container {
             .collect()
     }
 
-    /// What the runtime's state still holds of it.
+    /// Returns what is left of the container in the runtime's state.
     pub(super) fn left_state(&self) -> Vec<String> {
         let mut names = files::names(&self.state()).unwrap_or_default();
         names.retain(|name| name.contains(&self.id));
@@ -174,16 +174,16 @@ impl Container {
     }
 }
 
-/// What of the surroundings is made besides the private mounts.
+/// What to set up in addition to the private mounts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Surroundings {
-    /// An overlay over the host's files in the container's folder.
+    /// Whether to create an overlay over the host's files in the container's folder.
     pub(super) has_overlay: bool,
-    /// A network namespace with a veth pair.
+    /// Whether to create a network namespace with a veth pair.
     pub(super) has_pair: bool,
 }
 
-/// The command that runs a container in the foreground and removes what a killed runtime left of it.
+/// Returns the command that runs a container in the foreground and removes what a killed runtime left of it.
 pub(super) fn run_command(
     cx: &Context<'_>,
     agent: &AgentBinary,
@@ -227,7 +227,7 @@ pub(super) fn run_command(
     privately(cx, agent, options, program)
 }
 
-/// What runtimes say. RUNTIME is the one, ANSWER what it said.
+/// Known error messages of runtimes. RUNTIME is the runtime's name, ANSWER its message.
 static REFUSALS: &[Known] = &[
     Known::denied(
         &["needs cap_sys_admin"],
@@ -266,14 +266,14 @@ static REFUSALS: &[Known] = &[
     ),
 ];
 
-/// What a runtime's last words mean, cut by what the reader can do.
+/// Converts a runtime's last message to an error, classified by what the user can do.
 pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError {
     let is_runsc = Path::new(name)
         .file_name()
         .is_some_and(|file| file.to_string_lossy().contains("runsc"));
     let name = name.escape_debug().to_string();
     let answer = words.trim().escape_debug().to_string();
-    // So that rows can be about it alone.
+    // The prefix allows rows that apply to runsc only.
     let by = if is_runsc { "runsc:" } else { "" };
     if let Some(known) = Known::find(REFUSALS, &format!("{by}{answer}")) {
         return known.error(&[("RUNTIME", &name), ("ANSWER", &answer)]);
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_program_is_absent_with_a_way_out() {
+    fn unusable_runtime_is_absent_with_a_hint() {
         for name in [
             "/no/such/runtime",
             "/etc",
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtimes_words_are_cut_by_what_the_reader_can_do() {
+    fn runtime_errors_are_classified_by_remedy() {
         let of = |words: &str| refusal("x", Some(1), words);
         for words in [
             "tare-agent: make the namespaces: Operation not permitted\nhint: needs CAP_SYS_ADMIN: run as root",

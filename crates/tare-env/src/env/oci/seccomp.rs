@@ -1,16 +1,16 @@
-//! Docker's default list of system calls in the form of a specification (`linux.seccomp`).
+//! Docker's default seccomp profile in the form of a specification (`linux.seccomp`).
 //!
-//! Read from the same data as the built-in container's filter, so that both arms filter the same calls; what
-//! differs is who compiles it: here the runtime, mostly by libseccomp, and that is part of what it costs.
-//! The architectures are those that Docker names, with their 32-bit forms: they make the compilation longer,
-//! and leaving them out would flatter the runtime.
-//! What it cannot see: names that the runtime's library does not know, which runtimes pass over silently.
+//! Generated from the same data as the built-in container's filter, so that both arms filter the same syscalls. They
+//! differ in what compiles the filter: here the runtime, mostly through libseccomp, and that is part of its overhead.
+//! The architectures are those that Docker names, with their 32-bit forms: they make the compilation longer, and
+//! omitting them would flatter the runtime.
+//! Limits: runtimes silently skip names that their library does not know.
 
 use serde::{Deserialize, Serialize};
 use tare_model::call_list::{self, Action, ArgumentTest, Line, Machine};
 use tare_model::launch::DockerRelease;
 
-/// A filter.
+/// A seccomp filter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Seccomp {
@@ -19,7 +19,7 @@ pub(super) struct Seccomp {
     pub(super) syscalls: Vec<Rule>,
 }
 
-/// What happens to some calls.
+/// An action for some syscalls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Rule {
@@ -31,7 +31,7 @@ pub(super) struct Rule {
     args: Vec<Argument>,
 }
 
-/// A condition about an argument.
+/// A condition on an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Argument {
@@ -50,7 +50,7 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// A line of a list as a rule.
+/// Converts a line of a list to a rule.
 fn rule(line: &Line<'_>) -> Rule {
     let (action, errno_ret) = match line.action {
         Action::Allow => ("SCMP_ACT_ALLOW", None),
@@ -65,7 +65,7 @@ fn rule(line: &Line<'_>) -> Rule {
 }
 
 fn argument(test: &ArgumentTest) -> Argument {
-    // With a mask the specification's `value` is that, and `valueTwo` what must come out.
+    // With a mask, the specification's `value` is the mask and `valueTwo` the expected result.
     let (op, value, value_two) = match test.mask {
         u64::MAX => ("SCMP_CMP_EQ", test.value, 0),
         mask => ("SCMP_CMP_MASKED_EQ", mask, test.value),
@@ -78,7 +78,7 @@ fn argument(test: &ArgumentTest) -> Argument {
     }
 }
 
-/// Docker's list for a container that keeps these capabilities, on a kernel of this release.
+/// Returns Docker's profile for a container with these capabilities, on a kernel of this release.
 pub(super) fn docker_default(
     release: DockerRelease,
     capabilities: &[String],

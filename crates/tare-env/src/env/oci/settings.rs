@@ -1,7 +1,7 @@
-//! The settings of `oci`, read and checked: which runtime, and what is changed in its specification.
+//! Reads and checks the settings of `oci`: the runtime, and changes to its specification.
 //!
-//! What is not said stays as the specification has it: Tare's own, which is what Docker uses by default, or the
-//! user's. So `spec = "docker:NAME"` with one setting more is what that container would be without one mechanism.
+//! Without a setting, the specification stays as it is: Tare's, which equals Docker's default, or the user's. So
+//! `spec = "docker:NAME"` with one more setting is that container without one mechanism.
 
 use crate::env::prelude::*;
 
@@ -19,7 +19,7 @@ use crate::env::setting::{Between, Form, meanings, settings, words};
 meanings! {
     /// The root file system.
     pub(super) enum Rootfs, ROOTS {
-        /// A folder with the agent.
+        /// A folder with only the agent.
         Minimal: "minimal",
         /// An overlay over the host's root file system.
         OverlayHost: "overlay-host",
@@ -64,12 +64,12 @@ settings! {
         "what the runtime makes itself, loopback only; a pair of devices to the host, prepared by Tare; or the host's own stack (runsc then also needs runtime_args = \"--network=host\")");
 }
 
-/// A text that can be handed to a program.
+/// Whether a text can be passed as a program.
 fn is_program(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('\0')
 }
 
-/// A path, or a container by a name that Docker itself allows.
+/// Whether a text is a path, or a container by a name that Docker allows.
 fn is_spec(text: &str) -> bool {
     match text.strip_prefix("docker:") {
         None => is_program(text),
@@ -82,39 +82,39 @@ fn is_spec(text: &str) -> bool {
     }
 }
 
-/// The capabilities to give.
+/// The capabilities to grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Capabilities {
-    /// All that Tare itself has.
+    /// All of Tare's capabilities.
     All,
     /// Those of a group, as far as Tare has them.
     Group(Vec<String>),
-    /// These, named one by one: doing without one is not acceptable.
+    /// Listed by name: a missing one is an error.
     Listed(Vec<String>),
 }
 
-/// Where the specification comes from.
+/// Origin of the specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Tare's own.
+    /// Tare's specification.
     Own,
     /// A file of the user's.
     File(PathBuf),
-    /// What Docker used for a running container.
+    /// The specification that Docker used for this running container.
     Docker(String),
 }
 
-/// A namespace that may be left out, by its name in the specification.
+/// Namespaces that may be omitted, by their names in the specification.
 pub(super) const OPTIONAL_NAMESPACES: [&str; 4] = ["uts", "ipc", "network", "cgroup"];
 
-/// The settings; `None` leaves the specification as it is.
+/// The checked settings; `None` leaves the specification unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) runtime: String,
     pub(super) runtime_args: Vec<String>,
     pub(super) source: Source,
     pub(super) rootfs: Rootfs,
-    /// Names in the specification, without those that are always there.
+    /// Names in the specification, without the mandatory ones.
     pub(super) namespaces: Option<Vec<&'static str>>,
     pub(super) capabilities: Option<Capabilities>,
     pub(super) has_seccomp: Option<bool>,
@@ -126,7 +126,7 @@ pub(super) struct Settings {
     pub(super) network: Option<Network>,
 }
 
-/// The names in the specification that are asked for; those that are always there are none of them.
+/// Returns the requested namespaces by their names in the specification, without the mandatory ones.
 fn namespaces(read: &Reader<'_>) -> Option<Vec<&'static str>> {
     let listed = read.is_said(&NAMESPACES).then(|| read.list(&NAMESPACES))?;
     let is_listed = |name: &&str| {
@@ -146,7 +146,7 @@ fn read_capabilities(read: &Reader<'_>) -> Option<Capabilities> {
 }
 
 impl Settings {
-    /// Reads and checks; touches nothing outside.
+    /// Reads and checks the settings, without side effects.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("oci", SETTINGS, settings)?;
         let is_all = !read.is_said(&NAMESPACES) || read.list(&NAMESPACES) == ["all"];
@@ -204,7 +204,7 @@ impl Settings {
         })
     }
 
-    /// What was asked for, as facts; what was not said is not among them.
+    /// Returns the requested settings as facts; unset ones are omitted.
     pub(super) fn facts(&self) -> Facts {
         let mut facts = Facts::new();
         let mut fact = |name: &str, value: Option<String>| {
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_said_is_runc_with_an_untouched_specification() {
+    fn oci_defaults_are_runc_with_unchanged_spec() {
         let settings = Settings::read(&Params::new()).unwrap();
         assert_eq!(settings.runtime, "runc");
         assert_eq!(settings.source, Source::Own);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_from_a_list_as_they_are_and_from_a_text_split_at_spaces() {
+    fn runtime_args_are_a_list_or_text_split_at_spaces() {
         let list = Value::List(vec!["--a b".into(), "--c".into()]);
         assert_eq!(
             Settings::read(&with("runtime_args", list))

@@ -1,11 +1,11 @@
-//! The runtime specification (`config.json`): Tare's own, or somebody's with Tare's changes.
+//! The runtime specification (`config.json`): Tare's, or another one with Tare's changes.
 //!
-//! Own small types for the part that is used, and everything else carried along unread: a specification of
-//! Docker's or the user's must come out with every field that it came in with, also those that only its own
-//! runtime knows. (The crate `oci-spec` knows all fields of one version, drops others, and brings 37 crates.)
-//! Whatever the specification says, the container gets namespaces of its own for mounts and processes, a cgroup
-//! of its own and no hooks: without the first two a runtime reaches the host's mounts and processes.
-//! Source: opencontainers/runtime-spec 1.0.2 (config.md, config-linux.md); the own one repeats what Docker
+//! Small types for the part that is used; everything else is passed through unread: a specification from Docker or
+//! the user must keep every field, including those that only its own runtime knows. (The crate `oci-spec` knows all
+//! fields of one version, drops others, and brings 37 crates.)
+//! Whatever the specification says, the container gets its own mount and PID namespaces, its own cgroup and no hooks:
+//! without the namespaces a runtime reaches the host's mounts and processes.
+//! Source: opencontainers/runtime-spec 1.0.2 (config.md, config-linux.md); Tare's specification repeats what Docker
 //! 20.10 writes (moby `oci/defaults.go`).
 
 use crate::env::prelude::*;
@@ -18,19 +18,18 @@ mod build;
 
 pub(super) use build::build;
 
-/// Fields that are carried along.
-type Rest = Map<String, Value>;
+/// Fields that are passed through.
+type OtherFields = Map<String, Value>;
 
-/// The agent's file inside.
+/// The agent's path inside.
 pub(super) const AGENT: &str = "/tare-agent";
 
-/// Where probes put their files inside.
+/// The probes' working directory inside.
 pub(super) const WORKDIR: &str = "/tare-work";
 
-/// The period of a processor quota, microseconds: the kernel's default.
+/// The period of a CPU quota, microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
-/// A specification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Spec {
@@ -45,10 +44,10 @@ pub(super) struct Spec {
     hooks: Option<Value>,
     linux: Linux,
     #[serde(flatten)]
-    rest: Rest,
+    rest: OtherFields,
 }
 
-/// The program.
+/// The container's process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Process {
@@ -64,10 +63,10 @@ struct Process {
     #[serde(default)]
     no_new_privileges: bool,
     #[serde(flatten)]
-    rest: Rest,
+    rest: OtherFields,
 }
 
-/// The program's sets of capabilities.
+/// The process's capability sets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Capabilities {
     #[serde(default)]
@@ -77,10 +76,9 @@ struct Capabilities {
     #[serde(default)]
     permitted: Vec<String>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: OtherFields,
 }
 
-/// The root file system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Root {
     path: String,
@@ -88,7 +86,6 @@ struct Root {
     readonly: bool,
 }
 
-/// A mount.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Mount {
     destination: String,
@@ -99,10 +96,10 @@ pub(super) struct Mount {
     #[serde(default)]
     options: Vec<String>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: OtherFields,
 }
 
-/// What only Linux has.
+/// The Linux-specific part.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Linux {
@@ -119,10 +116,10 @@ struct Linux {
     #[serde(default)]
     readonly_paths: Vec<String>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: OtherFields,
 }
 
-/// A namespace: a new one, or that of a path.
+/// A namespace: a new one, or the existing one at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Namespace {
     #[serde(rename = "type")]
@@ -140,57 +137,56 @@ impl Namespace {
     }
 }
 
-/// Limits, each group with what is not read here.
+/// Limits, each group with the fields that are passed through.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Resources {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    cpu: Rest,
+    cpu: OtherFields,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    memory: Rest,
+    memory: OtherFields,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pids: Rest,
+    pids: OtherFields,
     #[serde(flatten)]
-    rest: Rest,
+    rest: OtherFields,
 }
 
-/// What the specification is made for.
+/// The container for which the specification is built.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
-    /// Names container and cgroup.
+pub(super) struct SpecTarget<'a> {
+    /// Name of the container and its cgroup.
     pub(super) id: &'a str,
-    /// The run: the label of the process inside.
+    /// The run, which is the label of the process inside.
     pub(super) run: &'a str,
-    /// The root file system's folder.
+    /// Path of the root file system.
     pub(super) root: String,
-    /// A folder that becomes the working directory where the root is read-only.
+    /// A folder that becomes the working directory if the root is read-only.
     pub(super) files: String,
-    /// A prepared network namespace.
+    /// A prepared network namespace, if any.
     pub(super) netns: Option<String>,
     /// The agent's arguments.
     pub(super) arguments: &'a [&'a str],
-    /// The capabilities that Tare itself has.
+    /// The capabilities that Tare has.
     pub(super) available: &'a [String],
     /// The kernel's release.
     pub(super) kernel: &'a str,
-    /// What of the host's files is covered, with whether it is a folder.
+    /// Host paths to cover, each with whether it is a folder.
     pub(super) hidden: &'a [(String, bool)],
-    /// What of them is shown, also within what is covered.
+    /// Bind mounts, also within covered paths.
     pub(super) shown: &'a [Bind],
-    /// Whose filter and masked paths are Docker's.
+    /// The Docker release whose seccomp filter and masked paths are used.
     pub(super) release: DockerRelease,
 }
 
-/// What was done that was not asked for, a word and a sentence each.
+/// Changes that were not requested, each with a keyword and a sentence.
 type Remarks = Vec<(&'static str, String)>;
 
-/// A specification as it will be used, with what the reader should know of it.
+/// The specification to use, with remarks for the reader.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Built {
-    /// The specification.
     pub(super) spec: Spec,
-    /// Its network as it now is.
+    /// The resulting network.
     pub(super) network: Network,
-    /// What was changed in a specification that is not Tare's own, or could not be had.
+    /// Changes to a user's or Docker's specification, and what could not be granted.
     pub(super) remarks: Remarks,
 }
 
@@ -200,12 +196,12 @@ fn mount(destination: &str, kind: &str, source: &str, options: &[&str]) -> Mount
         source: source.into(),
         kind: kind.into(),
         options: options.iter().map(ToString::to_string).collect(),
-        rest: Rest::new(),
+        rest: OtherFields::new(),
     }
 }
 
-/// Covers a folder with an empty one, another file with one that holds nothing. A mask of the specification
-/// would be laid last, over what is shown.
+/// Covers a folder with an empty tmpfs, a file with `/dev/null`. A masked path of the specification would be mounted
+/// last, over the bind mounts.
 fn cover((path, is_folder): &(String, bool)) -> Mount {
     if *is_folder {
         let options = ["nosuid", "nodev", "noexec", "mode=755", "size=1m"];
@@ -225,20 +221,19 @@ fn show(bind: &Bind) -> Mount {
     )
 }
 
-fn object(value: Value) -> Rest {
+fn object(value: Value) -> OtherFields {
     match value {
         Value::Object(map) => map,
-        _ => Rest::new(),
+        _ => OtherFields::new(),
     }
 }
 
 impl Spec {
-    /// Reads a specification.
     pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// Tare's own: as Docker's, but for the settings that say otherwise.
+    /// Returns Tare's specification: like Docker's, before settings are applied.
     pub(super) fn own() -> Self {
         let devices = json!([{"allow": false, "access": "rwm"}]);
         Self {
@@ -315,11 +310,11 @@ impl Spec {
                 },
                 ..Linux::default()
             },
-            rest: Rest::new(),
+            rest: OtherFields::new(),
         }
     }
 
-    /// The capabilities in effect.
+    /// Returns the capabilities in effect.
     fn capabilities(&self) -> Vec<String> {
         let own = self.process.capabilities.as_ref();
         own.map(|sets| sets.bounding.clone()).unwrap_or_default()
@@ -330,7 +325,7 @@ impl Spec {
             bounding: names.clone(),
             effective: names.clone(),
             permitted: names,
-            rest: Rest::new(),
+            rest: OtherFields::new(),
         });
     }
 
@@ -343,8 +338,8 @@ impl Spec {
         self.linux.namespaces.iter().any(|one| one.kind == kind)
     }
 
-    /// Leaves out what of the kernel's settings belongs to a namespace that this specification shares with the
-    /// host: runtimes refuse to set it there. Their names.
+    /// Removes the sysctls of a namespace that this specification shares with the host, because runtimes refuse to
+    /// set them there. Returns their names.
     fn drop_sysctls_of_the_host(&mut self) -> Vec<String> {
         let kind_of = |name: &str| match name {
             "kernel.domainname" => Some("uts"),
@@ -372,7 +367,7 @@ impl Spec {
         dropped.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The network as the namespaces say it.
+    /// Returns the network that the namespaces imply.
     fn network(&self) -> Network {
         if self.has_namespace("network") {
             Network::None
@@ -381,7 +376,7 @@ impl Spec {
         }
     }
 
-    /// The text for the runtime.
+    /// Serializes it for the runtime.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).expect("plain data with text keys becomes JSON")
     }

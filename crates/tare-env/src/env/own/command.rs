@@ -1,46 +1,45 @@
-//! The differences of a container of the user's own that are parts of its command: the entry in front of it, and where
-//! it is started.
+//! The differences of a user's container that are parts of its command: the entrypoint in front of it, and its
+//! working directory.
 //!
-//! No engine has a switch for them: the arm without one runs less, or starts it elsewhere.
-//! What it cannot see: whether the rest is a program; an arm in which it is none fails, and is then no baseline.
-//! This file is no driver; drivers use it.
+//! No engine has a switch for them: the arm without one runs fewer words, or starts them elsewhere.
+//! Limits: the rest may not be a program; such an arm fails, and is then no baseline.
 
 use tare_model::CommandChange;
 
 use super::{Difference, Own};
 use crate::env::text::printable;
 
-/// The name of the difference that is the words in front of the command.
+/// The name of the difference for the words in front of the command.
 const ENTRY: &str = "entrypoint";
-/// That of the folder in which it is started.
+/// The name of the difference for the working directory.
 const DIRECTORY: &str = "workdir";
 
 /// A command as a container runs it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Started {
-    /// The words in front of it.
+    /// The words in front of the command.
     pub(crate) entry: Vec<String>,
-    /// Whether they are the image's.
+    /// Whether these words are from the image.
     pub(crate) has_images_entry: bool,
     /// The command itself.
     pub(crate) command: Vec<String>,
-    /// Where it is started, and where the image would have it started.
+    /// Working directory: the container's, and the image's default.
     pub(crate) directory: String,
     pub(crate) image_directory: String,
 }
 
-/// Whether a difference is a part of the command, and none of what a container is made with.
+/// Whether a difference is a part of the command rather than of the container's configuration.
 pub(crate) fn is_part(id: &str) -> bool {
     matches!(id.trim_end_matches('?'), ENTRY | DIRECTORY)
 }
 
 impl Started {
-    /// All of it.
+    /// Returns the complete command line.
     pub(crate) fn argv(&self) -> Vec<String> {
         self.entry.iter().chain(&self.command).cloned().collect()
     }
 
-    /// What it is of something of the user's: its words, its directory, and its parts as differences.
+    /// Returns its part of a container's description: words, directory, and parts as differences.
     pub(crate) fn own(&self, client: &str) -> Own {
         let parts = self.parts(client).into_iter();
         let (differences, of_command) = parts
@@ -55,7 +54,7 @@ impl Started {
         }
     }
 
-    /// Its parts, with what an arm without them changes, in the words of an engine's client.
+    /// Returns its parts, each with the change in an arm without it, in the terms of an engine's client.
     pub(crate) fn parts(&self, client: &str) -> Vec<(Difference, CommandChange)> {
         let parts = [self.entry_part(), self.directory_part(client)];
         parts.into_iter().flatten().collect()
@@ -63,7 +62,7 @@ impl Started {
 
     fn entry_part(&self) -> Option<(Difference, CommandChange)> {
         let first = self.command.first()?;
-        // An option, or the text of a script, is no command without what comes before it.
+        // An option, or the text of a script, is no command without the words before it.
         if self.entry.is_empty() || first.starts_with('-') || first.contains(char::is_whitespace) {
             return None;
         }
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_is_a_part_where_a_program_follows_it_and_the_folder_where_it_is_not_the_images() {
+    fn entrypoint_with_program_and_new_workdir_are_parts() {
         assert_eq!(ids(&["/entry.sh"], &["serve", "-p"], "/"), ["entrypoint"]);
         assert_eq!(
             ids(&["/entry.sh"], &["serve"], "/srv"),

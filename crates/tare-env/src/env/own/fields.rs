@@ -1,25 +1,24 @@
-//! The fields of a container's configuration that can be taken away by themselves: what `docker run` and compose files
-//! call them, what else goes with them, and what their absence gives up.
+//! The fields of a container's configuration that can be removed individually: their names in `docker run` and
+//! compose files, dependent fields, and what is given up without them.
 //!
-//! A plain table. A field that it does not have is a difference all the same, under the engine's own name.
-//! What it cannot see: fields of engines that are newer than it.
+//! A plain table. A field that is not in it is still a difference, under the engine's name.
 
-/// One field of `HostConfig`, or of what stands beside it.
+/// One field of `HostConfig`, or next to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     /// The name of the difference.
     pub(crate) id: &'static str,
-    /// The field that tells whether it is there.
+    /// The field that shows whether it is set.
     pub(crate) name: &'static str,
-    /// Fields that mean nothing without it, or are refused.
+    /// Fields that are meaningless or refused without it.
     pub(crate) with: &'static [&'static str],
-    /// As `docker run` calls it; empty where it has no flag.
+    /// Flag of `docker run`; empty if there is none.
     pub(crate) flag: &'static str,
-    /// As a service in a compose file calls it.
+    /// Key of a service in a compose file.
     pub(crate) compose: &'static str,
     /// What is given up without it.
     pub(crate) price: &'static str,
-    /// How likely it costs something.
+    /// Probability that it causes a slowdown.
     pub(crate) likelihood: f64,
     /// Whether the program may need it.
     pub(crate) may_be_needed: bool,
@@ -63,7 +62,7 @@ const ISOLATION: &str = "more of the machine can be seen or reached from inside"
 const RIGHTS: &str = "rights that it may need, or rights that it should not have";
 const NAMES: &str = "names may be looked up elsewhere";
 
-/// Every field that is known.
+/// All known fields.
 pub(crate) static FIELDS: &[Field] = &tare_model::rows! {
     field("cpus", "NanoCpus", "--cpus", "cpus", NEIGHBOURS, 0.9),
     field("cpu-quota", "CpuQuota", "--cpu-quota", "cpu_quota", NEIGHBOURS, 0.9).with(&["CpuPeriod"]),
@@ -117,16 +116,16 @@ pub(crate) static FIELDS: &[Field] = &tare_model::rows! {
     field("isolation", "Isolation", "--isolation", "isolation", ISOLATION, 0.2),
 };
 
-/// Fields that say nothing about how the program is treated, or that no arm keeps: names, what is done at its end,
-/// and what is judged in parts of its own.
+/// Fields that do not affect the program or that no arm keeps: names, actions at the end, and what is judged by
+/// separate parts.
 pub(crate) const NO_DIFFERENCE: &[&str] = &tare_model::rows! {
     "AutoRemove", "ContainerIDFile", "ConsoleSize", "RestartPolicy", "Binds", "Mounts", "VolumesFrom",
     "VolumeDriver", "SecurityOpt", "Sysctls", "Ulimits", "Tmpfs", "Annotations", "Cgroup", "CpuPeriod",
     "CpuRealtimePeriod", "CpuCount", "CpuPercent", "IOMaximumIOps", "IOMaximumBandwidth", "Capabilities",
 };
 
-/// Variables by whose name it is known that a library or a runtime reads them, and not the program alone; one that
-/// ends in `*` stands for all that begin so, and one that begins with it for all that end so.
+/// Variables whose name shows that a library or a runtime reads them, not only the program; `*` at the end matches
+/// any suffix, at the beginning any prefix.
 const OF_RUNTIMES: &[&str] = &tare_model::rows! {
     "LD_*", "MALLOC_*", "GLIBC_*", "OMP_*", "OPENBLAS_*", "MKL_*", "KMP_*", "GOMP_*", "BLIS_*", "NUMEXPR_*",
     "RAYON_*", "TBB_*", "*_NUM_THREADS", "*_THREADS", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "JAVA_*",
@@ -137,44 +136,45 @@ const OF_RUNTIMES: &[&str] = &tare_model::rows! {
     "RUST_BACKTRACE", "QEMU_*", "MIMALLOC_*",
 };
 
-/// Variables without which hardly anything starts, or that say nothing.
+/// Variables that hardly any program starts without, or that have no meaning.
 const NEVER: &[&str] = &tare_model::rows! {
     "HOSTNAME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "TERM", "SHLVL", "TARE_RUN", "*_VERSION", "GPG_KEY",
 };
 
-/// Variables that name places: a program needs the image's own text of them, and not another one that is given.
+/// Variables that name paths: a program needs the image's value, but not another value set for the container.
 const OF_PLACES: &[&str] = &tare_model::rows! {
     "PATH", "HOME", "PYTHONHOME", "GEM_HOME", "GOPATH", "JAVA_HOME",
 };
 
-/// Lists of folders that a runtime searches in addition to its own: a program may do without, also without the image's.
+/// Lists of folders that a runtime searches in addition to its default: a program may work without them, even without
+/// the image's.
 const OF_LISTS: &[&str] = &tare_model::rows! {
     "LD_LIBRARY_PATH", "PYTHONPATH", "PERL5LIB", "NODE_PATH", "CLASSPATH", "RUBYLIB",
 };
 
-/// Whose a variable is.
+/// Who reads a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Left as it is.
+    /// Not relevant; it stays.
     Nobodys,
-    /// The names of places: the image's text stays, another one that is given is a difference.
+    /// Names a path: the image's value stays, another value is a difference.
     Places,
-    /// A list of folders that a runtime searches: the image's text is a difference too.
+    /// A list of folders that a runtime searches: the image's value is a difference too.
     Lists,
-    /// Read by a library or a runtime.
+    /// A library or a runtime.
     Runtimes,
-    /// The program's own affair, perhaps.
+    /// Possibly the program itself.
     Programs,
 }
 
 impl Whose {
-    /// Whether the image's own text comes back where another one is removed.
+    /// Whether the image's value is restored if another one is removed.
     pub(crate) fn is_restored(self) -> bool {
         matches!(self, Self::Places | Self::Lists)
     }
 }
 
-/// Whose the variable of this name is.
+/// Returns who reads the variable of this name.
 pub(crate) fn whose(name: &str) -> Whose {
     let is_in = |list: &[&str]| {
         list.iter().any(
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_field_stands_twice_and_none_is_both_a_difference_and_none() {
+    fn fields_are_unique_and_not_listed_as_no_difference() {
         for (place, one) in FIELDS.iter().enumerate() {
             assert!(!NO_DIFFERENCE.contains(&one.name), "{}", one.name);
             let mut others = FIELDS[..place].iter();

@@ -1,9 +1,8 @@
-//! What an arm of a study is like, as its settings say: a container that is there, a line that would make one, or a
-//! service of a compose file.
+//! What an arm of a study is like, according to its settings: an existing container, a command line that would create
+//! one, or a service of a compose file.
 //!
-//! Settings are stored with the study and told in its reports, so a line that holds somebody's key is refused.
-//! What it cannot see: what a client makes of the line; that is asked of the client itself.
-//! This file is no driver; drivers use it.
+//! Settings are stored with the study and shown in its reports, so a line with a secret is refused.
+//! Limits: only the client itself knows what a line means, so it is asked.
 
 use super::{Source, is_line_for};
 use crate::env::reader::Reader;
@@ -11,11 +10,11 @@ use crate::env::setting::Setting;
 
 pub(crate) use tare_core::driver::own::{COMPOSE, RUN};
 
-/// The setting by which an arm joins the networks, sockets and named pipes of what it is like.
+/// The setting by which an arm joins the networks, sockets and named pipes of the container that it is like.
 pub(crate) const JOIN: &str = "join_networks";
 
-/// What is wrong with settings of an arm that is like a container, of which these say what it does without, what it joins
-/// and the line.
+/// Checks the settings of an arm that is like a container for contradictions; the three rows are what it does
+/// without, what it joins, and the line.
 pub(crate) fn contradictions(
     read: &Reader<'_>,
     like: Option<&Like>,
@@ -33,7 +32,7 @@ pub(crate) fn contradictions(
     ]
 }
 
-/// Why a line that holds a key is refused, and what helps.
+/// Why a line with a secret is refused, and the hint.
 const TELLS_A_SECRET: (&str, &str) = (
     "`SELF` gives a variable a text that seems secret, and settings are stored and shown with their study",
     "`-e NAME` without a text takes it from where Tare is started; `--env-file` from a file",
@@ -42,16 +41,16 @@ const TELLS_A_SECRET: (&str, &str) = (
 /// What an arm is like.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Like {
-    /// A container by its name, or the file in which one is kept.
+    /// A container by its name, or the file in which its description is kept.
     Container(String),
-    /// A line for an engine's client, by its words.
+    /// The words of a command line of an engine's client.
     Line(Vec<String>),
     /// A service of a compose file.
     Service { file: String, service: String },
 }
 
 impl Like {
-    /// What the settings say, each of which is none or of the form that its check asks for.
+    /// Reads the settings; each is absent or has passed its check.
     pub(crate) fn read(
         read: &Reader<'_>,
         container: &Setting,
@@ -68,12 +67,12 @@ impl Like {
         container.or_else(of_line).or_else(service)
     }
 
-    /// Whether it is a file of the run's own, in which a container is kept with what its copies reach.
+    /// Whether it is a file of the run, which holds a container's description and what its copies reach.
     pub(crate) fn is_kept(&self) -> bool {
         matches!(self, Self::Container(name) if name.starts_with('/'))
     }
 
-    /// Where that is.
+    /// Returns the source of the container.
     pub(crate) fn source(&self) -> Source<'_> {
         match self {
             Self::Container(name) => Source::Container(name),
@@ -82,9 +81,9 @@ impl Like {
         }
     }
 
-    /// Whether it gives a variable a text that nobody else should read, by the variable's name.
+    /// Whether it sets a variable to a secret, judging by the variable's name.
     pub(crate) fn tells_a_secret(&self) -> bool {
-        /// What names of such variables have in them.
+        /// Parts of the names of such variables.
         const SECRET: [&str; 6] = ["PASS", "SECRET", "TOKEN", "KEY", "CREDENTIAL", "AUTH"];
         let Self::Line(words) = self else {
             return false;
@@ -110,12 +109,12 @@ impl Like {
     }
 }
 
-/// The words of a line as a shell would read them, without anything that a shell would put in their place.
+/// Splits a line into words as a shell would, without any expansion.
 fn words(text: &str) -> Vec<String> {
     shlex::split(text).unwrap_or_default()
 }
 
-/// Whether it is a line by which this client makes a container.
+/// Whether it is a line by which this client creates a container.
 pub(crate) fn is_line(client: &str, text: &str) -> bool {
     let words = words(text);
     is_line_for(client, &words) && !text.chars().any(char::is_control)
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_as_a_shell_reads_words_and_nothing_is_put_in_their_place() {
+    fn line_is_split_like_a_shell_without_expansion() {
         assert!(is_line(
             "docker",
             "docker run -e 'A=b c' image sh -c \"x $Y\""
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_with_a_key_is_noticed_however_it_is_given() {
+    fn secret_variable_is_detected_in_any_flag_form() {
         let tells = |text: &str| Like::Line(words(text)).tells_a_secret();
         for flag in [
             "-e DB_PASSWORD=x",

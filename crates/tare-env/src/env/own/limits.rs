@@ -1,21 +1,21 @@
-//! Limits of processes that an engine's service passes on to every container, compared with those of this process.
+//! Process limits that an engine's daemon passes on to every container, compared with those of this process.
 //!
-//! A program that closes every descriptor that it may have takes a limit of a million by its word.
+//! A program that closes all descriptors up to its limit takes a limit of a million literally.
 
 use crate::env::prelude::*;
 
 use super::Own;
 use crate::env::grammar::Ulimit;
 
-/// What the names of these differences begin with.
+/// Prefix of the names of these differences.
 const PREFIX: &str = concat!("engine", ".ulimit.");
-/// The limits by which programs work: the name of each, its fact, as the kernel prints it, and in words.
+/// The relevant limits: name, fact, title in the kernel's list, and description.
 const KNOWN: [(&str, &str, &str, &str); 2] = tare_model::rows! {
     ("nofile", fact::RLIMIT_NOFILE, "Max open files", "open file descriptors"),
     ("stack", fact::RLIMIT_STACK, "Max stack size", "stack size"),
 };
 
-/// The name of the difference.
+/// Returns the name of the difference.
 pub(crate) fn id(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
@@ -25,12 +25,12 @@ pub(crate) fn words(name: &str) -> &str {
     known.map_or(name, |(.., words)| words)
 }
 
-/// As `--ulimit` takes it.
+/// Formats a limit as `--ulimit` takes it.
 pub(crate) fn text(limit: &Ulimit) -> String {
     format!("{}={}:{}", limit.name, limit.soft, limit.hard)
 }
 
-/// Those of this process; none where the system does not list them.
+/// Returns this process's limits; empty if the system does not list them.
 pub(crate) fn here() -> Vec<Ulimit> {
     let text = files::read_text(Path::new("/proc/self/limits")).unwrap_or_default();
     listed(&text)
@@ -54,7 +54,7 @@ fn listed(text: &str) -> Vec<Ulimit> {
         .collect()
 }
 
-/// Drops the limits that are no difference: the container has the same soft limit, by its facts.
+/// Drops limits that are no difference: according to its facts, the container has the same soft limit.
 pub fn drop_equal(own: &mut Own, inside: &Facts) {
     drop_listed(own, inside, &here());
 }
@@ -111,7 +111,7 @@ mod tests {
         ]);
         drop_listed(&mut own, &inside, &listed(PRINTED));
         assert_eq!(own.names(|_| true), [id("nofile")]);
-        // What is not known of the container is no difference that could be named.
+        // A limit that is unknown inside is no difference that could be named.
         drop_listed(&mut own, &Facts::new(), &listed(PRINTED));
         assert!(own.differences.is_empty());
     }

@@ -1,8 +1,7 @@
-//! What can be found out about the machine on which the containers of a user's run, before anything of it is shown to
-//! a copy: what is there, what is mounted below it, and where the sockets lie by which it is steered.
+//! Inspects the machine on which the user's containers run, before anything of it is mounted in a copy: whether a
+//! share exists, what is mounted below it, and which sockets control the machine.
 //!
-//! What it cannot see: the files of another machine than this one; what would have to be looked at there is not shown.
-//! This file is no driver; drivers use it.
+//! Limits: files of another machine cannot be inspected; what would need that is not mounted.
 
 use crate::env::prelude::*;
 
@@ -12,30 +11,30 @@ use super::share::{Share, shares};
 use super::sockets::{places, sockets_below};
 use crate::cx::files::{self, Talking};
 
-/// The machine of an engine.
+/// An engine's machine.
 pub(crate) trait Machine {
-    /// Whether the source of a share exists: an engine would make it, and it would stay.
+    /// Whether the source of a share exists; otherwise the engine would create it and leave it behind.
     fn has(&self, share: &Share) -> bool;
 
-    /// What is mounted in another container, as it would be asked for; `None` where that cannot be told.
+    /// Returns another container's mounts, in the form of a request; `None` if unknown.
     fn mounts_of(&self, _container: &str) -> Option<Vec<Value>> {
         None
     }
 
-    /// Whether it is this one.
+    /// Whether it is this machine.
     fn is_here(&self) -> bool;
 
-    /// Whether its engine makes, on demand, what is mounted below a folder read-only with that.
+    /// Whether its engine can mount a folder read-only recursively.
     fn is_recursive(&self) -> bool {
         false
     }
 
-    /// Whether something is mounted below a folder, of this machine.
+    /// Whether something is mounted below a folder of this machine.
     fn has_mounts(&self, folder: &str) -> bool {
         files::has_mounts_below(Path::new(folder))
     }
 
-    /// Whether something is mounted on the way from a folder of this machine to what lies in it.
+    /// Whether something is mounted on the path from a folder of this machine to an entry below it.
     fn is_mounted_between(&self, folder: &str, below: &str) -> bool {
         let real = files::canonical(Path::new(folder)).unwrap_or_else(|_| PathBuf::from(folder));
         let path = real.join(below);
@@ -43,17 +42,17 @@ pub(crate) trait Machine {
         ways.any(files::is_mounted)
     }
 
-    /// The steering sockets below a folder of this machine, by their paths from there.
+    /// Returns the sockets below a folder of this machine that control the host, by relative path.
     fn sockets(&self, folder: &str) -> Vec<String> {
         sockets_below(Path::new(folder), &places())
     }
 
-    /// Where this machine has the files of a share; `None` where they are elsewhere or cannot be told.
+    /// Returns the path of a share's files on this machine; `None` if they are elsewhere or unknown.
     fn place(&self, share: &Share) -> Option<String> {
         share.is_folder().then(|| share.source.clone())
     }
 
-    /// The sockets and named pipes below a folder of this machine.
+    /// Returns the sockets and named pipes below a folder of this machine.
     fn talking(&self, folder: &str) -> Talking {
         files::talking_below(Path::new(folder))
     }
@@ -66,14 +65,15 @@ pub(crate) trait Machine {
             && files::talks(&files::canonical(path).unwrap_or_default())
     }
 
-    /// What of this machine's memory is free, MiB, as a limit for what would have none; never below this limit, bytes.
+    /// Returns this machine's free memory, MiB, as a limit for a process that would have none; at least `at_least`,
+    /// bytes.
     fn free_memory(&self, at_least: i64) -> Option<i64> {
         let table = files::read_text(Path::new("/proc/meminfo")).ok()?;
         let free = self.is_here().then(|| available(&table)).flatten()?;
         Some(free.max(at_least >> MIB))
     }
 
-    /// On what a share lies, in words, where that may take longer than a usual disk; `None` also where that is not known.
+    /// Describes the file system of a share if it may be slower than a usual disk; `None` also if unknown.
     fn slow_file_system(&self, share: &Share) -> Option<String> {
         let place = self.place(share).filter(|_| self.is_here())?;
         let place = files::canonical(Path::new(&place)).ok()?;
@@ -86,12 +86,12 @@ pub(crate) trait Machine {
     }
 }
 
-/// Kinds of file systems of this machine's own disks and memory.
+/// Types of file systems on local disks and in memory.
 const USUAL: [&str; 11] = [
     "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs",
 ];
 
-/// A file system in words that is none of these, or that waits for the disk at every write.
+/// Describes a file system of any other type, or one that waits for the disk at every write.
 fn not_usual(mount: &Mount<'_>) -> Option<String> {
     let mut options = mount
         .options
@@ -108,7 +108,7 @@ fn not_usual(mount: &Mount<'_>) -> Option<String> {
 /// Bytes to MiB, as a shift.
 const MIB: u32 = 20;
 
-/// The memory that the kernel calls available, MiB.
+/// Returns the kernel's estimate of available memory, MiB.
 fn available(table: &str) -> Option<i64> {
     let mut lines = table.lines();
     let text = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -116,13 +116,13 @@ fn available(table: &str) -> Option<i64> {
     Some(kib >> 10)
 }
 
-/// Whether a container to which an engine mounts this writes to a path, above it or below it.
+/// Whether a container with this mount writes to a path, above it or below it.
 pub(crate) fn writes_to(source: &Path, may_write: bool, path: &Path) -> bool {
     let source = files::canonical(source).unwrap_or_else(|_| source.to_owned());
     may_write && (source.starts_with(path) || path.starts_with(&source))
 }
 
-/// What is mounted in a container, of what an engine tells of it, as it would be asked for.
+/// Converts an engine's list of a container's mounts to the form of a request.
 pub(crate) fn mounts_of(told: &Value) -> Option<Vec<Value>> {
     let mounts = told.as_array()?.iter();
     let one = |mount: &Value| {
@@ -136,7 +136,7 @@ pub(crate) fn mounts_of(told: &Value) -> Option<Vec<Value>> {
     Some(mounts.map(one).collect())
 }
 
-/// Where the shares that could be written to have their files, on the engine's machine.
+/// Returns the paths of the writable shares' files on the engine's machine.
 pub(crate) fn writable(body: &Value, machine: &dyn Machine) -> Vec<PathBuf> {
     shares(body)
         .into_iter()
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn container_writes_to_what_is_above_or_below_its_mount() {
+    fn writable_mount_above_or_below_path_writes_to_it() {
         let of = |source: &str, may_write| {
             writes_to(Path::new(source), may_write, Path::new("/srv-of-none/db"))
         };
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_of_a_container_are_told_as_they_would_be_asked_for() {
+    fn inspected_mounts_become_request_mounts() {
         let told = json!([
             {"Type": "bind", "Source": "/srv", "Destination": "/data", "RW": true, "Mode": "z"},
             {"Type": "volume", "Name": "db", "Source": "/var/lib/docker/volumes/db/_data", "Destination": "/db", "RW": false}
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_of_another_kind_or_a_synchronous_one_is_named() {
+    fn unusual_or_sync_file_system_is_named() {
         let on = |line: &str| not_usual(&Mount::parse(line).unwrap());
         assert_eq!(on("1 2 8:1 / / rw,noatime - ext4 /dev/a rw"), None);
         let fuse = on("1 2 0:9 / /m rw - fuse.sshfs host:/ rw").unwrap();

@@ -1,15 +1,15 @@
-//! What a container of the user's reaches outside of itself, by devices and by the namespaces that it shares, and what of
-//! that its copies may have.
+//! Limits what copies of the user's container reach outside of it, through devices and shared namespaces.
 //!
-//! Pure: a configuration in, one without what would be written to out, with a line for every change.
-//! What it cannot see: which addresses a program listens on; that its image says it serves is what there is to go by.
+//! Pure: takes a configuration, returns one without write access to devices that keep state, and a note for every
+//! change.
+//! Limits: the addresses that a program listens on are unknown; only its image says whether it is a server.
 
 use crate::env::prelude::*;
 
 use super::machine::Machine;
 
-/// Names of disks, and of devices by which disks and memory are written to: with letters behind them, with numbers,
-/// alone, and folders of them.
+/// Names of disks, and of devices that give write access to disks and memory: followed by letters, followed by
+/// numbers, alone, and folders.
 const LETTERED: [&str; 5] = ["dasd", "hd", "sd", "vd", "xvd"];
 const NUMBERED: [&str; 12] = [
     "dm-", "drbd", "loop", "md", "mmcblk", "mtd", "nbd", "nvme", "ram", "sg", "sr", "zd",
@@ -17,7 +17,7 @@ const NUMBERED: [&str; 12] = [
 const ALONE: [&str; 3] = ["kmem", "mem", "port"];
 const FOLDERS: [&str; 4] = ["bsg", "disk", "mapper", "md"];
 
-/// Devices that keep nothing of what is done to them: a second program may do so, too.
+/// Devices that keep no state between uses, so a second program may use them too.
 const STATELESS: [&str; 15] = tare_model::rows! {
     "accel", "cuse", "dma_heap", "dri", "full", "fuse", "kfd", "kvm", "net/tun", "null", "random", "udmabuf",
     "urandom", "vhost-net", "zero",
@@ -32,7 +32,7 @@ fn is_stateless(path: &str) -> bool {
     STATELESS.into_iter().any(is_in) || name.starts_with("nvidia")
 }
 
-/// Devices that keep what is done to them are read and not written to; so are disks that rules for devices allow.
+/// Makes devices that keep state read-only, also disks that device cgroup rules allow.
 pub(super) fn disks(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<String>) {
     if let Value::Array(devices) = &mut host["Devices"] {
         for device in devices {
@@ -64,7 +64,7 @@ pub(super) fn disks(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<Str
 
 fn is_disk(path: &str, machine: &dyn Machine) -> bool {
     let path = path.trim_end_matches('/');
-    // A whole folder of devices is looked through where that can be done.
+    // A whole folder of devices is searched if possible.
     path == "/dev" || is_named_so(path) || (machine.is_here() && machine.is_disk(path))
 }
 
@@ -80,7 +80,7 @@ fn is_named_so(path: &str) -> bool {
         || FOLDERS.contains(&name.split('/').next().unwrap_or_default())
 }
 
-/// A rule of a device group without the right to write to block devices: `a` are those and all others.
+/// Returns a device cgroup rule without write access to block devices; `a` means block and character devices.
 fn rule(text: &str) -> Vec<String> {
     let mut words = text.split_whitespace();
     let (kind, numbers) = (
@@ -98,7 +98,7 @@ fn rule(text: &str) -> Vec<String> {
     }
 }
 
-/// What is worth knowing about a container that reaches further than others: copies have the same rights.
+/// Returns warnings on a container that reaches further than others: copies have the same rights.
 pub(crate) fn warned(body: &Value) -> Vec<String> {
     let host = &body["HostConfig"];
     let mut notes = Vec::new();
@@ -127,8 +127,8 @@ pub(crate) fn warned(body: &Value) -> Vec<String> {
     notes
 }
 
-/// Why the container's own command is not to run a second time while the original may be at work: it would answer in
-/// its place. `is_server`: whether its image or its configuration says that it serves.
+/// Returns why the container's own command must not run a second time while the original may be running: it would
+/// answer in its place. `is_server`: whether its image or its configuration says that it is a server.
 pub(crate) fn would_answer(body: &Value, is_server: bool) -> Option<String> {
     let mode = body["HostConfig"]["NetworkMode"]
         .as_str()
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_read_unless_they_keep_nothing() {
+    fn devices_become_read_only_unless_stateless() {
         let device = |path: &str, rights: &str| json!({"PathOnHost": path, "PathInContainer": "/dev/x", "CgroupPermissions": rights});
         let mut host = json!({
             "Devices": [device("/dev/vda", "rwm"), device("/dev/fuse", "rwm"), device("/dev/sdb", "r"),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_out_of_the_container_is_told() {
+    fn access_outside_the_container_is_warned_about() {
         let notes = |host: Value| warned(&json!({"HostConfig": host})).join("\n");
         assert_eq!(
             notes(
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_addresses_of_others_is_not_run_beside_itself() {
+    fn server_on_shared_network_is_not_duplicated() {
         let of = |mode: &str, ports: Value, is_server| {
             let body = json!({"HostConfig": {"NetworkMode": mode}, "ExposedPorts": ports});
             would_answer(&body, is_server).is_some()

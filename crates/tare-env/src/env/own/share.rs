@@ -1,17 +1,16 @@
-//! Volumes and folders of the user's, as a container's configuration names them.
+//! The user's volumes and folders in a container's configuration.
 //!
-//! Pure, but for links that lead to sockets on this machine.
-//! What it cannot see: volumes of other containers, which are named by those.
-//! This file is no driver; drivers use it.
+//! Pure, except for links that lead to sockets on this machine.
+//! Limits: volumes of other containers (`VolumesFrom`) are not included.
 
 use serde_json::Value;
 
 use super::sockets::steers;
 
-/// A volume or folder as the configuration names it.
+/// A volume or folder in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// A path of the engine's machine, or a volume's name; empty for a new volume.
+    /// A path on the engine's machine, or a volume's name; empty for a new volume.
     pub(crate) source: String,
     /// The path inside.
     pub(crate) target: String,
@@ -27,7 +26,7 @@ impl Share {
             Some(target) => Self {
                 source: first.to_owned(),
                 target: target.to_owned(),
-                // What is written over a layer of its own goes with that.
+                // Writes to an overlay (`O`) are discarded with it.
                 may_write: !options
                     .split(',')
                     .any(|option| matches!(option, "ro" | "O")),
@@ -49,18 +48,18 @@ impl Share {
         })
     }
 
-    /// Whether whoever can connect to it steers the machine.
+    /// Whether it is a socket that controls the host.
     pub(crate) fn steers(&self) -> bool {
         self.is_folder() && steers(&self.source)
     }
 
-    /// Whether it is a path of the engine's machine rather than a volume.
+    /// Whether it is a path on the engine's machine rather than a volume.
     pub(crate) fn is_folder(&self) -> bool {
         self.source.starts_with('/')
     }
 }
 
-/// What a configuration names to be shown.
+/// Returns the shares of a configuration.
 pub(crate) fn shares(body: &Value) -> Vec<Share> {
     let host = &body["HostConfig"];
     let list = |name: &str| host[name].as_array().into_iter().flatten();

@@ -1,50 +1,50 @@
-//! What a copy of the user's container may share with it: volumes, folders, names, ports and labels.
+//! Decides what a copy of the user's container may share with it: volumes, folders, names, ports and labels.
 //!
-//! Pure: a configuration in, one that can stand beside the original out, with a line for every change. The rule is
-//! that nothing of the user's is written to, answered for or ended by a copy unless that was asked for.
-//! What it cannot see: what a program does over the default bridge.
+//! Pure: takes a configuration, returns one that can run next to the original, and a note for every change. The rule:
+//! a copy writes to, answers for and ends nothing of the user's unless that was requested.
+//! Limits: a program's traffic over the default bridge is not restricted.
 
 use crate::env::prelude::*;
 
-use self::kept::{Below, Fate, Kept, Shown};
+use self::copy_mounts::{Below, CopyMounts, ShareMode, SharedMount};
 use super::machine::Machine;
 use super::protect::OUR_PROCESSES;
 use super::share::{Share, shares};
 use super::sockets::may_hold_sockets;
-use super::{NOT_MEASURED, Retold, Shares, reach};
+use super::{ChangedLine, NOT_MEASURED, Shares, reach};
 
-mod kept;
+mod copy_mounts;
 
-/// Kinds of mounts that show nothing of the user's that could be written to.
+/// Types of mounts that hold nothing of the user's that could be written to.
 const HARMLESS: [&str; 6] = ["cluster", "devpts", "image", "npipe", "ramfs", "tmpfs"];
 
-/// What stands in for a share that the command could write to, where each arm has a copy of its own.
+/// The replacement of a writable share if each arm has its own copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copy {
-    /// A new volume, into which the files are laid.
+    /// A new volume, into which the files are copied.
     Volume,
-    /// The container's own layer, into which the file is laid.
+    /// The container's writable layer, into which the file is copied.
     Layer,
-    /// The engine lays a layer of the container's own over it.
+    /// An overlay of the container over the share, made by the engine.
     Overlay,
-    /// The image's own file, over which it is mounted.
+    /// The image's file below the mount.
     Images,
 }
 
-/// What is known of the shares of a configuration.
+/// How to treat the shares of a configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Policy<'a> {
     /// What may be written to.
     pub(crate) shares: Shares,
-    /// Whether sockets and named pipes are shown.
+    /// Whether sockets and named pipes stay visible.
     pub(crate) joins: bool,
-    /// Where they lie.
+    /// The machine that holds the shares.
     pub(crate) machine: &'a dyn Machine,
-    /// What stands in for a share where copies are wanted; none for one that cannot be copied.
+    /// Returns the replacement of a share if copies are wanted; `None` if it cannot be copied.
     pub(crate) copy: &'a dyn Fn(&Share) -> Option<Copy>,
 }
 
-/// The configuration as it can stand beside the original.
+/// Returns the configuration changed so that a copy can run next to the original.
 pub(crate) fn beside(body: &Value, policy: Policy<'_>, notes: &mut Vec<String>) -> Value {
     let mut body = body.clone();
     names_and_labels(&mut body, notes);
@@ -61,7 +61,7 @@ pub(crate) fn beside(body: &Value, policy: Policy<'_>, notes: &mut Vec<String>) 
         ));
         host["VolumeDriver"] = Value::Null;
     }
-    let mut kept = Kept::default();
+    let mut kept = CopyMounts::default();
     for bind in host["Binds"].as_array().cloned().unwrap_or_default() {
         let Some(text) = bind.as_str() else { continue };
         if let Some(share) = Share::of_bind(text) {
@@ -90,8 +90,8 @@ pub(crate) fn beside(body: &Value, policy: Policy<'_>, notes: &mut Vec<String>) 
     body
 }
 
-/// The mounts of other containers whose volumes it has, each as one of its own; those of a container that cannot be
-/// asked for stay by its name, read-only.
+/// Returns the mounts of other containers whose volumes it uses, as separate mounts. A container that cannot be
+/// inspected stays in the list by name, read-only.
 fn of_others(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<String>) -> Vec<Value> {
     let own = shares(&json!({"HostConfig": *host}));
     let mut found = Vec::new();
@@ -128,7 +128,7 @@ fn of_others(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<String>) -
     found
 }
 
-fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
+fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> SharedMount {
     let (source, target) = (printable(&share.source), printable(&share.target));
     let machine = policy.machine;
     let is_open = policy.shares == Shares::Shared;
@@ -137,58 +137,71 @@ fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
         notes.push(format!(
             "`{source}` is not shown inside: a process that connects to it controls the machine; `--share-writable` shows it"
         ));
-        return Fate::Gone.into();
+        return ShareMode::Gone.into();
     }
     if !policy.joins && !steers && machine.is_socket(share) {
         notes.push(format!(
             "`{source}` is not shown at `{target}`: the command would talk to what is behind it; `--join-networks` shows it"
         ));
-        return Fate::Gone.into();
+        return ShareMode::Gone.into();
     }
     if is_open && !share.source.is_empty() && machine.has(share) {
-        return with_covers(share, policy, Fate::AsItIs, notes);
+        return with_covers(share, policy, ShareMode::AsItIs, notes);
     }
     if share.source.is_empty() {
-        return Fate::New.into();
+        return ShareMode::New.into();
     }
     if !machine.has(share) {
         notes.push(format!(
             "`{source}` does not exist: an empty volume of the run's own stands at `{target}`"
         ));
-        return Fate::New.into();
+        return ShareMode::New.into();
     }
     let holds_sockets = share.is_folder() && may_hold_sockets(&share.source);
     if !machine.is_here() && holds_sockets {
         notes.push(format!(
             "`{source}` is not shown inside: it may hold sockets that control its machine; `--share-writable` shows it"
         ));
-        return Fate::Gone.into();
+        return ShareMode::Gone.into();
     }
     let fate = fate_of(share, policy, notes);
     with_covers(share, policy, fate, notes)
 }
 
-/// More covers than this are no longer laid: then the folder is not shown.
+/// Above this number of covers, the folder is not mounted instead.
 const COVERS_MOST: usize = 100;
 
-/// A share with its sockets and named pipes covered.
-fn with_covers(share: &Share, policy: Policy<'_>, fate: Fate, notes: &mut Vec<String>) -> Shown {
+/// Returns a share with its sockets and named pipes covered.
+fn with_covers(
+    share: &Share,
+    policy: Policy<'_>,
+    fate: ShareMode,
+    notes: &mut Vec<String>,
+) -> SharedMount {
     let sockets = covered(share, policy, &fate, notes);
     if sockets.len() > COVERS_MOST {
         notes.push(format!(
             "`{}` is not shown inside: it holds more than {COVERS_MOST} sockets and named pipes; `--join-networks` shows it",
             printable(&share.source)
         ));
-        return Fate::Gone.into();
+        return ShareMode::Gone.into();
     }
-    Shown { fate, sockets }
+    SharedMount { fate, sockets }
 }
 
-/// The sockets and named pipes in a share that are covered, by their paths from there: those that steer the machine
-/// unless it is shared as it is, and all others unless the user's are joined.
-fn covered(share: &Share, policy: Policy<'_>, fate: &Fate, notes: &mut Vec<String>) -> Vec<String> {
+/// Returns the sockets and named pipes to cover in a share, by relative path: those that control the host unless it
+/// is shared unchanged, and all others unless the copy joins the user's.
+fn covered(
+    share: &Share,
+    policy: Policy<'_>,
+    fate: &ShareMode,
+    notes: &mut Vec<String>,
+) -> Vec<String> {
     let machine = policy.machine;
-    let is_shown = matches!(fate, Fate::ReadOnly(_) | Fate::Over | Fate::AsItIs);
+    let is_shown = matches!(
+        fate,
+        ShareMode::ReadOnly(_) | ShareMode::Over | ShareMode::AsItIs
+    );
     if !is_shown || !machine.is_here() {
         return Vec::new();
     }
@@ -197,8 +210,8 @@ fn covered(share: &Share, policy: Policy<'_>, fate: &Fate, notes: &mut Vec<Strin
     };
     let source = printable(&share.source);
     let is_hidden = |socket: &String| {
-        // Some may lie on what is not shown, where nothing can stand over them.
-        matches!(fate, Fate::ReadOnly(Below::Hidden))
+        // On a mount that is not visible, so nothing can be mounted over it.
+        matches!(fate, ShareMode::ReadOnly(Below::Hidden))
             && machine.is_mounted_between(folder.trim_end_matches('/'), socket)
     };
     let mut steering = Vec::new();
@@ -236,7 +249,7 @@ fn covered(share: &Share, policy: Policy<'_>, fate: &Fate, notes: &mut Vec<Strin
     steering
 }
 
-/// So many sockets are named.
+/// Notes name at most this many sockets.
 const NAMED_MOST: usize = 3;
 
 fn listed(all: &[String]) -> String {
@@ -247,16 +260,16 @@ fn listed(all: &[String]) -> String {
     }
 }
 
-/// How a share is shown that is there and may be shown.
-fn fate_of(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Fate {
+/// Decides how an existing, permitted share is mounted.
+fn fate_of(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> ShareMode {
     if share.may_write {
         let copy = (policy.copy)(share).filter(|_| policy.shares == Shares::Copied);
         if let Some(copy) = copy {
             notes.extend(copy_notes(share, policy.machine));
             return match copy {
-                Copy::Volume => Fate::New,
-                Copy::Layer | Copy::Images => Fate::Gone,
-                Copy::Overlay => Fate::Over,
+                Copy::Volume => ShareMode::New,
+                Copy::Layer | Copy::Images => ShareMode::Gone,
+                Copy::Overlay => ShareMode::Over,
             };
         }
         notes.push(read_only_note(share));
@@ -274,10 +287,10 @@ fn fate_of(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Fate {
         ));
         Below::Hidden
     };
-    Fate::ReadOnly(below)
+    ShareMode::ReadOnly(below)
 }
 
-/// What is told of a share that the command could write to and that is shown read-only.
+/// Returns the note on a writable share that is mounted read-only.
 fn read_only_note(share: &Share) -> String {
     format!(
         "`{}` is shown at `{}` READ-ONLY, so that nothing of yours is written to; `--share-writable` lets the command write there",
@@ -286,18 +299,18 @@ fn read_only_note(share: &Share) -> String {
     )
 }
 
-/// The notes on a share of which every arm has a copy now, in place of the one on it as read-only.
-pub(crate) fn retold(share: &Share, machine: &dyn Machine) -> Vec<Retold> {
+/// Returns the notes on a share that every arm now has a copy of; they replace the one that it is read-only.
+pub(crate) fn retold(share: &Share, machine: &dyn Machine) -> Vec<ChangedLine> {
     let before = read_only_note(share);
     let notes = copy_notes(share, machine).into_iter();
-    let one = |now| Retold {
+    let one = |now| ChangedLine {
         before: Some(before.clone()),
         now,
     };
     notes.map(one).collect()
 }
 
-/// The notes on a share of which every arm has a copy, a line each.
+/// Returns the notes on a share that every arm has a copy of, a line each.
 fn copy_notes(share: &Share, machine: &dyn Machine) -> Vec<String> {
     let [target, source] = [&share.target, &share.source].map(|path| printable(path));
     let mut notes = vec![format!(
@@ -333,7 +346,7 @@ fn names_and_labels(body: &mut Value, notes: &mut Vec<String>) {
         had_names |= endpoint["Aliases"]
             .as_array()
             .is_some_and(|names| !names.is_empty());
-        // An address or a name is one container's.
+        // An address or a name belongs to one container.
         let kept = ["Links", "DriverOpts"]
             .iter()
             .filter(|name| !endpoint[**name].is_null())
@@ -345,7 +358,7 @@ fn names_and_labels(body: &mut Value, notes: &mut Vec<String>) {
     }
 }
 
-/// A limit of processes counts ours, too: it is raised by them, so that the command may have as many as in the original.
+/// Raises a PID limit by Tare's own processes, so that the command may have as many as in the original.
 fn processes(host: &mut Value, notes: &mut Vec<String>) {
     let Some(limit) = host["PidsLimit"].as_i64().filter(|limit| *limit > 0) else {
         return;
@@ -356,7 +369,7 @@ fn processes(host: &mut Value, notes: &mut Vec<String>) {
     ));
 }
 
-/// Published ports get numbers of the engine's choice, on this machine's own address.
+/// Publishes ports on the loopback, under numbers that the engine chooses.
 fn ports(body: &mut Value, notes: &mut Vec<String>) {
     let host = &mut body["HostConfig"];
     let mut is_changed = host["PublishAllPorts"] == true;

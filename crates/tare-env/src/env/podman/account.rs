@@ -1,16 +1,16 @@
-//! Whose podman it is: Tare's own, or an ordinary user's where Tare runs as root.
+//! The owner of the podman to use: Tare's user, or an ordinary user if Tare runs as root.
 //!
-//! Rootless podman is what an ordinary user has, and root cannot have it without becoming one. Becoming one
-//! is `setpriv` (nothing is forked and no login is recorded, so a process keeps its number and its pipes)
-//! with an environment made from nothing, as that user would find it after a login, in the root folder.
-//! What it cannot see: what the user's own login scripts would have added.
+//! Rootless podman belongs to an ordinary user, and root must become one to use it. That is done with `setpriv` (it
+//! does not fork and records no login, so a process keeps its PID and its pipes), with a clean environment as that
+//! user would have after a login, in the root folder.
+//! Limits: additions by the user's login scripts are missing.
 
-/// Where a user's programs and podman's own are looked for.
 use crate::env::prelude::*;
 
+/// Search path for programs of the user and of podman.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A user other than Tare's own.
+/// A user other than Tare's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) name: String,
@@ -20,7 +20,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The user of this name or number; `None` if it is Tare's own.
+    /// Looks up the user of this name or number; `None` if it is Tare's.
     pub(super) fn find(cx: &Context<'_>, name: &str) -> Result<Option<Self>, EnvError> {
         if !cfg!(unix) {
             return Err(EnvError::Absent {
@@ -50,7 +50,7 @@ impl Account {
         Ok(Some(account))
     }
 
-    /// Reads a line of passwd(5).
+    /// Parses a line of passwd(5).
     fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split(':').collect();
         let [name, _, uid, gid, _, home, _] = fields.as_slice() else {
@@ -64,7 +64,7 @@ impl Account {
         })
     }
 
-    /// A command of this user's, with a clean environment and these variables.
+    /// Returns a command that runs as this user, with a clean environment and these variables.
     pub(super) fn command(
         &self,
         program: &str,
@@ -86,7 +86,7 @@ impl Account {
             format!("PATH={PATH}"),
             "LC_ALL=C".into(),
         ];
-        // A login session's folder where there is one; without it podman has a place of its own.
+        // A login session's folder, if any; without it podman uses its own default.
         let runtime = format!("/run/user/{}", self.uid);
         if Path::new(&runtime).is_dir() {
             words.push(format!("XDG_RUNTIME_DIR={runtime}"));

@@ -1,8 +1,9 @@
-//! Where the two ends of a network path between this machine and a container are.
+//! The addresses of a container and this machine for each other.
 //!
-//! A rootful bridge has addresses that both sides can use. A rootless container has a network of its own
-//! behind a program in user space, with no address that this machine could reach; that is told as a reason,
-//! never as an address that does not answer. What it cannot see: firewalls of this machine in between.
+//! A rootful bridge has addresses that both sides can use. A rootless container's network is behind a user-space
+//! program, without an address that this machine could reach; that is reported as a reason, never as an address that
+//! does not answer.
+//! Limits: firewalls of this machine are not seen.
 
 use crate::env::prelude::*;
 
@@ -12,16 +13,15 @@ use serde_json::Value as Json;
 
 use super::super::peer;
 
-/// Why a rootless container has no path to this machine.
 pub(super) const ROOTLESS: &str = "a rootless container's network lies behind a program in user space (slirp4netns or pasta), \
      which gives it no address that the host can reach; `network = \"host\"` has one";
 
-/// Both ends where the network is the host's own.
+/// Returns both ends on the host's network.
 pub(super) fn loopback() -> (IpAddr, IpAddr) {
     (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into())
 }
 
-/// The container's and the gateway's address, from `podman container inspect`.
+/// Returns the addresses of the container and its gateway, from `podman container inspect`.
 fn named(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
     let settings = &container["NetworkSettings"];
     let networks = settings["Networks"].as_object();
@@ -38,7 +38,7 @@ fn named(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
     Ok((peer::on_network(own)?, peer::on_network(gateway)?))
 }
 
-/// The same, where that gateway is this machine: tried by opening a socket on it.
+/// Like `named`, if the gateway is this machine: checked by binding a socket to it.
 pub(super) fn bridge(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
     let (own, gateway) = named(container)?;
     TcpListener::bind((gateway, 0)).map_err(|error| {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_found_with_and_without_a_named_network() {
+    fn address_is_found_with_or_without_named_network() {
         let place = serde_json::json!({"IPAddress": "10.88.0.7", "Gateway": "10.88.0.1"});
         let plain = serde_json::json!({"NetworkSettings": place});
         let by_network = serde_json::json!({"NetworkSettings": {"IPAddress": "", "Networks": {"podman": place}}});
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_is_no_machines_address_is_not_listened_on() {
+    fn invalid_gateway_address_is_not_listened_on() {
         for bad in ["0.0.0.0", "::", "127.0.0.1", "224.0.0.1"] {
             let place = serde_json::json!({"IPAddress": "10.88.0.7", "Gateway": bad});
             let container = serde_json::json!({"NetworkSettings": place});
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_elsewhere_and_no_address_at_all_are_no_path() {
+    fn remote_gateway_or_missing_address_is_no_path() {
         let elsewhere = serde_json::json!({"NetworkSettings": {"IPAddress": "198.51.100.2", "Gateway": "198.51.100.1"}});
         assert!(
             matches!(bridge(&elsewhere), Err(Reason::NoPath(why)) if why.contains("not this machine"))

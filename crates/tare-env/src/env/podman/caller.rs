@@ -1,8 +1,8 @@
-//! Calling the `podman` command, as whoever it belongs to.
+//! Calls the `podman` command, as its owner.
 //!
-//! The command rather than the API's socket: rootless podman has no daemon, and a socket would have to be
-//! made first. Every call is bounded, answers are JSON, and a refusal is explained. What cannot be seen from
-//! here is what podman does after a call has been given up; whoever made something removes it by its name.
+//! The command rather than the API socket: rootless podman has no daemon, and a socket would have to be created
+//! first. Every call has a time limit, answers are JSON, and a refusal is explained.
+//! Limits: podman may continue after a call has timed out; the creator of a resource removes it by name.
 
 use crate::env::prelude::*;
 
@@ -11,34 +11,34 @@ use serde_json::Value as Json;
 use super::account::Account;
 use super::errors::{self, INSTALL};
 
-/// The commands that make or start containers, and the one that describes the runtime.
+/// Subcommands that create or start containers, and the one that describes the runtime.
 const STARTING: [&str; 5] = ["create", "info", "init", "run", "start"];
 
-/// With this status podman says that there is none of what was named.
+/// Podman's exit status if the named object does not exist.
 pub(super) const NONE: i32 = 1;
-/// With this, that somebody uses it.
+/// Podman's exit status if the object is in use.
 pub(super) const USED: i32 = 2;
 
-/// What messages call a command of podman's: its words hold the variables of a user's container.
+/// Replaces the command line in messages, because its words hold the variables of a user's container.
 const CALLED: &str = "podman …";
 
-/// How podman is called: by whom, and with which OCI runtime.
+/// How to call podman: as which user, and with which OCI runtime.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Caller {
-    /// Another user than Tare's own.
+    /// The user, if not Tare's.
     pub(super) account: Option<Account>,
-    /// An OCI runtime other than podman's default.
+    /// The OCI runtime, if not podman's default.
     pub(super) runtime: Option<String>,
 }
 
-/// What a command that succeeded wrote.
+/// The output of a successful command.
 pub(super) struct Answer {
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
 impl Caller {
-    /// Calls as Tare's own user, or as `account`.
+    /// Calls podman as Tare's user, or as `account`.
     pub(super) fn new(account: Option<Account>) -> Self {
         Self {
             account,
@@ -46,14 +46,14 @@ impl Caller {
         }
     }
 
-    /// Whose podman it is, for people.
+    /// Returns the owner of this podman, for messages.
     pub(super) fn whose(&self) -> String {
         self.account
             .as_ref()
             .map_or(String::new(), |account| format!(" of `{}`", account.name))
     }
 
-    /// Any program of whoever podman belongs to.
+    /// Returns a command that runs any program as the owner of this podman.
     pub(super) fn command(
         &self,
         program: &str,
@@ -70,7 +70,7 @@ impl Caller {
     }
 
     fn podman(&self, arguments: &[&str], variables: &[(&str, &str)]) -> CommandLine {
-        // Whatever only lists and removes must work even where the runtime does not exist.
+        // Listing and removing must work even if the runtime does not exist.
         let is_needed = arguments
             .first()
             .is_some_and(|verb| STARTING.contains(verb));
@@ -109,8 +109,8 @@ impl Caller {
         }
     }
 
-    /// Calls podman, and says whether it ended with status 0; with one of `others`, which its manual says to mean that
-    /// there was nothing to do, it did not.
+    /// Calls podman and returns whether it ended with status 0. A status in `others`, which according to its manual
+    /// means that there was nothing to do, gives false.
     pub(super) fn has_done(
         &self,
         cx: &Context<'_>,
@@ -125,7 +125,7 @@ impl Caller {
         }
     }
 
-    /// Whether podman has a thing of this kind and name.
+    /// Whether podman has an object of this kind and name.
     pub(super) fn exists(
         &self,
         cx: &Context<'_>,
@@ -136,7 +136,7 @@ impl Caller {
         self.has_done(cx, &what, &[kind, "exists", "--", name], &[NONE])
     }
 
-    /// How a call ended, and what it wrote.
+    /// Calls podman and returns its exit status and output.
     fn ended(
         &self,
         cx: &Context<'_>,
@@ -158,7 +158,7 @@ impl Caller {
         };
         let stdout = String::from_utf8_lossy(&finished.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();
-        // `env` is between, and says so in this way.
+        // The status of `env`, which runs podman for another user.
         if finished.status == Some(127) && self.account.is_some() {
             return Err(missing("podman"));
         }
@@ -174,7 +174,7 @@ impl Caller {
         limit: Duration,
     ) -> Result<Json, EnvError> {
         let answer = self.call(cx, what, arguments, &[], limit)?;
-        // An empty list is written as nothing by some versions.
+        // Some versions print nothing for an empty list.
         if answer.stdout.trim().is_empty() {
             return Ok(Json::Array(Vec::new()));
         }
@@ -184,7 +184,7 @@ impl Caller {
         })
     }
 
-    /// What podman tells of one of its things: a container, an image.
+    /// Returns podman's description of an object: a container, an image.
     pub(super) fn inspect(
         &self,
         cx: &Context<'_>,
@@ -197,7 +197,7 @@ impl Caller {
         Ok(answer.get(0).cloned().unwrap_or(Json::Null))
     }
 
-    /// Starts podman and leaves it running with its pipes; the process carries the run's label.
+    /// Starts podman in the background, with its pipes; the process carries the run's label.
     pub(super) fn spawn(
         &self,
         cx: &Context<'_>,
@@ -211,8 +211,8 @@ impl Caller {
     }
 }
 
-/// Whether a variable of a container's may be among podman's own, where podman finds its text: a line of arguments can be
-/// read by everybody as long as it runs. Those that podman itself, or what it starts, goes by stay in the line.
+/// Whether a container's variable may be passed through podman's environment: every user can read a command line
+/// while it runs. Variables that affect podman or what it starts stay on the command line.
 fn may_be_podmans(name: &str) -> bool {
     const ITS_OWN: [&str; 20] = [
         "PATH",
@@ -244,7 +244,7 @@ fn may_be_podmans(name: &str) -> bool {
         && !name.ends_with("_PROXY")
 }
 
-/// Refuses a folder that its user cannot come to, because one above it is closed.
+/// Returns an error if the user cannot reach a folder because a folder above it is closed.
 pub(super) fn is_reachable(
     cx: &Context<'_>,
     caller: &Caller,
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(value("EMPTY"), Some(""));
         assert_eq!(value("TARE_RUN"), Some("r"));
         assert_eq!(value("PATH"), None);
-        // What only asks has no such flags, and says what it was told.
+        // Queries have no such flags and are passed unchanged.
         let asked = caller.podman(&["inspect", "--env=PASSWORD=x"], &[]);
         assert_eq!(asked.arguments[1], "--env=PASSWORD=x");
     }

@@ -1,10 +1,8 @@
-//! Whether podman can be used here: by running a container, quickly, and leaving nothing.
+//! Checks whether podman can be used here by running a container quickly; leaves nothing behind.
 //!
-//! Asking podman for its version would say nothing: what fails is the start of a container, for reasons that
-//! lie in the kernel's control groups, in the user's ids and in Tare's own capabilities. So the agent is
-//! packed and run once without a network, all within one limit of time.
-//! What it cannot see: whether the network, the storage and the limits that an arm asks for work; the arm's
-//! own rehearsal does.
+//! Podman's version would prove nothing: the start of a container fails, because of the kernel's cgroups, the user's
+//! ids or Tare's capabilities. So the agent is packed and run once without a network, within one time limit.
+//! Limits: an arm's network, storage and limits are only tested by its rehearsal.
 
 use crate::env::prelude::*;
 
@@ -17,12 +15,12 @@ use super::caller::Caller;
 use super::facts::info;
 use super::instance::remove_containers;
 use super::settings::{Network, Settings};
-use super::{Place, Podman, errors, image};
+use super::{CreationRecord, Podman, errors, image};
 
-/// Time for all of it, but for removing what was made: on a quiet machine it takes 2 s.
+/// Time limit for everything except the cleanup; takes 2 s on a quiet machine.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Tries these settings out.
+/// Tries these settings.
 pub(super) fn detect(cx: &Context<'_>, driver: &Podman, settings: &Settings) -> Availability {
     match driver
         .caller(cx, settings)
@@ -39,7 +37,7 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
     let arm = ArmId::new("detect").expect("the constant is a name");
     let mut engine = info(cx, caller, left())?;
     let agent = agent_for(cx.agents, &engine.architecture)?;
-    let place = Place::of(caller);
+    let place = CreationRecord::of(caller);
     record::add(cx, "podman", &arm, &place)?;
     let root = ImageTar::new().with_agent(&agent.bytes()?);
     let name = format!("tare-{}-{arm}", cx.run);
@@ -63,13 +61,13 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
     let cleaned = remove_containers(cx, caller, &[&name])
         .and_then(|()| image::remove(cx, caller, &image::own_name(cx.run, &arm)))
         .and_then(|_| record::forget(cx, "podman", &arm, &place));
-    // A refusal is what the reader needs; that of cleaning up after it would say the same again.
+    // The refusal is what the reader needs; a failed cleanup would repeat it.
     ran?;
     cleaned?;
     Ok(engine.facts)
 }
 
-/// Runs the agent for its version in a container of this name.
+/// Runs the agent's `version` in a container of this name.
 fn run(
     cx: &Context<'_>,
     caller: &Caller,
@@ -95,13 +93,13 @@ fn run(
     arguments.extend(settings.options());
     arguments.extend([image::own_name(cx.run, arm), "version".into()]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // Podman ends with the agent's own status. What it printed may be lost: podman can attach too late to hear it.
+    // Podman exits with the agent's status. The output may be lost, because podman can attach too late.
     caller
         .call(cx, "run the agent in a container", &arguments, &[], limit)
         .map(drop)
 }
 
-/// An error as the reason why podman cannot be used.
+/// Converts an error to the reason why podman cannot be used.
 fn absent(error: EnvError) -> Availability {
     match error {
         EnvError::Timeout { phase, .. } => Availability::Absent {

@@ -1,16 +1,16 @@
-//! One `podman` arm: its image, a rehearsal, and starting its containers.
+//! A `podman` arm: prepares its image, rehearses, and starts its containers.
 //!
-//! A rehearsal goes before the first instance: a container with the arm's own options runs `tare-agent
-//! version` and is removed. So every refusal is met and explained while the arm is prepared, and podman's
-//! own default that does not work here (crun on hybrid control groups) is replaced by one that does, which
-//! the facts then say. Limits that podman would take and silently not apply are refused.
-//! What it cannot see: what a later start meets that the rehearsal did not, such as a disk that fills up.
+//! Before the first instance, a rehearsal runs `tare-agent version` in a container with the arm's options and removes
+//! it. So every refusal is explained while the arm is prepared. If podman's default runtime does not work here (crun
+//! on hybrid cgroups), another one is used and recorded in the facts. Limits that podman would accept and silently
+//! not apply are refused.
+//! Limits: a later start can fail in other ways, such as on a full disk.
 
 use crate::env::prelude::*;
 
 use serde_json::Value as Json;
 
-use super::super::Wanted;
+use super::super::FileRequest;
 use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
@@ -23,28 +23,28 @@ use super::instance::{
 };
 use super::own::{Template, networks};
 use super::settings::{Network, Settings, Storage};
-use super::{Place, Podman, address, detect, errors, image};
+use super::{CreationRecord, Podman, address, detect, errors, image};
 use crate::cx::owner;
 
-/// Unpacking a whole userland onto a busy disk.
+/// Time limit for unpacking a whole userland onto a busy disk.
 const IMPORT_LIMIT: Duration = Duration::from_secs(120);
 
-/// One `podman` arm.
+/// A `podman` arm.
 pub(super) struct PodmanEnvironment {
     driver: Podman,
     arm: ArmId,
     settings: Settings,
-    /// What the study's workloads run.
-    provided: Wanted,
-    /// The flags of a container of the user's, where the arm is like one.
+    /// Programs of the study's workloads.
+    provided: FileRequest,
+    /// The flags of a user's container, if the arm is like one.
     own: Option<Vec<String>>,
-    /// How podman is called, once that is known; then something may have been made.
+    /// How to call podman, once known; from then on something may have been created.
     caller: Option<Caller>,
     prepared: Option<Prepared>,
     instances: u32,
 }
 
-/// What `prepare` found and made.
+/// The results of `prepare`.
 struct Prepared {
     image: String,
     architecture: String,
@@ -58,7 +58,7 @@ impl PodmanEnvironment {
             driver,
             arm,
             settings,
-            provided: Wanted::default(),
+            provided: FileRequest::default(),
             own: None,
             caller: None,
             prepared: None,
@@ -80,13 +80,13 @@ impl PodmanEnvironment {
         self.settings.image.is_some() || self.settings.like.is_some()
     }
 
-    /// Whether nothing can be copied into the container, so that the agent is shown in it.
+    /// Whether nothing can be copied into the container, so that the agent must be bind-mounted.
     fn is_closed(&self) -> bool {
         let mut flags = self.own.iter().flatten();
         flags.any(|flag| matches!(flag.as_str(), "--read-only" | "--read-only=true"))
     }
 
-    /// The flags of a container of the user's, with the agent in place of its own program.
+    /// Returns the flags of a user's container, with the agent in place of its program.
     fn like(&self, cx: &Context<'_>, flags: &[String]) -> Vec<String> {
         let mut flags: Vec<String> = flags
             .iter()
@@ -111,7 +111,7 @@ impl PodmanEnvironment {
         ]
     }
 
-    /// The whole of a `create` or `run` command, up to the agent's own words.
+    /// Returns a complete `create` or `run` command, including the agent's arguments.
     fn creation(
         &self,
         cx: &Context<'_>,
@@ -124,7 +124,7 @@ impl PodmanEnvironment {
         arguments.extend([
             "--interactive".into(),
             "--pull=never".into(),
-            // An agent that is asked to end does so at once; one that hangs is not waited for.
+            // The agent ends at once when asked; there is no need to wait for one that hangs.
             "--stop-timeout=1".into(),
             format!("--name={}", belongings.name),
             format!("--env=TARE_RUN={}", cx.run),
@@ -132,7 +132,7 @@ impl PodmanEnvironment {
         ]);
         arguments.extend(self.labels(cx));
         if self.is_foreign() {
-            // A foreign image's health check would run beside the trials.
+            // A foreign image's health check would run during the trials.
             arguments.push("--no-healthcheck".into());
         }
         match &self.own {
@@ -153,7 +153,7 @@ impl PodmanEnvironment {
         arguments
     }
 
-    /// Makes what a container's storage needs.
+    /// Creates the container's storage.
     fn make_storage(
         &self,
         cx: &Context<'_>,
@@ -191,7 +191,7 @@ impl PodmanEnvironment {
         Ok(())
     }
 
-    /// Creates a container that will run the agent with these words, with the agent in it.
+    /// Creates a container with the agent in it, which will run with these arguments.
     fn create(
         &self,
         cx: &Context<'_>,
@@ -204,14 +204,13 @@ impl PodmanEnvironment {
         let arguments = self.creation(cx, &prepared.image, belongings, &["create"], agent);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let made = caller.call(cx, "create the container", &arguments, &[], CONTROL_LIMIT)?;
-        // A limit that podman lets fall in the user's own container it lets fall here as well.
+        // If podman drops a limit of the user's container, it may drop it here too.
         let ignored = errors::ignored_limit(&made.stderr).filter(|_| self.own.is_none());
         if let Some(words) = ignored {
             return Err(EnvError::Absent {
                 why: format!("podman does not apply a limit that was asked for ({words})"),
                 fix: Some(
-                    "leave the limit out, or use rootful podman or control groups of version 2"
-                        .into(),
+                    "leave the limit out, or use rootful podman or cgroups of version 2".into(),
                 ),
             });
         }
@@ -229,7 +228,7 @@ impl PodmanEnvironment {
         Ok(())
     }
 
-    /// Runs a container with the arm's own options to its end, and tells what podman made of them.
+    /// Runs a container with the arm's options to its end, and returns podman's description of it.
     fn rehearse(
         &self,
         cx: &Context<'_>,
@@ -244,7 +243,7 @@ impl PodmanEnvironment {
                 let arguments = ["start", "--attach", name];
                 let said = caller.call(cx, "start a container", &arguments, &[], CONTROL_LIMIT)?;
                 let found = caller.inspect(cx, "container", name, CONTROL_LIMIT)?;
-                // Not by what it printed: podman can attach too late to hear a program as short as this one.
+                // The output is no evidence: podman can attach too late for a program this short.
                 if found["State"]["ExitCode"] == 0 {
                     return Ok(found);
                 }
@@ -260,7 +259,7 @@ impl PodmanEnvironment {
         }
     }
 
-    /// Refuses limits that podman would take and not apply.
+    /// Refuses limits that podman would accept and not apply.
     fn check_limits(&self, engine: &Engine) -> Result<(), EnvError> {
         if !engine.is_rootless {
             return Ok(());
@@ -269,7 +268,7 @@ impl PodmanEnvironment {
             if engine.cgroup_version == 1 {
                 return Err(EnvError::Absent {
                     why: format!(
-                        "`{setting}` has no effect on rootless podman here: limits need control groups of version 2, and this machine has version 1"
+                        "`{setting}` has no effect on rootless podman here: limits need cgroups of version 2, and this machine has version 1"
                     ),
                     fix: Some("leave it out, or start the machine with systemd.unified_cgroup_hierarchy=1".into()),
                 });
@@ -291,7 +290,7 @@ impl PodmanEnvironment {
     fn try_prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         let mut caller = self.driver.caller(cx, &self.settings)?;
         self.caller = Some(caller.clone());
-        let place = Place::of(&caller);
+        let place = CreationRecord::of(&caller);
         record::add(cx, self.driver.id(), &self.arm, &place)?;
         if caller.account.is_some() {
             owner::let_through(cx.scratch)?;
@@ -369,7 +368,7 @@ impl PodmanEnvironment {
         Ok(())
     }
 
-    /// Starts what was made, with the agent at the other end of the pipes.
+    /// Creates and starts a container, with the agent at the other end of the pipes.
     fn launch(
         &self,
         cx: &Context<'_>,
@@ -380,7 +379,7 @@ impl PodmanEnvironment {
     ) -> Result<PodmanInstance, EnvError> {
         let name = belongings.name.as_str();
         if mode == StartMode::Once && !self.is_foreign() {
-            // One command from nothing to the agent, as a user would start a program.
+            // A single command, as a user would start a program.
             self.make_storage(cx, caller, belongings, CONTROL_LIMIT)?;
             let words = ["serve", "--no-spare"];
             let verb = ["run", "--rm=false"];
@@ -404,7 +403,7 @@ impl PodmanEnvironment {
         let mut ends = self.ends(&prepared.engine, &Json::Null);
         let mut charged = Charged::Nowhere;
         if mode == StartMode::Resident {
-            // The runtime makes the container and its network here, and tells at once what it cannot do.
+            // The runtime creates the container and its network here, and reports failures at once.
             caller.call(
                 cx,
                 "set up the container",
@@ -443,7 +442,7 @@ impl Environment for PodmanEnvironment {
         &self.arm
     }
 
-    fn provide(&mut self, wanted: &Wanted) {
+    fn provide(&mut self, wanted: &FileRequest) {
         if !self.is_foreign() {
             self.provided.add(wanted);
         }
@@ -503,7 +502,12 @@ impl Environment for PodmanEnvironment {
         if !self.is_foreign() {
             image::remove(cx, &caller, &image::own_name(cx.run, &self.arm))?;
         }
-        record::forget(cx, self.driver.id(), &self.arm, &Place::of(&caller))?;
+        record::forget(
+            cx,
+            self.driver.id(),
+            &self.arm,
+            &CreationRecord::of(&caller),
+        )?;
         self.caller = None;
         self.prepared = None;
         self.instances = 0;

@@ -1,15 +1,15 @@
-//! What podman says when it refuses, made into errors by what the reader can do about it.
+//! Converts podman's refusals to errors, classified by what the user can do.
 //!
-//! Podman passes on whatever the OCI runtime and the kernel said, behind any number of lines of its own log;
-//! known causes are recognised by fragments that have been stable over versions, and explained. Podman's own
-//! words are always kept, as printable text. What cannot be seen from here is whether two causes share a
-//! wording: explanations say only what the words prove.
+//! Podman passes on what the OCI runtime and the kernel said, after any number of log lines. Known causes are
+//! recognised by fragments that have been stable across versions, and explained. Podman's message is always kept, as
+//! printable text.
+//! Limits: two causes may share a wording, so an explanation claims only what the words prove.
 
 use super::super::EnvError;
-use super::super::known::Known;
+use super::super::refusals::Known;
 use super::super::text::printable;
 
-/// The packages of a rootless podman on Debian and its relatives.
+/// Installs rootless podman on Debian and derivatives.
 pub(super) const INSTALL: &str = "`sudo apt-get install podman uidmap slirp4netns fuse-overlayfs`";
 
 const SUBORDINATE: &str = "the user has no range of subordinate user or group ids, so inside there is no other user \
@@ -126,25 +126,26 @@ static KNOWN: &[Known] = &[
     ),
     Known::absent(
         &["cgroup"],
-        "the control group of the container could not be set up",
+        "the cgroup of the container could not be set up",
         "see `podman info --format '{{.Host.CgroupsVersion}} {{.Host.CgroupManager}}'` and /proc/cgroups",
     ),
 ];
 
-/// Why crun is not used on such a machine.
-pub(super) const HYBRID: &str = "crun refuses this machine's hybrid control groups (version 1 together with controllers of version 2)";
+/// Why crun is not used on hybrid cgroups.
+pub(super) const HYBRID: &str =
+    "crun refuses this machine's hybrid cgroups (version 1 together with controllers of version 2)";
 
-/// Why another runtime than podman's default is used, as a fact.
+/// Returns why another runtime than podman's default is used, as a fact.
 pub(super) fn chosen(why: &str) -> String {
     format!("runc instead of podman's default, because {why}")
 }
 
-/// Whether the words are crun's about hybrid control groups.
+/// Whether the error is crun's about hybrid cgroups.
 pub(super) fn is_hybrid(error: &EnvError) -> bool {
     matches!(error, EnvError::Absent { why, .. } if why.contains(HYBRID))
 }
 
-/// What matters of podman's standard error: its last error if there is one, else all but its warnings.
+/// Returns the relevant part of podman's stderr: from its first `Error:` line on, else everything except warnings.
 pub(super) fn words(stderr: &str) -> String {
     let is_error = |line: &&str| line.trim_start().starts_with("Error:");
     let error: Vec<&str> = stderr.lines().skip_while(|line| !is_error(line)).collect();
@@ -156,12 +157,12 @@ pub(super) fn words(stderr: &str) -> String {
     printable(&rest.join(" "))
 }
 
-/// What a refusal means and what would help, where its words are known.
+/// Returns the explanation of a known refusal and a hint.
 pub(super) fn meaning(stderr: &str) -> Option<(&'static str, &'static str)> {
     Known::find(KNOWN, &words(stderr)).map(|known| (known.why, known.fix))
 }
 
-/// Turns podman's refusal into an error for the reader; `what` is an infinitive.
+/// Converts podman's refusal to an error; `what` is an infinitive.
 pub(super) fn explain(what: &str, stderr: &str) -> EnvError {
     let answer = words(stderr);
     if let Some((why, fix)) = meaning(stderr) {
@@ -180,7 +181,7 @@ pub(super) fn explain(what: &str, stderr: &str) -> EnvError {
     EnvError::Refused { what, answer }
 }
 
-/// A limit that podman took and then let fall, from what it wrote about it.
+/// Returns podman's message about a limit that it accepted and then ignored, if any.
 pub(super) fn ignored_limit(stderr: &str) -> Option<String> {
     let lower = |line: &&str| {
         let line = line.to_lowercase();
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rootful_podman_without_the_capability_for_limits_is_explained_by_it() {
+    fn missing_rlimit_capability_of_podman_is_explained() {
         for words in [
             "Error: runc: runc create failed: unable to start container process: error during container init: \
              error setting rlimits for ready process: error setting rlimit type 6: operation not permitted: \
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn known_refusals_carry_advice_and_unknown_ones_podmans_words() {
+    fn known_refusal_gets_advice_others_show_podman_text() {
         for words in [
             "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers from cgroupv2",
             "Error: command required for rootless mode with multiple IDs: exec: \"newuidmap\": executable file not found in $PATH",

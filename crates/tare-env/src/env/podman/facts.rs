@@ -1,7 +1,8 @@
-//! What podman says about itself, its images and its containers, as facts of an arm.
+//! Converts podman's information on itself, its images and its containers to facts of an arm.
 //!
-//! Only what `podman info` and `podman inspect` answer; foreign text is escaped, and what a version does not
-//! tell is left out. What cannot be seen from here is the configuration files behind the answers.
+//! Only answers of `podman info` and `podman inspect`; foreign text is escaped, and what a version does not report is
+//! omitted.
+//! Limits: the configuration files behind the answers are not read.
 
 use crate::env::prelude::*;
 
@@ -9,16 +10,16 @@ use serde_json::Value as Json;
 
 use super::caller::Caller;
 
-/// What decides how podman is used, from `podman info`.
+/// What `podman info` says about how to use it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Engine {
     pub(super) architecture: String,
     pub(super) is_rootless: bool,
-    /// Its containers run on another machine, such as `podman machine`.
+    /// Whether its containers run on another machine, such as `podman machine`.
     pub(super) is_remote: bool,
     /// 1 or 2.
     pub(super) cgroup_version: u8,
-    /// The controllers that this user may set limits with.
+    /// The controllers with which this user may set limits.
     pub(super) controllers: Vec<String>,
     pub(super) facts: Facts,
 }
@@ -51,14 +52,14 @@ fn put(facts: &mut Facts, json: &Json, names: &[(&str, &str)]) {
     }
 }
 
-/// Describes podman.
+/// Queries podman about itself.
 pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result<Engine, EnvError> {
     let arguments = ["info", "--format=json"];
     let answer = caller.ask(cx, "describe itself", &arguments, limit)?;
     Ok(of_engine(&answer))
 }
 
-/// Reads `podman info --format json`.
+/// Parses `podman info --format json`.
 fn of_engine(info: &Json) -> Engine {
     let mut facts = Facts::new();
     let [conmon, runtime] = ["conmon", "runtime"].map(|of| fact::of(fact::ENGINE_PART_VERSION, of));
@@ -128,7 +129,7 @@ fn of_engine(info: &Json) -> Engine {
     }
 }
 
-/// Reads the first of `podman image inspect`.
+/// Parses the first object of `podman image inspect`.
 pub(super) fn of_image(facts: &mut Facts, name: &str, image: &Json) {
     facts.insert(fact::IMAGE_NAME.into(), printable(name));
     put(
@@ -143,7 +144,7 @@ pub(super) fn of_image(facts: &mut Facts, name: &str, image: &Json) {
     );
 }
 
-/// Reads the first of `podman container inspect`: what became of what was asked for.
+/// Parses the first object of `podman container inspect`: the settings in effect.
 pub(super) fn of_container(facts: &mut Facts, container: &Json) {
     put(
         facts,
@@ -156,7 +157,7 @@ pub(super) fn of_container(facts: &mut Facts, container: &Json) {
     );
 }
 
-/// What was asked for, under the names of podman's options.
+/// Adds the requested options, under podman's names.
 pub(super) fn of_options(facts: &mut Facts, options: &[String]) {
     for option in options {
         let Some((name, value)) = option.trim_start_matches('-').split_once('=') else {
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_info_does_not_tell_is_left_out_and_what_it_tells_is_escaped() {
+    fn podman_facts_omit_missing_and_escape_values() {
         let info = serde_json::json!({
             "host": {
                 "arch": "amd64", "cgroupVersion": "v1", "cgroupControllers": [],

@@ -1,10 +1,8 @@
-//! The image of a `podman` arm: packed from the agent and files of the host's, or the user's own with the agent
-//! copied in.
+//! The image of a `podman` arm: packed from the agent and host files, or the user's with the agent copied in.
 //!
-//! Nothing is pulled and nothing is built: a tar archive made in memory goes into `podman import` by its
-//! standard input, so no file has to be readable by whoever podman belongs to. Arms of a run that pack the
-//! same things share one image under names of their own; podman drops it with the last name. What cannot be
-//! seen from here is how podman stores it.
+//! Nothing is pulled or built: a tar archive made in memory goes into the stdin of `podman import`, so podman's user
+//! needs no access to a file. Arms of a run that pack the same content share one image under different names; podman
+//! removes it with the last name.
 
 use crate::env::prelude::*;
 
@@ -14,13 +12,12 @@ use super::super::image::packed::packed_name;
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::caller::{Caller, NONE, USED};
 
-/// The full name of an arm's packed image.
+/// Returns the full name of an arm's packed image.
 pub(super) fn own_name(run: &RunId, arm: &ArmId) -> String {
     format!("localhost/{}", packed_name(run, arm))
 }
 
-/// Makes sure that the arm's packed image exists: imports it, or names the one of another arm of this run.
-/// `root` is what is in it.
+/// Ensures that the arm's packed image with this `root` exists: imports it, or tags that of another arm of this run.
 pub(super) fn ensure_packed(
     cx: &Context<'_>,
     caller: &Caller,
@@ -44,7 +41,7 @@ pub(super) fn ensure_packed(
     inspect(cx, caller, &name, limit)
 }
 
-/// Packs the arm's image.
+/// Imports the arm's image.
 pub(super) fn import(
     cx: &Context<'_>,
     caller: &Caller,
@@ -69,7 +66,7 @@ pub(super) fn import(
     Ok(())
 }
 
-/// Describes a local image; its absence is an error with the command that would fetch it.
+/// Describes a local image; if it is missing, the error names the command that would fetch it.
 pub(super) fn inspect(
     cx: &Context<'_>,
     caller: &Caller,
@@ -90,14 +87,14 @@ pub(super) fn inspect(
     }
 }
 
-/// Takes a name away, and with the last one the image. Fine if it is gone; one that another container still
-/// uses stays for that one's owner.
+/// Removes a name, and with the last one the image. Succeeds if it is gone; an image that another container uses
+/// stays for its owner.
 pub(super) fn remove(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvError> {
     let arguments = ["rmi", "--", name];
     caller.has_done(cx, "remove the packed image", &arguments, &[NONE, USED])
 }
 
-/// The packed images of a run, each once whatever the number of its names.
+/// Returns the packed images of a run, each once regardless of its number of names.
 pub(super) fn labelled(
     cx: &Context<'_>,
     caller: &Caller,
@@ -110,7 +107,7 @@ pub(super) fn labelled(
     Ok(answer.as_array().cloned().unwrap_or_default())
 }
 
-/// The names of an image; its id where it has none.
+/// Returns the names of an image, or its id if it has none.
 pub(super) fn names(image: &Json) -> Vec<String> {
     let text = |json: &Json| json.as_str().map(str::to_owned);
     let names = image.get("Names").and_then(Json::as_array);
@@ -121,7 +118,7 @@ pub(super) fn names(image: &Json) -> Vec<String> {
     names
 }
 
-/// A label of something that podman listed.
+/// Returns a label of an object that podman listed.
 fn label<'a>(thing: &'a Json, name: &str) -> Option<&'a str> {
     thing.get("Labels")?.get(name)?.as_str()
 }

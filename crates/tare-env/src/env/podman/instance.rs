@@ -1,9 +1,9 @@
 //! A running container with an agent at the other end of the `podman` command's pipes.
 //!
-//! The command is a process of its own between Tare and the container, and conmon is another: a frame passes
-//! through both, which costs some 100 µs of wake-ups on a hand-over, outside of every timed region. When the
-//! pipes end, the command's last words say why. What they cannot tell is a container that was killed for its
-//! memory.
+//! The command is a process between Tare and the container, and conmon is another: a frame passes through both, which
+//! adds about 100 µs of wake-ups per hand-over, outside of every timed region. When the pipes end, the command's last
+//! message explains why.
+//! Limits: that message does not show that a container was killed for its memory.
 
 use crate::env::prelude::*;
 
@@ -17,21 +17,21 @@ use super::errors;
 use super::facts::Engine;
 use crate::cx::Cancel;
 
-/// How long an agent and the command before it may take to end after they were told to.
+/// Time limit for the agent and its command to end after the goodbye.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 
-/// What was made for one instance; its parts bear one name and go together.
+/// What was created for one instance; container and volume have the same name.
 #[derive(Debug, Clone)]
 pub(super) struct Belongings {
-    /// The container's name, and the volume's.
+    /// Name of the container and of the volume.
     pub(super) name: String,
     pub(super) has_volume: bool,
-    /// The folder on this machine that is bound into it.
+    /// The host folder that is bind-mounted into it, if any.
     pub(super) folder: Option<PathBuf>,
 }
 
 impl Belongings {
-    /// Removes all of it, whatever of it is there; goes on after a failure and tells the first.
+    /// Removes everything that exists of it; continues after a failure and returns the first.
     pub(super) fn discard(&self, cx: &Context<'_>, caller: &Caller) -> Result<(), EnvError> {
         let container = remove_containers(cx, caller, &[&self.name]);
         let volume = if self.has_volume {
@@ -45,15 +45,16 @@ impl Belongings {
     }
 }
 
-/// Where this machine's kernel counts what a container uses, which podman has set up and not started.
+/// Returns where this machine's kernel accounts the resource use of a container that podman has set up and not
+/// started.
 pub(super) fn charged_to(engine: &Engine, container: &Json) -> Charged {
     let pid = container["State"]["Pid"].as_u64();
     let pid = pid.and_then(|pid| u32::try_from(pid).ok());
     match (pid, container["Id"].as_str()) {
         (Some(pid), Some(id)) if pid > 0 && !engine.is_remote => {
             match Charged::to_groups_of(pid, id) {
-                // A container without groups of its own, as ordinary users have them where groups are root's: its first
-                // process is the agent, which waits for what it starts.
+                // A container without its own cgroups, as for ordinary users if cgroups belong to root: its first
+                // process is the agent, which waits for its children.
                 Charged::Nowhere if container["HostConfig"]["Init"] != true => {
                     Charged::Process(pid)
                 }
@@ -64,17 +65,17 @@ pub(super) fn charged_to(engine: &Engine, container: &Json) -> Charged {
     }
 }
 
-/// The flag for a working directory in memory.
+/// Returns the flag for a working directory on tmpfs.
 pub(super) fn in_memory() -> String {
     format!("--mount=type=tmpfs,destination={WORKDIR},tmpfs-mode=1777")
 }
 
-/// Where the agent lies that is shown in containers into which nothing can be copied.
+/// Returns the path of the agent for containers into which nothing can be copied.
 pub(super) fn agent_file(cx: &Context<'_>) -> PathBuf {
     cx.scratch.join("tare-agent-inside")
 }
 
-/// Removes containers with their processes; fine if they are gone.
+/// Removes containers with their processes; succeeds if they are gone.
 pub(super) fn remove_containers(
     cx: &Context<'_>,
     caller: &Caller,
@@ -85,7 +86,7 @@ pub(super) fn remove_containers(
     removal.map(|_| ())
 }
 
-/// Removes volumes; fine if they are gone.
+/// Removes volumes; succeeds if they are gone.
 pub(super) fn remove_volumes(
     cx: &Context<'_>,
     caller: &Caller,
@@ -96,14 +97,14 @@ pub(super) fn remove_volumes(
     removed.map(drop)
 }
 
-/// Whether a folder could not be removed for nothing but the users that its files belong to. What is mounted in it is
-/// somebody else's, and `rm` would go into it.
+/// Whether a folder could not be removed only because other users own its files. Not if something is mounted in it:
+/// that is not Tare's, and `rm` would descend into it.
 fn is_of_others(error: &files::FileError, folder: &Path) -> bool {
     error.source.kind() == std::io::ErrorKind::PermissionDenied
         && files::mounted_in(folder).is_none()
 }
 
-/// Removes a bound folder; what belongs to subordinate users is removed from within their namespace.
+/// Removes a bind-mounted folder; files of subordinate users are removed within their user namespace.
 pub(super) fn remove_folder(
     cx: &Context<'_>,
     caller: &Caller,
@@ -127,7 +128,7 @@ pub(super) fn remove_folder(
     Err(error.into())
 }
 
-/// The command's pipes together with its process, whose last words explain why a pipe ended.
+/// The command's pipes and its process, whose last message explains why a pipe ended.
 struct CommandChannel {
     stream: StreamChannel,
     running: Box<dyn Running>,
@@ -135,10 +136,10 @@ struct CommandChannel {
 }
 
 impl CommandChannel {
-    /// Says goodbye, if anybody is there to hear it, and ends the command.
+    /// Sends a goodbye, if the channel is open, and ends the command.
     fn farewell(&mut self, cx: &Context<'_>) {
         if self.ended.is_none() && farewell(cx.clock, cx.cancel, &mut self.stream) {
-            // Now it ends by itself, and with it the container.
+            // The command then ends by itself, and with it the container.
             let _ = self.running.wait(STOP_LIMIT);
         }
         self.running.kill();
@@ -195,13 +196,13 @@ pub(super) struct PodmanInstance {
 }
 
 impl PodmanInstance {
-    /// The same, with where the host's kernel counts what it uses.
+    /// Sets where the host's kernel accounts its resource use.
     pub(super) fn counted_in(self, charged: Charged) -> Self {
         Self { charged, ..self }
     }
 
-    /// Takes over the command that is attached to the container. `ends` are the container's address and this
-    /// machine's as the container sees it.
+    /// Takes over the command that is attached to the container. `ends` are the container's address, and this
+    /// machine's as seen by the container.
     pub(super) fn new(
         mut running: Box<dyn Running>,
         cancel: &Cancel,
@@ -247,7 +248,7 @@ impl Instance for PodmanInstance {
         WORKDIR.to_owned()
     }
 
-    /// The image and what was written over it; a volume is not in it.
+    /// Counts the image and what was written over it, without volumes.
     fn disk_bytes(&self, cx: &Context<'_>) -> Option<u64> {
         let name = self.belongings.name.as_str();
         let arguments = [
@@ -278,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_of_others_are_removed_from_within_and_nothing_that_is_mounted() {
+    fn only_foreign_files_are_removed_inside_not_mounts() {
         let folder = tempfile::tempdir().unwrap();
         let error = |source: Error| files::FileError {
             action: "remove",
@@ -289,7 +290,7 @@ mod tests {
         assert!(is_of_others(&denied, folder.path()));
         let mounted = error(Error::other("something is mounted there; unmount it first"));
         assert!(!is_of_others(&mounted, folder.path()));
-        // Whatever was found first.
+        // The assertion holds whichever mount is found first.
         assert!(!is_of_others(&denied, Path::new("/proc")) || !cfg!(target_os = "linux"));
     }
 }

@@ -1,10 +1,10 @@
-//! A container of the user's own as an arm of podman: the line that made it, whole.
+//! A user's container as an arm of podman, from the complete command line that created it.
 //!
-//! Podman keeps with every container the line that made it, so that one that is there is asked about like a line. A
-//! container of the same words, but for what would be written to, answered for or ended, is made and never started:
-//! that says what it would run, and that podman takes the line at all. The user's own is never touched. What is
-//! secret stays in the run's own file and in podman's arguments, where the user's own line put it, and is never told.
-//! What it cannot see: what an original has become since it was started; its files are those of the image.
+//! Podman keeps the command line with every container, so an existing container is treated like a line. A container
+//! with the same words, except for what would be written to, answered for or ended, is created and never started:
+//! that shows what it would run, and that podman accepts the line. The user's container is never touched. Secrets
+//! stay in the run's file and in podman's arguments, where the user's line put them, and are never shown.
+//! Limits: changes in the original since its start are not seen; the copy's files are those of the image.
 
 use crate::env::prelude::*;
 
@@ -17,62 +17,63 @@ use super::super::own::machine::{Machine as _, writable};
 use super::super::own::protect;
 use super::super::own::shared::{Copy, Policy, retold};
 use super::super::own::{
-    self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Taken, Wish,
+    self as env_own, ArmRequest, CONFIGURATION, Changed, ChangedLine, ContainerRequest, LIKE, Own,
+    Shares, Source,
 };
 use super::super::text::{and_cleanup, not_removed};
 use super::caller::Caller;
 use super::settings::Settings;
-use super::{Place, Podman, image};
+use super::{CreationRecord, Podman, image};
 
-mod beside;
+mod copy_flags;
 mod difference;
 mod machine;
 pub(super) mod networks;
 mod words;
 
-use beside::beside;
+use copy_flags::beside;
 pub(super) use machine::writers;
 use machine::{PodmansMachine, can_be_overlaid, inspected};
 use words::{Flags, Unit};
 
-/// What a container of the user's was made with.
+/// How a user's container was created.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Template {
-    /// The OCI runtime, where one was named.
+    /// The OCI runtime, if named.
     runtime: Option<String>,
-    /// Whose podman it is, if not Tare's own user's.
+    /// The owner of this podman, if not Tare's user.
     account: Option<String>,
     units: Vec<Unit>,
     image: String,
     command: Vec<String>,
-    /// The image's own variables.
+    /// The image's variables.
     image_env: Vec<String>,
-    /// The image's own entry, and where it would have its command started.
+    /// The image's entrypoint and working directory.
     #[serde(default)]
     image_entry: Vec<String>,
     #[serde(default)]
     image_directory: String,
-    /// Whether the image says that what it runs serves.
+    /// Whether the image exposes ports, which means that its program is a server.
     #[serde(default)]
     is_server: bool,
     /// What may be written to.
     shares: Shares,
-    /// The differences that every arm keeps, by name.
+    /// The names of the differences that every arm keeps.
     #[serde(default)]
     kept: Vec<String>,
-    /// Whether sockets and named pipes of the user's are shown.
+    /// Whether the user's sockets and named pipes stay visible.
     #[serde(default)]
     joins: bool,
 }
 
-/// The words of a list, without empty ones.
+/// Returns the non-empty texts of a list.
 fn texts(list: &Json) -> Vec<String> {
     let list = list.as_array().into_iter().flatten();
     let list = list.filter_map(Json::as_str).map(str::to_owned);
     list.filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether a command is a line that makes a container, with flags of podman's own before the verb.
+/// Whether a command is a line that creates a container; podman's global flags may precede the verb.
 pub(super) fn is_line(command: &[String]) -> bool {
     let program = command.first().map(Path::new).and_then(Path::file_name);
     program.is_some_and(|name| name == "podman") && words::verb(command).is_some()
@@ -84,7 +85,7 @@ pub(super) fn has(cx: &Context<'_>, caller: &Caller, name: &str) -> bool {
 }
 
 impl Template {
-    /// Reads one from the run's own file, or takes what the settings name.
+    /// Reads the template of an arm from the run's file, or from the container or line that the settings name.
     pub(super) fn of_arm(
         cx: &Context<'_>,
         caller: &Caller,
@@ -152,7 +153,7 @@ impl Template {
             ));
         }
         let text = |found: &Json, name: &str| found[name].as_str().map(str::to_owned);
-        // The very image that it was made of, whatever bears the name now.
+        // The image that it was created from, even if the name now means another.
         let of_original = |name| original.as_ref().and_then(|found| text(found, name));
         let name = of_original("Image").unwrap_or(line.image);
         let found = image::inspect(cx, caller, &name, CONTROL_LIMIT)?;
@@ -181,12 +182,12 @@ impl Template {
         })
     }
 
-    /// The image's name or id.
+    /// Returns the image's name or id.
     pub(super) fn image(&self) -> &str {
         &self.image
     }
 
-    /// The flags of an arm that does without these differences, as it may stand beside the original, each one word.
+    /// Returns the flags of an arm without these differences, which can run next to the original.
     pub(super) fn beside(
         &self,
         cx: &Context<'_>,
@@ -215,7 +216,7 @@ impl Template {
         Ok(units.iter().map(Unit::word).collect())
     }
 
-    /// What it would run, and where: asked of a container that is made and never started.
+    /// Returns its command and working directory, from a container that is created and never started.
     fn command(
         &self,
         cx: &Context<'_>,
@@ -240,7 +241,6 @@ impl Template {
         arguments.extend(self.command.iter().map(String::as_str));
         let made = caller.call(cx, "take this line", &arguments, &[], CONTROL_LIMIT);
         let found = made.and_then(|_| inspected(cx, caller, &name));
-        // The name is the run's own, and one that was given up may be made all the same.
         let removed = super::instance::remove_containers(cx, caller, &[&name]);
         let found = match (found, removed) {
             (Ok(found), Ok(())) => found,
@@ -250,7 +250,7 @@ impl Template {
         let path = found["Path"].as_str().filter(|path| !path.is_empty());
         let mut entry: Vec<String> = path.map(str::to_owned).into_iter().collect();
         entry.extend(texts(&found["Args"]));
-        // What podman tells of the entry is a text in some versions and a list in others.
+        // Podman reports the entrypoint as a text in some versions and as a list in others.
         let command = texts(&found["Config"]["Cmd"]);
         let command = entry.split_off(entry.len().saturating_sub(command.len()));
         let directory = found["Config"]["WorkingDir"].as_str();
@@ -264,7 +264,7 @@ impl Template {
         })
     }
 
-    /// Keeps it where nobody else reads it.
+    /// Writes it to a file that only this user may read.
     fn keep(&self, folder: &Path) -> Result<PathBuf, EnvError> {
         let file = folder.join("own-container.json");
         env_own::keep(&file, self)?;
@@ -284,7 +284,7 @@ impl Template {
     }
 }
 
-/// The line that made a container, as podman keeps it.
+/// Returns the line that created a container, from podman's record.
 fn made_by(found: &Json, name: &str) -> Result<Vec<String>, EnvError> {
     if found["Pod"].as_str().is_some_and(|pod| !pod.is_empty()) {
         return Err(EnvError::Absent {
@@ -310,14 +310,18 @@ fn made_by(found: &Json, name: &str) -> Result<Vec<String>, EnvError> {
     Ok(words)
 }
 
-/// Flags that make a container a part of something else of the user's.
+/// Whether a flag makes the container a part of another object of the user's.
 fn is_of_another(flag: &str) -> bool {
     matches!(flag, "pod" | "pod-id-file" | "rootfs")
 }
 
 impl Podman {
-    /// How podman is called for what is asked about.
-    fn caller_for(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Caller, EnvError> {
+    /// Returns how to call podman for a request.
+    fn caller_for(
+        &self,
+        cx: &Context<'_>,
+        wish: &ContainerRequest<'_>,
+    ) -> Result<Caller, EnvError> {
         let settings = Settings {
             account: wish.context.map(str::to_owned),
             ..Settings::default()
@@ -325,27 +329,31 @@ impl Podman {
         self.caller(cx, &settings)
     }
 
-    /// Takes something of the user's: [`crate::env::Driver::take`].
-    pub(super) fn taken(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
+    /// Implements [`crate::env::Driver::take`].
+    pub(super) fn taken(
+        &self,
+        cx: &Context<'_>,
+        wish: &ContainerRequest<'_>,
+    ) -> Result<Own, EnvError> {
         let caller = self.caller_for(cx, wish)?;
-        super::record::add(cx, "podman", &own_arm(), &Place::of(&caller))?;
+        super::record::add(cx, "podman", &own_arm(), &CreationRecord::of(&caller))?;
         let mut template = Template::of(cx, &caller, wish.source, wish.shares)?;
         let mut notes = Vec::new();
         template.joins = wish.consent.join_networks;
         let mut networks = Vec::new();
         if !template.joins {
             let arm = network_arm();
-            super::record::add(cx, "podman", &arm, &Place::of(&caller))?;
+            super::record::add(cx, "podman", &arm, &CreationRecord::of(&caller))?;
             networks = networks::isolate(cx, &caller, &mut template.units, None)?;
             if networks.is_empty() {
-                super::record::forget(cx, "podman", &arm, &Place::of(&caller))?;
+                super::record::forget(cx, "podman", &arm, &CreationRecord::of(&caller))?;
             }
             notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
         }
         let flags = template.beside(cx, &caller, &[], &mut notes)?;
         let started = template.command(cx, &caller, &flags)?;
         let own = started.own("podman");
-        super::record::forget(cx, "podman", &own_arm(), &Place::of(&caller))?;
+        super::record::forget(cx, "podman", &own_arm(), &CreationRecord::of(&caller))?;
         let mut differences =
             difference::differences(&template.units, &template.image_env, &started.argv());
         differences.extend(own.differences);
@@ -363,7 +371,7 @@ impl Podman {
             cx,
             caller: &caller,
         };
-        let body = beside::body_of(&template.units);
+        let body = copy_flags::body_of(&template.units);
         let mut taken = Own {
             networks,
             writable: writable(&body, &machine),
@@ -376,9 +384,8 @@ impl Podman {
             differences,
             notes,
             answers: match wish.source {
-                // A line is what its user would start.
                 Source::Line(_) => None,
-                _ => beside::would_answer(&template.units, template.is_server),
+                _ => copy_flags::would_answer(&template.units, template.is_server),
             },
             ..own
         };
@@ -394,17 +401,17 @@ impl Podman {
         Ok(taken)
     }
 
-    /// Has every arm write to a layer over what it could write to: [`crate::env::Driver::take_copies`].
+    /// Implements [`crate::env::Driver::take_copies`]: every arm writes to an overlay over its writable shares.
     pub(super) fn taken_with_copies(
         &self,
         cx: &Context<'_>,
-        taken: &Taken<'_>,
-    ) -> Result<Option<Vec<Retold>>, EnvError> {
+        taken: &ArmRequest<'_>,
+    ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
         let wish = &taken.wish;
         let caller = self.caller_for(cx, wish)?;
         let like = taken.settings.text(LIKE).unwrap_or_default();
         let mut template: Template = env_own::kept(like, CONFIGURATION)?;
-        let mut copied = beside::writable(&template.units);
+        let mut copied = copy_flags::writable(&template.units);
         let machine = PodmansMachine {
             cx,
             caller: &caller,
@@ -419,12 +426,12 @@ impl Podman {
         Ok(Some(lines.collect()))
     }
 
-    /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. The flags go out of the
-    /// line, so that the arm without them is the changed line itself.
+    /// Implements [`crate::env::Driver::take_changed`]: the flags are removed from the line, so the arm without them
+    /// is the changed line itself.
     pub(super) fn taken_changed(
         &self,
         cx: &Context<'_>,
-        taken: &Taken<'_>,
+        taken: &ArmRequest<'_>,
         without: &[String],
     ) -> Result<Changed, EnvError> {
         let wish = &taken.wish;
@@ -447,19 +454,18 @@ impl Podman {
             change: if changes.len() == without.len() {
                 format!("your line {}", changes.join(" and "))
             } else {
-                // A part of the command is no flag.
                 env_own::BY_ITS_SWITCH.to_owned()
             },
         })
     }
 }
 
-/// The name under which it is on record that a network is made.
+/// Returns the name under which the creation of a network is on record.
 fn network_arm() -> tare_model::ArmId {
     tare_model::ArmId::new("network").expect("the constant is a name")
 }
 
-/// The name under which it is on record that something is made to find out what a line means.
+/// Returns the name under which the creation of the container that is never started is on record.
 fn own_arm() -> tare_model::ArmId {
     tare_model::ArmId::new("own").expect("the constant is a name")
 }
@@ -470,7 +476,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_line_that_made_a_container_is_told_by_podman_or_it_is_said_why_not() {
+    fn podman_create_command_is_read_or_explained() {
         let of = |found: Json| made_by(&found, "web");
         let line = json!({"Config": {"CreateCommand": ["podman", "run", "-d", "img"]}});
         assert_eq!(of(line).unwrap()[1..], ["run", "-d", "img"]);

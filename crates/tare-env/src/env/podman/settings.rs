@@ -1,9 +1,8 @@
-//! The settings of a `podman` arm: what a study file may say, and the options of the command that it becomes.
+//! The settings of a `podman` arm, and the options of the command that they become.
 //!
-//! Every text is held to a grammar before it becomes an argument; numbers keep the meaning that `podman run`
-//! gives them. An option is passed only where it was asked for, so an arm without settings is what a plain
-//! `podman run` gives. What cannot be seen from here is whether podman grants them: it says so when a
-//! container is created.
+//! Every text must match a grammar before it becomes an argument; numbers mean the same as for `podman run`. An
+//! option is passed only if requested, so an arm without settings equals a plain `podman run`.
+//! Limits: podman may refuse an option; it reports that when a container is created.
 
 use std::path::PathBuf;
 
@@ -19,7 +18,7 @@ use super::super::own;
 use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
 use super::super::setting::{Between, Form, meanings, said, settings, words};
-use super::super::{SettingsError, Wanted};
+use super::super::{FileRequest, SettingsError};
 
 settings! {
     pub(super) SETTINGS;
@@ -54,7 +53,7 @@ settings! {
     NO_NEW_PRIVILEGES;
     INIT;
     RUNTIME("runtime", Text(Form::of("a name such as `runc` or an absolute path", is_runtime)),
-        "podman's, or `runc` where crun refuses this machine's control groups", "an OCI runtime");
+        "podman's, or `runc` where crun refuses this machine's cgroups", "an OCI runtime");
     STORAGE("storage", Text(Form::words(&words(&STORAGES))), "`layer`",
         "where the probes' files lie: the writable layer, a volume, a folder of this machine, or memory");
     BINDS;
@@ -77,13 +76,13 @@ meanings! {
 }
 
 impl Network {
-    /// As podman calls it; `None` leaves the choice to podman.
+    /// Returns podman's word for it; `None` leaves the choice to podman.
     pub(super) fn mode(self) -> Option<&'static str> {
         (self != Self::Default).then(|| said(&NETWORKS, self))
     }
 }
 
-/// The filter of system calls.
+/// The seccomp filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Seccomp {
     #[default]
@@ -93,7 +92,7 @@ pub(super) enum Seccomp {
 }
 
 meanings! {
-    /// What the working directory lies on.
+    /// The storage of the working directory.
     #[derive(Default)]
     pub(super) enum Storage, STORAGES {
         #[default]
@@ -107,16 +106,16 @@ meanings! {
 /// Checked settings; `None` and an empty list leave the choice to podman.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Settings {
-    /// A container of the user's, or the file in which it is kept, that the arm is like.
+    /// The user's container that the arm is like, or the file with its description.
     pub(super) like: Option<Like>,
-    /// What an arm that is like one does without.
+    /// The differences that such an arm removes.
     pub(super) without: Vec<String>,
-    /// Whether such an arm joins the networks of what it is like.
+    /// Whether such an arm joins the networks of that container.
     pub(super) join_networks: bool,
     pub(super) account: Option<String>,
     pub(super) image: Option<String>,
-    /// What to pack besides the agent.
-    pub(super) wanted: Wanted,
+    /// The files to pack in addition to the agent.
+    pub(super) wanted: FileRequest,
     pub(super) network: Network,
     pub(super) seccomp: Seccomp,
     pub(super) common: CommonSettings,
@@ -127,7 +126,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads settings; anything unknown or ill-formed is an error that names it.
+    /// Reads the settings; anything unknown or ill-formed is an error that names it.
     pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("podman", SETTINGS, params)?;
         let settings = Self {
@@ -168,7 +167,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What decides whether podman can be used at all; the rest only changes a container.
+    /// Returns the settings that decide whether podman can be used at all; the others only change a container.
     pub(super) fn essentials(&self) -> Self {
         Self {
             account: self.account.clone(),
@@ -181,7 +180,7 @@ impl Settings {
         }
     }
 
-    /// The control-group limits asked for: each setting's name with the controller that it needs.
+    /// Returns the requested cgroup limits: each setting's name with the controller that it needs.
     pub(super) fn limits(&self) -> Vec<(&'static str, &'static str)> {
         [
             ("cpus", "cpu", self.common.nano_cpus.is_some()),
@@ -194,7 +193,7 @@ impl Settings {
         .collect()
     }
 
-    /// The options of `podman create` and `podman run`, each `--name=value` or a switch.
+    /// Returns the options of `podman create` and `podman run`, each `--name=value` or a switch.
     pub(super) fn options(&self) -> Vec<String> {
         let mut options = Vec::new();
         let mut put = |name: &str, value: Option<String>| {
@@ -245,14 +244,14 @@ impl Settings {
     }
 }
 
-/// Those through which an attached stream passes; `passthrough` would take the stream away.
+/// Log drivers that keep an attached stream; `passthrough` would take it away.
 const LOG_DRIVERS: &[&str] = &["k8s-file", "json-file", "journald", "none"];
 
 fn is_account(text: &str) -> bool {
     is_user(text) && !text.contains(':')
 }
 
-/// A name from podman's configuration, or the absolute path of a program.
+/// Whether a text is a name from podman's configuration, or the absolute path of a program.
 fn is_runtime(text: &str) -> bool {
     is_plain_name(text.strip_prefix('/').unwrap_or(text)) && !text.contains(':')
 }
@@ -266,14 +265,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_settings_mean_what_podman_run_would_do() {
+    fn default_settings_match_podman_run() {
         let settings = Settings::read(&Params::new()).unwrap();
         assert_eq!(settings, Settings::default());
         assert_eq!(settings.options(), Vec::<String>::new());
     }
 
     #[test]
-    fn a_container_of_ones_own_has_its_own_settings() {
+    fn like_arm_accepts_only_like_settings() {
         let own = Params::new().with("like", "web").with("runtime", "runc");
         let less = own.clone().with("without", "cpus?,env.LD_PRELOAD");
         let settings = Settings::read(&less).unwrap();
@@ -305,7 +304,8 @@ mod tests {
             .with("binds", "/srv/x:/data:ro")
             .with("log_driver", "none")
             .with("user", "1000:1000");
-        // `privileged` contradicts the capabilities, what is packed an image of one's own, and all of them a container.
+        // `privileged` contradicts the capabilities, packed files contradict an image, and a container contradicts
+        // all of them.
         assert_eq!(params.0.len() + 8, SETTINGS.len());
         let settings = Settings::read(&params).unwrap();
         assert_eq!(settings.account.as_deref(), Some("someone"));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_read_and_contradicts_an_image() {
+    fn packed_programs_are_read_and_conflict_with_image() {
         let packed = Params::new()
             .with("programs", "python3,/usr/bin/env")
             .with("packages", "libpython3.11-minimal")
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn values_outside_the_grammar_are_refused_under_their_name() {
+    fn malformed_podman_value_is_refused_by_name() {
         let values = json!({
             "cpuset": ["3-1"],
             "memory": ["1m"],

@@ -1,7 +1,7 @@
-//! What a run has left with somebody's podman, found by label.
+//! Removes a run's leftovers in one user's podman, found by label.
 //!
-//! Podman has no daemon that would know of everybody's containers: each user has a storage of their own, and whose
-//! was used is on record. Another user's storage is never read as files: podman is asked, as that user.
+//! Podman has no daemon that knows all containers: each user has a separate storage, and the record says which one
+//! was used. Another user's storage is never read as files: podman is called as that user.
 
 use crate::env::prelude::*;
 
@@ -11,7 +11,7 @@ use super::caller::Caller;
 use super::image;
 use super::instance::{remove_containers, remove_folder, remove_volumes};
 
-/// The containers of a run, running or not.
+/// Returns the containers of a run, running or not.
 fn containers(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
     let filter = format!("--filter=label=tare.run={run}");
     let arguments = ["ps", "--all", "--format=json", &filter];
@@ -22,7 +22,7 @@ fn containers(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String
     }))
 }
 
-/// The volumes of a run.
+/// Returns the volumes of a run.
 fn volumes(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
     let filter = format!("--filter=label=tare.run={run}");
     let arguments = ["volume", "ls", "--format=json", &filter];
@@ -30,7 +30,7 @@ fn volumes(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, 
     Ok(list(&answer, |volume| volume.get("Name")?.as_str()))
 }
 
-/// The networks of a run.
+/// Returns the networks of a run.
 pub(super) fn networks(
     cx: &Context<'_>,
     caller: &Caller,
@@ -40,7 +40,7 @@ pub(super) fn networks(
     let arguments = ["network", "ls", "--format=json", &filter];
     let answer = caller.ask(cx, "list networks", &arguments, CONTROL_LIMIT)?;
     Ok(list(&answer, |network| {
-        // Podman 3 writes them as its plugins' files have them.
+        // Podman 3 lists them in the form of its plug-ins' files.
         network.get("name").or(network.get("Name"))?.as_str()
     }))
 }
@@ -52,7 +52,7 @@ fn list(answer: &Json, name: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
         .collect()
 }
 
-/// Removes everything of `run` that `caller` can see, and says what, one line each.
+/// Removes everything of `run` that `caller` can see; returns what was removed, one line each.
 pub(super) fn sweep(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
     let mut removed = Vec::new();
     let mut tell = |kind: &str, name: &str| {
@@ -82,7 +82,7 @@ pub(super) fn sweep(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<
             }
         }
     }
-    // Bound folders may hold files of subordinate users, which only podman's user can remove.
+    // Bind-mounted folders may hold files of subordinate users, which only podman's user can remove.
     if let Some(state) = vars::state_folder() {
         let folder = state.join("runs").join(run);
         let prefix = format!("tare-{run}-");

@@ -1,35 +1,35 @@
-//! The command lines: the user's own `ssh` with what Tare needs on top of the user's configuration.
+//! The command lines of `ssh`: the user's configuration, with the options that Tare needs.
 //!
-//! Options on the command line go before the configuration's. They only take away: no questions, no
-//! terminal, no forwardings (a second connection could not bind a forwarded port again), no command of the
-//! configuration's, no change to the list of known hosts. How strictly host keys are checked is left as the
-//! user has it; questions about them are answered by nobody, so an unknown key ends the attempt.
-//! What it cannot see: what a `ProxyCommand` or `Match exec` of the configuration does.
+//! Options on the command line override the configuration. They only remove: no questions, no terminal, no
+//! forwardings (a second connection could not bind a forwarded port again), no command from the configuration, no
+//! change to the known hosts. Host key checking stays as the user configured it; its questions are not answered, so
+//! an unknown key ends the attempt.
+//! Limits: the effects of a `ProxyCommand` or `Match exec` in the configuration are unknown.
 
 use crate::env::prelude::*;
 
 use super::settings::Settings;
 
-/// How long `ssh` may take to connect.
+/// Time limit for `ssh` to connect.
 pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// The longest path of a control socket: that of a socket on macOS (104 bytes with its end) less the 17 of
-/// the suffix under which `ssh` first makes it.
+/// The longest path of a control socket: that of a socket on macOS (104 bytes with its end) minus 17 for the suffix
+/// under which `ssh` first creates it.
 const CONTROL_LIMIT: usize = 104 - 1 - 17;
 
-/// Whose connection a command uses.
+/// The connection that a command uses.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Share<'a> {
-    /// Its own, which others may use by this control socket.
+    /// A new connection, which other commands may share through this control socket.
     Give(&'a str),
-    /// That behind this control socket.
+    /// The existing connection behind this control socket.
     Take(&'a str),
-    /// Its own, alone.
+    /// A new connection that is not shared.
     Alone,
 }
 
-/// A control socket below this folder; `None` where there is none: Windows' `ssh` does not have them, paths
-/// of sockets are short, and `ssh` replaces `%` and `${…}` in them.
+/// Returns a control socket's path below this folder. `None` if it cannot be used: Windows' `ssh` has no control
+/// sockets, socket paths are short, and `ssh` expands `%` and `${…}` in them.
 pub(super) fn control_path(folder: &Path, name: &str) -> Option<String> {
     let path = folder.join(name).into_os_string().into_string().ok()?;
     let is_fine = cfg!(unix)
@@ -40,8 +40,8 @@ pub(super) fn control_path(folder: &Path, name: &str) -> Option<String> {
     is_fine.then_some(path)
 }
 
-/// `ssh` to this host. With a `log` it tells there how it connects, and what goes wrong: a file of its own, because
-/// standard error is also the other machine's, which could write there whatever `ssh` would.
+/// Returns an `ssh` command to this host. With a `log`, `ssh` writes to it how it connects, and its errors. That is a
+/// separate file because the other machine also writes to stderr, where it could imitate messages of `ssh`.
 pub(super) fn ssh(
     settings: &Settings,
     share: Share<'_>,
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_control_socket_whose_path_is_too_long_or_would_be_replaced_is_not_used() {
+    fn unsafe_or_long_control_socket_path_is_not_used() {
         let path = |folder: &str| control_path(Path::new(folder), "arm-1");
         if cfg!(unix) {
             assert_eq!(path("/run/tare").as_deref(), Some("/run/tare/arm-1"));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_never_taken_for_an_option() {
+    fn ssh_host_is_never_parsed_as_option() {
         let settings = Settings {
             host: "h".into(),
             port: Some(22),

@@ -1,4 +1,4 @@
-//! A configured `ssh`: connected when it is prepared, and again when the connection was lost.
+//! A configured `ssh` arm: connects when prepared, and again after the connection was lost.
 
 use crate::env::prelude::*;
 
@@ -7,15 +7,15 @@ use super::super::text::and_cleanup;
 use super::ID;
 use super::command::control_path;
 use super::connection::{Connection, Shared, lock, own_boot};
+use super::folder_record::{FolderRecord, folder_name};
 use super::install::{agent_for, install, sweep};
 use super::instance::SshInstance;
-use super::place::{Place, folder_name};
 use super::settings::Settings;
 
-/// Connected, with the agent in its place.
+/// A connection with the agent installed.
 struct Ready {
     connection: Shared,
-    /// The agent's path there.
+    /// The agent's path on the other machine.
     agent: String,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct SshEnvironment {
     arm: ArmId,
     settings: Settings,
     ready: Option<Ready>,
-    /// How many connections there were.
+    /// Number of connections so far.
     number: u32,
     facts: Facts,
 }
@@ -41,14 +41,14 @@ impl SshEnvironment {
         }
     }
 
-    /// The connection, made unless it stands.
+    /// Returns the connection; connects if it is not open.
     fn ready(&mut self, cx: &Context<'_>) -> Result<&Ready, EnvError> {
         let stands = self
             .ready
             .as_ref()
             .is_some_and(|ready| lock(&ready.connection).is_alive());
         if !stands {
-            // What a lost connection left there stays on record until `remove` has looked.
+            // Leftovers of a lost connection stay on record until `remove` has swept them.
             if let Some(lost) = self.ready.take() {
                 forget_socket(&lock(&lost.connection));
             }
@@ -61,7 +61,7 @@ impl SshEnvironment {
         let version = super::version(cx)?;
         self.number += 1;
         let name = folder_name(cx.run, &self.arm, self.number);
-        let place = Place::new(&self.settings, &name);
+        let place = FolderRecord::new(&self.settings, &name);
         record::add(cx, ID, &self.arm, &place)?;
         let control = control_path(cx.scratch, &format!("{}-{}", self.arm, self.number));
         let mut connection =
@@ -69,7 +69,7 @@ impl SshEnvironment {
                 Ok(connection) => connection,
                 Err(none) => {
                     if let Some(control) = control {
-                        // A failure to remove what is hardly ever there must not hide the first one.
+                        // The socket hardly ever exists; a failure to remove it must not hide the first error.
                         let _ = files::remove(control.as_ref());
                     }
                     if !none.is_touched {
@@ -95,7 +95,7 @@ impl SshEnvironment {
         }
     }
 
-    /// Whether this is the place that was meant.
+    /// Checks that the connection is with the intended host and key.
     fn look(&self, connection: &Connection) -> Result<(), EnvError> {
         let host = &self.settings.host;
         if connection.log.has_changed_key {
@@ -126,7 +126,7 @@ impl SshEnvironment {
         Ok(())
     }
 
-    /// Writes down what was learnt while connecting.
+    /// Records facts learnt while connecting.
     fn tell(&mut self, version: &str, connection: &Connection, sha256: &str) {
         let report = &connection.report;
         self.facts.extend(connection.log.facts.clone());
@@ -154,20 +154,20 @@ impl SshEnvironment {
         }
     }
 
-    /// Closes a connection; its folder is forgotten when it is gone.
+    /// Closes a connection; its folder is removed from the record once it is gone.
     fn close(&self, cx: &Context<'_>, connection: &mut Connection) -> Result<(), EnvError> {
         let closed = connection.close(&self.settings);
         forget_socket(connection);
         closed?;
-        let place = Place::new(&self.settings, &connection.name);
+        let place = FolderRecord::new(&self.settings, &connection.name);
         record::forget(cx, ID, &self.arm, &place)
     }
 }
 
-/// `ssh` removes its socket itself, unless it was killed.
+/// Removes the control socket, which `ssh` leaves behind only if it was killed.
 fn forget_socket(connection: &Connection) {
     if let Some(control) = &connection.control {
-        // The run's folder goes as a whole in the end.
+        // The whole run folder is removed at the end.
         let _ = files::remove(control.as_ref());
     }
 }
@@ -194,10 +194,10 @@ impl Environment for SshEnvironment {
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         if let Some(ready) = self.ready.take() {
-            // Where this fails the folder stays on record, and the next lines go there again.
+            // If this fails, the folder stays on record and is swept below.
             let _ = self.close(cx, &mut lock(&ready.connection));
         }
-        for place in record::of_arm::<Place>(cx, ID, &self.arm)? {
+        for place in record::of_arm::<FolderRecord>(cx, ID, &self.arm)? {
             sweep(cx, &self.settings, None, std::slice::from_ref(&place.name))?;
             record::forget(cx, ID, &self.arm, &place)?;
         }

@@ -1,8 +1,8 @@
-//! A started `ssh`: a session with the agent at its other end.
+//! A started `ssh` instance: a session with the agent at its other end.
 //!
-//! A resident agent is a session of the connection that stands already. One for a first instruction has a
-//! connection of its own, because that is what a user's `ssh host program` costs: name, keys, login, shell.
-//! What it cannot see: when the other machine's processes have really ended; the agent ends with its input.
+//! A resident agent is a session of the existing connection. One for a first instruction has a separate connection,
+//! because that is the overhead of a user's `ssh host program`: name, keys, login, shell.
+//! Limits: when the other machine's processes have really ended is unknown; the agent ends with its stdin.
 
 use crate::env::prelude::*;
 
@@ -17,12 +17,12 @@ use super::reader::AfterMark;
 use super::script::{SERVE, remote};
 use super::settings::Settings;
 
-/// How long a connection may take to end after one of its sessions was lost with it.
+/// Time limit for a connection to end after the loss of one of its sessions.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// How long an agent may take to end after it was told to, and `ssh` after its session ended.
+/// Time limit for an agent to end after its goodbye, and for `ssh` after its session.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 
-/// A started `ssh`.
+/// A started `ssh` instance.
 pub(super) struct SshInstance {
     channel: SshChannel,
     workdir: String,
@@ -76,7 +76,7 @@ impl SshInstance {
     }
 }
 
-/// An address that the other end named. The loopback is its own only if it runs on this very kernel.
+/// Checks an address that the other end named. The loopback is accepted only if it runs on this kernel.
 fn named(connection: &Connection, address: IpAddr) -> Result<IpAddr, Reason> {
     if address.is_loopback() && connection.is_same_machine() {
         return Ok(address);
@@ -84,7 +84,7 @@ fn named(connection: &Connection, address: IpAddr) -> Result<IpAddr, Reason> {
     peer::on_network(address)
 }
 
-/// Where this machine reaches the other one: where `ssh` did, if that is the other one's own address.
+/// Returns the address of the other machine: the one that `ssh` reached, if it is the machine's own.
 fn inside(connection: &Connection) -> Result<IpAddr, Reason> {
     let no_path = |why: String| Err(Reason::NoPath(why));
     match (connection.log.address, connection.report.ends) {
@@ -97,7 +97,7 @@ fn inside(connection: &Connection) -> Result<IpAddr, Reason> {
     }
 }
 
-/// Where the other machine reaches this one: where it saw `ssh` come from, if that is an address of ours.
+/// Returns this machine's address for the other one: the one that it saw `ssh` come from, if it is ours.
 fn outside(connection: &Connection) -> Result<IpAddr, Reason> {
     let no_path = |why: String| Err(Reason::NoPath(why));
     match (connection.log.address, connection.report.ends) {
@@ -105,7 +105,7 @@ fn outside(connection: &Connection) -> Result<IpAddr, Reason> {
         (_, None) => no_path("the other end does not tell who connected".into()),
         (Some(_), Some((here, _))) => {
             let here = named(connection, here)?;
-            // Only an address of this machine can be listened on.
+            // Binding succeeds only for an address of this machine.
             if TcpListener::bind((here, 0)).is_ok() {
                 return Ok(here);
             }
@@ -116,10 +116,10 @@ fn outside(connection: &Connection) -> Result<IpAddr, Reason> {
     }
 }
 
-/// The status with which `ssh` tells an error of its own.
+/// The exit status of `ssh` for its own errors.
 const SSH_FAILED: i32 = 255;
 
-/// The agent's streams together with what tells why they end.
+/// The agent's streams, with the process and connection that explain why they end.
 struct SshChannel {
     stream: StreamChannel,
     running: Box<dyn Running>,
@@ -139,8 +139,8 @@ impl Explaining for SshChannel {
         let status = wait_for_last_words(self.running.as_mut(), STOP_LIMIT);
         let mut said = words(&self.running.stderr_tail());
         let mut connection = lock(&self.connection);
-        // `ssh` keeps status 255 for errors of its own, and the agent never ends with it. The session learns of
-        // the end before its master has ended, and the next one must not go over a connection that is ending.
+        // `ssh` reserves status 255 for its own errors, and the agent never ends with it. The session notices the end
+        // before its master has ended, and the next session must not use a connection that is ending.
         let is_lost = status == Some(SSH_FAILED) || !connection.is_alive();
         if is_lost {
             connection.wait_for_end(END_LIMIT);
@@ -180,7 +180,7 @@ impl Instance for SshInstance {
     }
 
     fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
-        // An agent that is gone cannot be told, and need not be.
+        // An agent that is gone cannot receive it, and does not need it.
         let told = self.channel.stream.send(&Request::Bye).is_ok();
         let ended = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
         if !ended {

@@ -1,10 +1,8 @@
-//! A reader that begins after the mark.
+//! A reader that starts after the mark.
 //!
-//! Start-up files of a login shell may print to standard output, before our command or even without a line
-//! break at the end; frames must not be garbled by that. What was skipped is counted, and its beginning is
-//! kept for the error if the mark never comes.
-//! What it cannot see: output of something that the start-up files left running; that does garble frames,
-//! and the channel says so.
+//! Start-up files of a login shell may print to stdout before our command, even without a final line break; that must
+//! not garble frames. Skipped bytes are counted, and their beginning is kept for the error if the mark never comes.
+//! Limits: output of background processes of the start-up files does garble frames, and the channel reports that.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -12,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::script::MARK;
 
-/// More than this before the mark, and it is not waited for any longer, bytes.
+/// Limit for output before the mark, bytes.
 const NOISE_LIMIT: usize = 1 << 20;
 
-/// How much of the noise is shown, bytes.
+/// How much of that output is shown, bytes.
 const SHOWN: usize = 300;
 
-/// Where the bytes after the mark begin.
+/// Returns the position after the mark.
 pub(super) fn after_mark(bytes: &[u8]) -> Option<usize> {
     let line = format!("\n{MARK}\n");
     bytes
@@ -27,16 +25,16 @@ pub(super) fn after_mark(bytes: &[u8]) -> Option<usize> {
         .map(|at| at + line.len())
 }
 
-/// What was printed instead of, or before, the mark, fit for a terminal.
+/// Formats the output before, or instead of, the mark for a terminal.
 pub(super) fn shown(noise: &[u8]) -> String {
     let text = String::from_utf8_lossy(&noise[..noise.len().min(SHOWN)]);
     text.trim().escape_debug().to_string()
 }
 
-/// Everything after the mark.
+/// Reads everything after the mark.
 pub(super) struct AfterMark {
     inner: Box<dyn Read + Send>,
-    /// Read, and not yet passed on: noise until the mark was found.
+    /// Bytes read and not yet passed on: before the mark is found, skipped output.
     held: Vec<u8>,
     is_found: bool,
     n_skipped: Arc<AtomicUsize>,
@@ -52,18 +50,18 @@ impl AfterMark {
         }
     }
 
-    /// How many bytes were skipped; final once the first byte was read.
+    /// Returns the number of skipped bytes; final after the first byte was read.
     pub(super) fn skipped(&self) -> Arc<AtomicUsize> {
         self.n_skipped.clone()
     }
 
     fn skip(&mut self) -> io::Result<()> {
         let mut buffer = [0u8; 4096];
-        // Where the mark can begin: what was looked through is not looked through again with every read.
+        // The earliest position of the mark: checked bytes are not checked again after every read.
         let mut from = 0;
         loop {
             if let Some(at) = after_mark(&self.held[from..]).map(|at| from + at) {
-                // The mark and the line break before it are ours.
+                // The mark and the line break before it are not counted.
                 self.n_skipped.store(at - MARK.len() - 2, Ordering::Relaxed);
                 self.held.drain(..at);
                 self.is_found = true;
@@ -137,18 +135,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_login_shell_prints_first_is_skipped_and_counted() {
+    fn login_shell_output_is_skipped_and_counted() {
         let (text, skipped) = read("\ntare-begins-here\nframes\n\n");
         assert_eq!((text.unwrap().as_str(), skipped), ("frames\n\n", 0));
         let (text, skipped) = read("hello, no line break\ntare-begins-here\nx");
         assert_eq!((text.unwrap().as_str(), skipped), ("x", 20));
-        // The mark inside of a line is not the mark.
+        // The mark within a line does not count.
         let (text, _) = read("echo tare-begins-here\n\ntare-begins-here\ny");
         assert_eq!(text.unwrap(), "y");
     }
 
     #[test]
-    fn an_end_without_the_mark_shows_what_came_instead() {
+    fn end_without_marker_shows_received_output() {
         let (text, _) = read("This account is not available.\u{1b}[2J\n");
         let error = text.unwrap_err().to_string();
         assert!(error.contains("This account is not available."), "{error}");

@@ -1,27 +1,27 @@
-//! What runs on the other machine: four constant scripts for its `/bin/sh`.
+//! The programs on the other machine: four constant scripts for its `/bin/sh`.
 //!
-//! `ssh` hands one text to the login shell of the account, whatever shell that is. So a script is one line
-//! in single quotes without a single quote, backslash, `!` or line break inside: sh, bash, zsh, fish and csh
-//! all take that as it is. Values follow as words that are letters, digits and `/._+-` ([`is_plain`]).
-//! A login shell may greet on standard output before it comes to our command; so each script prints a mark
-//! on a line of its own, and whoever reads begins after it.
-//! What they need there: `sh`, `cat`, `chmod`, `mkdir`, `rm`, `sleep`, `env` and `uname`, as POSIX has them.
-//! What they cannot see: what is mounted in a folder while it is being removed.
+//! `ssh` passes one text to the account's login shell, whichever shell that is. So a script is one line in single
+//! quotes without a single quote, backslash, `!` or line break inside: sh, bash, zsh, fish and csh all take that
+//! literally. Arguments follow as words of letters, digits and `/._+-` ([`is_plain`]).
+//! A login shell may print to stdout before it runs our command, so each script prints a mark on a separate line, and
+//! reading starts after it.
+//! The scripts need `sh`, `cat`, `chmod`, `mkdir`, `rm`, `sleep`, `env` and `uname`, as specified by POSIX.
+//! Limits: mounts in a folder that appear while it is being removed are not noticed.
 //!
-//! [`GUARD`] stays for as long as the arm does and removes its folders when its input ends, which is when
-//! the host wants it, and also when the host was killed or the connection is lost.
+//! [`GUARD`] runs as long as the arm and removes its folders when its stdin ends: when the host closes it, was
+//! killed, or lost the connection.
 
 use tare_model::RunId;
 
 use super::settings::is_plain;
 
-/// The line before the output that counts.
+/// The line before the relevant output.
 pub(super) const MARK: &str = "tare-begins-here";
 
 /// The line after the guard's report.
 pub(super) const END: &str = "tare-ends-here";
 
-/// Statuses of the scripts' own; `ssh` itself ends with 255, a shell with 126 and 127.
+/// Exit statuses of the scripts; `ssh` itself ends with 255, a shell with 126 and 127.
 pub(super) mod status {
     /// A folder could not be made.
     pub(crate) const NO_FOLDER: i32 = 41;
@@ -33,8 +33,8 @@ pub(super) mod status {
     pub(crate) const NOT_RUN: i32 = 52;
 }
 
-/// `gone FOLDER…` removes folders, and nothing of one in which something is mounted: what lies there is somebody
-/// else's, and `rm` would go into it.
+/// `gone FOLDER…` removes folders, but not one in which something is mounted: that is not Tare's, and `rm` would
+/// descend into it.
 macro_rules! gone {
     () => {
         concat!(
@@ -47,7 +47,7 @@ macro_rules! gone {
     };
 }
 
-/// Makes the folders, tells where it is, and waits. Words: name of the folders, folder above them or `-`.
+/// Creates the folders, reports where, and waits. Arguments: name of the folders; folder above them or `-`.
 pub(super) const GUARD: &str = concat!(
     gone!(),
     r#"umask 077; n=$1; b=$2; "#,
@@ -62,21 +62,20 @@ pub(super) const GUARD: &str = concat!(
     r#"cat >/dev/null"#,
 );
 
-/// Writes the agent from its input, gives the file back as it lies there, and runs its `version`.
-/// Word: the file.
+/// Writes the agent from stdin, sends the written file back, and runs its `version`. Argument: the file.
 pub(super) const COPY: &str = concat!(
     r#"umask 077; cat >"$1" && chmod 700 "$1" || exit 51; "#,
     r#"echo; echo tare-begins-here; cat "$1" || exit 51; "$1" version || exit 52"#,
 );
 
-/// Becomes the agent. Words: its file, its working directory, its options.
+/// Becomes the agent. Arguments: its file, its working directory, its options.
 pub(super) const SERVE: &str = concat!(
     r#"a=$1; cd "$2" || exit 41; shift 2; "#,
     r#"echo; echo tare-begins-here; exec "$a" serve "$@""#,
 );
 
-/// Removes folders of a name that belong to this user, and before that, if a run is named and not `-`, ends
-/// what carries its label, by the agent that lies there. Words: run, folder above or `-`, names.
+/// Removes folders of a name that belong to this user. If the run is not `-`, processes with its label are ended
+/// first, by the agent in that folder. Arguments: run; folder above or `-`; names.
 pub(super) const SWEEP: &str = concat!(
     gone!(),
     r#"r=$1; b=$2; shift 2; s=0; [ "$b" = - ] && b=${XDG_RUNTIME_DIR:-/tmp}; "#,
@@ -87,7 +86,7 @@ pub(super) const SWEEP: &str = concat!(
     r#"if gone "$d"; then echo "removed the folder $d"; else s=42; fi; done; done; exit $s"#,
 );
 
-/// The text that runs `script` with `words` under any login shell, with the label of this run; `None` if a
+/// Returns the text that runs `script` with `words` under any login shell, with the label of this run; `None` if a
 /// word could be misread.
 pub(super) fn remote(run: Option<&RunId>, script: &str, words: &[&str]) -> Option<String> {
     words.iter().all(|word| is_plain(word)).then(|| {
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_a_shell_would_take_apart_is_not_passed_on() {
+    fn word_with_shell_characters_is_not_sent() {
         assert!(remote(None, COPY, &["/tmp/tare-r+arm+1/agent-ab"]).is_some());
         for word in ["", "a b", "a'b", "$x", "a;b", "=x", "~", "*", "a\n", "é"] {
             assert_eq!(remote(None, COPY, &[word]), None, "{word:?}");

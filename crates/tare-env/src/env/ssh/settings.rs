@@ -1,10 +1,10 @@
 //! The settings of an `ssh` arm, checked before anything is started.
 //!
-//! A host that begins with `-` would be an option of `ssh`, and one with a quote, `$` or a space a command
-//! of some user's `ProxyCommand` (CVE-2023-51385); so names are held to a narrow grammar, and what does not
-//! fit it goes into the user's own ssh configuration under a plain name. Everything else about the way to
-//! the host (user, jump hosts, keys, ciphers) is that configuration's business and has no setting here.
-//! What cannot be seen from here is whether a well-formed name names anything.
+//! A host that begins with `-` would be an option of `ssh`, and one with a quote, `$` or a space could become a
+//! command in a user's `ProxyCommand` (CVE-2023-51385). So names must match a narrow grammar; what does not fit
+//! belongs in the user's ssh configuration under a plain name. Everything else about the way to the host (user, jump
+//! hosts, keys, ciphers) is configured there too and has no setting here.
+//! Limits: whether a well-formed name exists is unknown until `ssh` connects.
 
 use tare_model::Params;
 
@@ -41,7 +41,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads settings; anything unknown, ill-formed or missing is an error that names it.
+    /// Reads the settings; anything unknown, ill-formed or missing is an error that names it.
     pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("ssh", SETTINGS, params)?;
         Ok(Self {
@@ -58,7 +58,7 @@ impl Settings {
         })
     }
 
-    /// The settings as they were, for a record of what was made where.
+    /// Returns the settings in their original form, for the record of what was created where.
     pub(super) fn params(&self) -> Params {
         let mut params = Params::new().with("host", self.host.as_str());
         if let Some(port) = self.port {
@@ -77,19 +77,19 @@ impl Settings {
     }
 }
 
-/// A path that means the same from any folder; `~` is left to `ssh`.
+/// Makes a path independent of the current directory; `~` is left to `ssh`.
 fn absolute(path: String) -> String {
     if path.starts_with('~') {
         return path;
     }
-    // Without a current folder the path stays as it is, and `ssh` says what is wrong with it.
+    // Without a current directory the path stays relative, and `ssh` reports what is wrong with it.
     std::path::absolute(&path)
         .ok()
         .and_then(|path| path.into_os_string().into_string().ok())
         .unwrap_or(path)
 }
 
-/// `[user@]host`, where the host is a name, an IPv4 or an IPv6 address.
+/// Whether a text is `[user@]host`, where the host is a name, an IPv4 or an IPv6 address.
 fn is_host(text: &str) -> bool {
     let is_name = |name: &str, others: &[u8]| {
         name.bytes()
@@ -113,7 +113,7 @@ fn is_local_path(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.contains(char::is_control)
 }
 
-/// `ssh` replaces `%` and `${…}` in the path of a key.
+/// Whether a text is a path of a key without `%` and `$`: `ssh` expands `%` and `${…}` in it.
 fn is_key_path(text: &str) -> bool {
     is_local_path(text) && !text.contains(['%', '$'])
 }
@@ -125,7 +125,7 @@ fn is_folder(text: &str) -> bool {
         && text.split('/').all(|part| part != "..")
 }
 
-/// Whether a text is one word to every shell, and the same word: it can be passed without quotes.
+/// Whether a text is the same single word for every shell, so that it needs no quotes.
 pub(super) fn is_plain(text: &str) -> bool {
     text.bytes()
         .next()
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_or_a_shell_would_take_for_something_else_is_no_host() {
+    fn host_unsafe_for_ssh_or_shell_is_refused() {
         for host in [
             "",
             "-oProxyCommand=x",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_keys_and_files_are_checked_under_their_own_names() {
+    fn ssh_port_key_and_files_are_checked_by_name() {
         assert_eq!(parse("port", 2222i64).unwrap().port, Some(2222));
         for port in [0i64, -1, 65536] {
             assert_eq!(parse("port", port).unwrap_err().setting, "port");

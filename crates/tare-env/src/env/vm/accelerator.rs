@@ -1,10 +1,9 @@
-//! Whether KVM works here: by booting a guest with it.
+//! Checks whether KVM works here by booting a guest with it.
 //!
-//! A device node proves nothing. There are kernels that offer `/dev/kvm`, make machines and then never execute
-//! an ordinary guest's first instructions, or refuse registers that every guest sets. So the same kernel and
-//! the same first process that will be measured are booted once, with a time limit, and must report. Asked
-//! once for each run.
-//! What it cannot see: whether the guest's host is itself a guest; nested virtualisation passes.
+//! A device node proves nothing. Some kernels offer `/dev/kvm`, create machines and then never execute an ordinary
+//! guest's first instructions, or refuse registers that every guest sets. So the kernel and first process to be
+//! measured are booted once per run, with a time limit, and must report.
+//! Limits: whether the guest's host is itself a guest is not detected; nested virtualisation passes.
 
 use crate::env::prelude::*;
 
@@ -15,19 +14,19 @@ use super::initramfs;
 use super::kernel::Kernel;
 use super::settings::{Accel, Settings};
 
-/// How long a guest may take to report with KVM; a second is usual.
+/// Time limit for a guest's report with KVM; usually it takes a second.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What is said of a machine without it, wherever it is shown.
+/// How a machine without KVM is described everywhere.
 pub(super) const EMULATED: &str = "software emulation (TCG): not a VM's cost";
 
-/// What decides whether it works: the run, the kernel, the machine type and the processor model.
+/// What the result depends on: the run, the kernel, the machine type and the processor model.
 type Key = (String, PathBuf, String, Option<String>);
 
-/// Why KVM does not work.
+/// Cached results: why KVM does not work, or `None` if it does.
 static KNOWN: Mutex<BTreeMap<Key, Option<String>>> = Mutex::new(BTreeMap::new());
 
-/// The accelerator to use, and why it is not KVM if it could have been.
+/// Returns the accelerator to use, and why it is not KVM although KVM was permitted.
 pub(super) fn choose(
     cx: &Context<'_>,
     agent: &AgentBinary,
@@ -51,7 +50,7 @@ pub(super) fn choose(
     }
 }
 
-/// Why no guest boots with KVM; `None` if one does.
+/// Returns why no guest boots with KVM; `None` if one does.
 fn why_not(
     cx: &Context<'_>,
     agent: &AgentBinary,
@@ -65,7 +64,7 @@ fn why_not(
         settings.machine.clone(),
         settings.cpu.clone(),
     );
-    // Held while a guest is tried, so that two arms do not try at once and slow each other down.
+    // Held during the trial, so that two arms do not try at once and slow each other down.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known
         .entry(key)
@@ -80,7 +79,7 @@ fn why_not(
         .clone()
 }
 
-/// Boots a guest without devices and leaves nothing.
+/// Boots a guest without devices; leaves nothing behind.
 fn try_out(
     cx: &Context<'_>,
     agent: &AgentBinary,

@@ -1,8 +1,8 @@
-//! Booting a machine: from the command line to a guest that has reported.
+//! Boots a machine: from the command line to a guest that has reported.
 //!
-//! The guest's first frame is waited for, so that a machine which never gets there is told from an agent
-//! that does not answer, and with the last lines of its console.
-//! What it cannot see: what a guest printed below the level that its kernel was told.
+//! Waiting for the guest's first frame distinguishes a machine that never boots, reported with the last lines of its
+//! console, from an agent that does not answer.
+//! Limits: messages below the guest kernel's log level are not on the console.
 
 use crate::env::prelude::*;
 
@@ -17,10 +17,10 @@ use crate::cx::aside;
 use crate::env::ChannelError;
 use crate::env::channel::{LAST_WORDS_LIMIT, pipes, wait_for_last_words};
 
-/// How often it is asked, while a guest boots, whether the user has lost patience.
+/// Interval of checks for Ctrl-C while a guest boots.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// How much of the console becomes part of a message: lines, and bytes of the file that are looked at.
+/// How much of the console is included in a message: lines, and bytes of the file that are read.
 const TAIL_LINES: usize = 6;
 const TAIL_BYTES: usize = 2 << 10;
 
@@ -34,7 +34,7 @@ pub(super) struct Booted {
     pub(super) took: Duration,
 }
 
-/// Boots; whatever fails, nothing is left running.
+/// Boots a machine; on failure nothing is left running.
 pub(super) fn boot(
     cx: &Context<'_>,
     agent: &AgentBinary,
@@ -97,11 +97,11 @@ pub(super) fn boot(
     }
 }
 
-/// How long an emulator may take to go once its sandbox is gone.
+/// Time limit for an emulator to end once its sandbox is gone.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// Ends a machine; when it returns, the emulator is gone, and not only the sandbox that it was on. The kernel kills
-/// the emulator a moment after the sandbox; then nobody is left who holds the standard error of both.
+/// Ends a machine and waits until the emulator is gone, not only its sandbox. The kernel kills the emulator a moment
+/// after the sandbox; then the stderr that both hold is closed.
 pub(super) fn end(running: &mut dyn Running) {
     running.kill();
     wait_for_last_words(running, END_LIMIT);
@@ -109,19 +109,19 @@ pub(super) fn end(running: &mut dyn Running) {
 
 type FirstFrame = (Result<GuestReport, FrameError>, Box<dyn Read + Send>);
 
-/// Reads the first frame on a thread, which ends with the stream at the latest, and hands the stream back.
+/// Reads the first frame on a thread, which ends at the latest with the stream, and returns the stream.
 fn first_frame(mut reader: Box<dyn Read + Send>) -> mpsc::Receiver<FirstFrame> {
     let (sender, receiver) = mpsc::channel();
-    // Without a thread nobody sends it.
+    // Without a thread no frame is sent.
     let _ = aside(move || {
         let frame = read_frame::<GuestReport>(&mut reader);
-        // Nobody waits any more after a limit has passed.
+        // The receiver is gone after a time limit.
         let _ = sender.send((frame, reader));
     });
     receiver
 }
 
-/// What the emulator and the guest's console said last, escaped; `None` if neither said anything.
+/// Returns the last output of the emulator and the guest's console, escaped; `None` if there is none.
 pub(super) fn last_words(running: &dyn Running, console: &Path) -> Option<String> {
     let emulator = running.stderr_tail();
     let console = files::read(console).unwrap_or_default();
@@ -132,7 +132,7 @@ pub(super) fn last_words(running: &dyn Running, console: &Path) -> Option<String
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// The last lines of a text in one, escaped.
+/// Joins the last lines of a text, escaped.
 fn tail(bytes: &[u8]) -> Option<String> {
     let end = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
     let text = String::from_utf8_lossy(end);
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_told_in_one_and_cannot_act_on_a_terminal() {
+    fn boot_tail_is_one_line_and_terminal_safe() {
         assert_eq!(tail(b""), None);
         assert_eq!(tail(b"\r\n \r\n"), None);
         assert_eq!(

@@ -1,6 +1,6 @@
-//! The way to a guest's agent, which knows who else there is: the emulator, the console and the server of a folder.
+//! The channel to a guest's agent, which explains failures of the emulator, the guest and the server of its folder.
 //!
-//! What it cannot see: what a guest does that says nothing.
+//! Limits: a guest that hangs without output is not explained.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use crate::cx::Running;
 use crate::env::ChannelError;
 use crate::env::channel::{Explaining, LAST_WORDS_LIMIT, StreamChannel, wait_for_last_words};
 
-/// The stream together with the emulator, whose last words and whose guest's explain why it ended.
+/// The stream, with the emulator, whose output and guest console explain why it ended.
 pub(super) struct VmChannel {
     pub(super) stream: StreamChannel,
     pub(super) running: Box<dyn Running>,
     pub(super) console: PathBuf,
-    /// What serves its shared folder; ended after the machine.
+    /// The server of its shared folder, if any; ended after the machine.
     pub(super) server: Option<Server>,
 }
 
@@ -28,7 +28,7 @@ impl Explaining for VmChannel {
         if matches!(error, ChannelError::Timeout(_))
             && let Some(words) = self.server.as_mut().and_then(Server::last_words)
         {
-            // Whatever the guest does with the folder never ends.
+            // Without the server, the guest's accesses to the folder never return.
             return ChannelError::Closed(format!(
                 "the program that serves its shared folder has ended; it said last: {words}"
             ));

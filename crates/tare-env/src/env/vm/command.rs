@@ -1,11 +1,10 @@
 //! The emulator's command line.
 //!
-//! Nothing that it would add by itself: no configuration of the user's, no default devices, no window, no
-//! monitor. The channel is a port of a virtio console on the emulator's standard streams, which carries bytes
-//! as they are; the kernel's console is a pipe of which the sandbox keeps the end. No terminal lies on the way of the
-//! data.
-//! Where root starts it, the sandbox makes it nobody's process, with its files opened before; and where it was built
-//! with it, its own filter forbids it what an emulator never does: other programs, other rights.
+//! Nothing is left to its defaults: no user configuration, no default devices, no window, no monitor. The channel is
+//! a port of a virtio console on the emulator's standard streams, which carries bytes unchanged; the kernel's console
+//! is a pipe whose end the sandbox keeps. No terminal is in the data path.
+//! If root starts it, the sandbox runs it as an unprivileged user, with its files opened before. Its built-in seccomp
+//! filter, if any, denies what an emulator never does: other programs, other privileges.
 
 use crate::env::prelude::*;
 
@@ -14,38 +13,38 @@ use tare_model::launch::SiblingLink;
 
 use super::settings::{Disk, Inner, Nic, Settings};
 
-/// The emulator for this machine's own processor.
+/// The emulator for this machine's processor.
 pub(super) const PROGRAM: &str = if cfg!(target_arch = "aarch64") {
     "qemu-system-aarch64"
 } else {
     "qemu-system-x86_64"
 };
 
-/// What would install it.
+/// The command that installs it.
 pub(super) const PROGRAM_FIX: &str = if cfg!(target_arch = "aarch64") {
     "apt-get install qemu-system-arm"
 } else {
     "apt-get install qemu-system-x86"
 };
 
-/// The console that the kernel of this machine type writes to.
+/// The console that this machine type's kernel writes to.
 const CONSOLE: &str = if cfg!(target_arch = "aarch64") {
     "ttyAMA0"
 } else {
     "ttyS0"
 };
 
-/// How the guest's processor comes about.
+/// How the guest's processor is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accelerator {
-    /// The processor itself.
+    /// Hardware virtualisation.
     Kvm,
-    /// Translation by software.
+    /// Software translation.
     Tcg,
 }
 
 impl Accelerator {
-    /// The emulator's word.
+    /// Returns the emulator's word for it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
@@ -54,56 +53,55 @@ impl Accelerator {
     }
 }
 
-/// What the network device is connected to in the end.
+/// What the network device is connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
-    /// There is no device.
+    /// No device.
     None,
-    /// A TAP device of the host's, with addresses of its own.
+    /// A TAP device of the host, with its own addresses.
     Tap,
-    /// The emulator's own network stack.
+    /// The emulator's built-in network stack.
     User,
 }
 
-/// The device of KVM.
 pub(super) const KVM: &str = "/dev/kvm";
 
-/// What the emulator forbids itself. Old system calls are forbidden by that alone.
+/// The emulator's seccomp filter. `on` alone denies old syscalls.
 const OWN_FILTER: &str = "on,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
-/// The files that the sandbox opens, in order, as the emulator reaches them.
+/// The files that the sandbox opens, in order, as paths for the emulator.
 const KERNEL_FILE: &str = "/proc/self/fd/{tare.file.0}";
 const INITRAMFS_FILE: &str = "/proc/self/fd/{tare.file.1}";
 const DISK_FILE: &str = "/proc/self/fd/{tare.file.2}";
-/// The socket of the shared folder comes behind them, and behind the disk where there is one.
+/// Index of the shared folder's socket, without a disk; with one it is the next.
 const SOCKET_NUMBER: usize = 2;
 
-/// The set by which the emulator knows the console, of which it is given one end open.
+/// The fd set of the console; the emulator gets one open end of its pipe.
 const CONSOLE_SET: u32 = 1;
 
-/// What differs from instance to instance.
+/// What differs between instances.
 pub(super) struct Machine<'a> {
     pub(super) settings: &'a Settings,
     pub(super) accelerator: Accelerator,
-    /// Whether the emulator was built with its filter of system calls.
+    /// Whether the emulator was built with its seccomp filter.
     pub(super) has_own_filter: bool,
     pub(super) link: Link,
     pub(super) kernel: &'a Path,
     pub(super) initramfs: &'a Path,
     pub(super) console: &'a Path,
     pub(super) disk: Option<&'a Path>,
-    /// Names the instance within its run.
+    /// Name of the instance within its run.
     pub(super) label: &'a str,
     pub(super) run: &'a str,
     pub(super) mode: StartMode,
-    /// The machine's place on the network of its siblings.
+    /// The machine's address on the network of its siblings, if any.
     pub(super) sibling: Option<SiblingLink>,
-    /// Where the server of the folder listens that it shares with them.
+    /// The socket of the shared folder's server, if any.
     pub(super) shared: Option<&'a Path>,
 }
 
 impl Machine<'_> {
-    /// The processor model.
+    /// Returns the processor model.
     pub(super) fn cpu(&self) -> &str {
         let default = match self.accelerator {
             Accelerator::Kvm => "host",
@@ -112,10 +110,10 @@ impl Machine<'_> {
         self.settings.cpu.as_deref().unwrap_or(default)
     }
 
-    /// The kernel's command line. What is behind `--` are the arguments of the first process.
+    /// Returns the kernel's command line. The words after `--` are the first process's arguments.
     fn append(&self) -> String {
-        // Panics and the end of the first process end the machine; only what is worth a notice is printed,
-        // because an emulated serial line is slow.
+        // Panics and the end of the first process end the machine. Only notices and above are printed, because an
+        // emulated serial line is slow.
         let mut words = vec![
             format!("console={CONSOLE}"),
             "panic=-1".into(),
@@ -127,7 +125,7 @@ impl Machine<'_> {
         match self.link {
             Link::None => {}
             Link::Tap => add("--address {tare.arm}/{tare.bits} --gateway {tare.host}"),
-            // The addresses that the emulator's stack has.
+            // The fixed addresses of the emulator's network stack.
             Link::User => add("--address 10.0.2.15/24 --gateway 10.0.2.2"),
         }
         if let Some(link) = &self.sibling {
@@ -166,10 +164,10 @@ impl Machine<'_> {
             Nic::Rtl8139 => Some("rtl8139"),
         };
         if let (Some(nic), true) = (nic, self.link != Link::None) {
-            // Without the program that would boot from the network, which may not be installed.
+            // Without the network boot ROM, which may not be installed.
             add("-device", format!("{nic},netdev=network,romfile="));
             if let Some(link) = &self.sibling {
-                // Behind the first, so that it is the guest's second device; with an address that no sibling has.
+                // After the first, so that it is the guest's second device; with an address that no sibling has.
                 add("-netdev", "tap,id=siblings,fd={tare.sibling.fd}".into());
                 let [_, high, middle, low] = link.number.to_be_bytes();
                 add(
@@ -221,13 +219,13 @@ impl Machine<'_> {
         self.settings.memory_bytes >> 20
     }
 
-    /// The machine's type, with the memory that it shares where it does.
+    /// Returns the machine type, with its shared memory, if any.
     fn kind(&self) -> String {
         let memory = self.shared.map_or("", |_| ",memory-backend=memory");
         format!("{}{memory}", self.settings.machine)
     }
 
-    /// The emulator's arguments.
+    /// Returns the emulator's arguments.
     fn arguments(&self) -> Vec<String> {
         let switches = ["-nodefaults", "-no-user-config", "-no-reboot"];
         let mut arguments = switches.map(str::to_owned).to_vec();
@@ -238,7 +236,7 @@ impl Machine<'_> {
             ("-machine", self.kind()),
             ("-cpu", self.cpu().to_owned()),
             ("-smp", self.settings.cpus.to_string()),
-            // A number alone is one of mebibytes.
+            // Mebibytes, without a unit.
             ("-m", self.memory_mib().to_string()),
             ("-kernel", KERNEL_FILE.to_owned()),
             ("-initrd", INITRAMFS_FILE.to_owned()),
@@ -269,7 +267,7 @@ impl Machine<'_> {
         arguments
     }
 
-    /// The whole command: the emulator in the agent's sandbox, with the run's label.
+    /// Returns the whole command: the emulator in the agent's sandbox, with the run's label.
     pub(super) fn command(&self, agent: &AgentBinary) -> CommandLine {
         let parent = std::process::id().to_string();
         let mut arguments = ["sandbox", "--parent", &parent, "--unprivileged"]
@@ -282,7 +280,7 @@ impl Machine<'_> {
             add("--device", KVM);
         }
         add("--read", &self.kernel.display().to_string());
-        // Of the run itself, so that it may become the emulator's own.
+        // A file of the run, so it may be given to the emulator's user.
         add("--write", &self.initramfs.display().to_string());
         if let Some(disk) = self.disk {
             add("--write", &disk.display().to_string());
@@ -350,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_reaches_the_emulator_and_all_of_them_the_sandbox() {
+    fn paths_reach_the_sandbox_but_not_the_emulator() {
         let disk = Path::new("/x,y z/disk");
         let settings = Params::new().with("disk", "virtio");
         let line = line(&settings, Link::User, Some(disk));
@@ -370,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn the_emulator_forbids_itself_what_it_does_not_need() {
+    fn emulator_drops_unneeded_privileges() {
         let line = line(&Params::new(), Link::None, None);
         assert!(line.contains(&"--unprivileged".to_owned()));
         assert_eq!(after(&line, "-sandbox"), [OWN_FILTER]);
     }
 
     #[test]
-    fn a_shared_folder_comes_over_a_socket_that_the_sandbox_connects() {
+    fn shared_folder_uses_socket_connected_by_sandbox() {
         let socket = Some(Path::new("/x,y/shared.sock"));
         let settings = Params::new().with("memory", "512m").with("disk", "virtio");
         for (disk, number) in [(None, 2), (Some(Path::new("/disk")), 3)] {
@@ -404,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guest_is_told_its_addresses_and_devices_behind_two_dashes() {
+    fn guest_addresses_and_devices_follow_double_dash() {
         let append = |link| {
             let line = line(&Params::new(), link, None);
             after(&line, "-append")[0].clone()
@@ -420,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tap_device_is_made_by_the_sandbox_and_no_other_network_is() {
+    fn sandbox_creates_tap_device_and_no_other_network() {
         let tap = line(&Params::new(), Link::Tap, None);
         let end = tap.iter().position(|word| word == "--").unwrap();
         assert_eq!(&tap[end - 3..end], ["--tap", "run", "arm-1"]);

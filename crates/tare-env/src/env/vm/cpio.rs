@@ -1,7 +1,7 @@
-//! Writing an initial RAM file system: the `newc` form of cpio, as the kernel unpacks it.
+//! Writes an initial RAM file system in cpio's `newc` format, as the kernel unpacks it.
 //!
-//! By hand, because it is one header of hexadecimal digits a file, and because the bytes are then the same
-//! wherever and whenever they are made: numbers, owners and times are fixed.
+//! Without a library, because the format is one header of hexadecimal digits per file, and because the bytes are then
+//! always the same: numbers, owners and times are fixed.
 //! Source: `Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel.
 
 use tare_model::whole_count;
@@ -13,14 +13,14 @@ pub(super) struct Archive {
     entries: u32,
 }
 
-/// Kinds of files in `st_mode`.
+/// File types in `st_mode`.
 const FOLDER: u32 = 0o040_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 
 impl Archive {
-    /// Appends a folder; those above it must have been appended before.
+    /// Appends a folder; its parents must have been appended before.
     pub(super) fn folder(&mut self, path: &str) {
         self.entry(path, FOLDER | 0o755, (0, 0), &[]);
     }
@@ -30,7 +30,7 @@ impl Archive {
         self.entry(path, CHARACTER_DEVICE | 0o600, (major, minor), &[]);
     }
 
-    /// Appends a file. The form has 32 bits for its length, and what is packed is shorter.
+    /// Appends a file. The format has 32 bits for its length; packed files are shorter.
     pub(super) fn file(&mut self, path: &str, permissions: u32, content: &[u8]) {
         self.entry(path, FILE | permissions, (0, 0), content);
     }
@@ -78,7 +78,7 @@ impl Archive {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// The archive's bytes.
+    /// Returns the archive's bytes.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.append(0, "TRAILER!!!", 0, (0, 0), &[]);
         self.bytes
@@ -98,7 +98,7 @@ mod tests {
         archive.finish()
     }
 
-    /// A field of the entry at `start`.
+    /// Returns a field of the entry at `start`.
     fn field(bytes: &[u8], start: usize, place: usize) -> u32 {
         let at = start + 6 + place * 8;
         let digits = std::str::from_utf8(&bytes[at..at + 8]).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_a_header_a_name_and_the_content_each_padded_to_four_bytes() {
+    fn cpio_entry_parts_are_padded_to_four_bytes() {
         let bytes = archive();
         let mut names = Vec::new();
         let mut at = 0;

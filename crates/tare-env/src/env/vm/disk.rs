@@ -1,15 +1,15 @@
-//! The disk of a machine: a raw image with an ext4 file system that the host made.
+//! The disk of a machine: a raw image with an ext4 file system made by the host.
 //!
-//! All blocks are allocated and the file system is initialised at once, so that neither a full disk of the host
-//! nor work in the background appears in the middle of a measurement. Images are made before an instance is
-//! timed and used again after a clean end; one whose machine was killed is thrown away.
-//! What it cannot see: what lies under the image. `cache` decides whether the host's memory does.
+//! All blocks are allocated and the file system is fully initialised, so that neither a full host disk nor background
+//! work disturbs a measurement. Images are made before an instance is timed and reused after a clean shutdown; the
+//! image of a killed machine is discarded.
+//! Limits: the storage below the image is unknown. `cache` decides whether the host's page cache is used.
 
 use crate::env::prelude::*;
 
 use crate::env::text::escaped;
 
-/// The program that makes the file system, and where it lies if `PATH` has no system folders.
+/// The program that creates the file system, and its paths if `PATH` lacks the system folders.
 const MAKERS: &[&str] = &["mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"];
 
 /// The images of one environment.
@@ -18,7 +18,7 @@ pub(super) struct Disks {
     in_use: Arc<Mutex<BTreeSet<u32>>>,
 }
 
-/// An image in use; given back when dropped.
+/// An image in use; released when dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
     disks: Disks,
@@ -28,12 +28,12 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// The image's path.
+    /// Returns the image's path.
     pub(super) fn image(&self) -> PathBuf {
         self.folder.join("image.ext4")
     }
 
-    /// To be called when the guest has unmounted it: then it may be used again.
+    /// Marks the image as reusable; call it once the guest has unmounted it.
     pub(super) fn keep(mut self) {
         self.is_clean = true;
     }
@@ -42,7 +42,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if !self.is_clean {
-            // Whoever removes the environment comes back to it.
+            // Removing the environment tries again.
             let _ = files::remove_folder(&self.folder);
         }
         self.disks
@@ -54,7 +54,7 @@ impl Drop for Lease {
 }
 
 impl Disks {
-    /// An image that nobody uses, made below `folder` if there is none.
+    /// Returns an unused image; creates one below `folder` if there is none.
     pub(super) fn take(
         &self,
         cx: &Context<'_>,
@@ -63,7 +63,6 @@ impl Disks {
     ) -> Result<Lease, EnvError> {
         let number = {
             let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-            // Numbers in use are few and end somewhere.
             let number = (0..=u32::MAX)
                 .find(|number| !in_use.contains(number))
                 .expect("fewer machines run than there are numbers");
@@ -94,7 +93,7 @@ fn make(cx: &Context<'_>, lease: &Lease, bytes: u64) -> Result<(), EnvError> {
             answer: escaped(&finished.stderr),
         });
     }
-    // Discarding would give the blocks back, and what is put off would be done while something is measured.
+    // Discarding would free the blocks, and lazy initialisation would run during a measurement.
     let options = [
         "-q",
         "-F",

@@ -1,4 +1,4 @@
-//! A configured machine: what is made once, what is started, and how it ends.
+//! A configured `vm` arm: prepares, starts and stops its machines.
 
 use crate::env::prelude::*;
 
@@ -17,11 +17,11 @@ use super::settings::{Disk, Network, Nic, Settings};
 use super::shared::Sharing;
 use super::{Emulator, emulator, guest_agent, initramfs, shared};
 use crate::env::channel::StreamChannel;
-use crate::env::image::host_files::{self, HostFile, Wanted};
+use crate::env::image::host_files::{self, FileRequest, HostFile};
 use crate::env::siblings::{Gathering, Number, Numbers};
 use crate::env::text::and_cleanup;
 
-/// How long a machine may take to switch itself off after its agent was told to end. It writes its disk back.
+/// Time limit for a machine to power off after its agent's goodbye. It writes its disk back.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// What every instance needs.
@@ -30,10 +30,10 @@ struct Prepared {
     emulator: Emulator,
     kernel: Kernel,
     accelerator: Accelerator,
-    /// Why it is not KVM, if that was tried.
+    /// Why it is not KVM, if KVM was tried.
     no_kvm: Option<String>,
     link: Link,
-    /// Why it is not a TAP device, if that was tried.
+    /// Why it is not a TAP device, if one was tried.
     no_tap: Option<String>,
     initramfs: PathBuf,
     /// How the machines share a folder, or why they do not.
@@ -44,13 +44,13 @@ struct Prepared {
 pub(super) struct VmEnvironment {
     arm: ArmId,
     settings: Settings,
-    /// What the study's workloads run.
-    provided: Wanted,
+    /// Programs of the study's workloads.
+    provided: FileRequest,
     disks: Disks,
     prepared: Option<Prepared>,
-    /// What the guest started last said, and how long it took to say it.
+    /// The report of the guest started last, and the time until it arrived.
     last: Option<(GuestReport, Duration)>,
-    /// What holds its emulator back, as the kernel tells it.
+    /// User and seccomp mode of its emulator, as the kernel reports them.
     held: Vec<(&'static str, String)>,
     numbers: Numbers,
     gathering: Gathering,
@@ -61,7 +61,7 @@ impl VmEnvironment {
         Self {
             arm,
             settings,
-            provided: Wanted::default(),
+            provided: FileRequest::default(),
             disks: Disks::default(),
             prepared: None,
             last: None,
@@ -71,7 +71,7 @@ impl VmEnvironment {
         }
     }
 
-    /// A machine's place among its siblings: none without a device, or where another could not be had either.
+    /// Returns a machine's address among its siblings, or why it has none.
     fn place(
         &mut self,
         cx: &Context<'_>,
@@ -80,7 +80,7 @@ impl VmEnvironment {
         mode: StartMode,
     ) -> Result<SiblingLink, Reason> {
         match prepared.link {
-            // A machine for a first instruction alone meets no other.
+            // A machine for one first instruction needs no siblings.
             Link::Tap if mode == StartMode::Resident => self.gathering.link(cx, number),
             Link::Tap => Err(Reason::NoPath("it is there for one instruction".into())),
             Link::None => Err(no_device(prepared.no_tap.as_deref())),
@@ -94,7 +94,7 @@ impl VmEnvironment {
         cx.scratch.join(format!("vm-{}", self.arm))
     }
 
-    /// Makes what is missing.
+    /// Prepares what is missing.
     fn ready(&mut self, cx: &Context<'_>) -> Result<Prepared, EnvError> {
         if let Some(prepared) = &self.prepared
             && prepared.initramfs.exists()
@@ -146,7 +146,8 @@ impl VmEnvironment {
         Ok(self.prepared.insert(prepared).clone())
     }
 
-    /// The host's files inside: those that the settings name, or else those of the study's workloads that are here.
+    /// Returns the host files to pack: those that the settings name, or else those of the study's workloads that
+    /// exist.
     fn packed(&self, cx: &Context<'_>) -> Result<Vec<HostFile>, EnvError> {
         let named = &self.settings.wanted;
         let wanted = if named.is_empty() {
@@ -160,12 +161,12 @@ impl VmEnvironment {
         Ok(host_files::find(cx, &wanted)?.files)
     }
 
-    /// The folder of this machine that the guests share.
+    /// Returns the host folder that the guests share.
     fn shared(&self, cx: &Context<'_>) -> PathBuf {
         self.folder(cx).join("shared")
     }
 
-    /// What the network device is connected to: a TAP device is tried out.
+    /// Decides what the network device is connected to, after trying a TAP device.
     fn link(&self, cx: &Context<'_>) -> Result<(Link, Option<String>), EnvError> {
         if self.settings.nic == Nic::None {
             return Ok((Link::None, None));
@@ -200,11 +201,11 @@ impl VmEnvironment {
                 fix: Some("run as root, or use network = \"user\"".to_owned()),
             });
         }
-        // The emulator's own stack would let the guest reach what listens on this machine's loopback.
+        // The emulator's network stack would let the guest reach servers on this machine's loopback.
         Ok((Link::None, Some(why)))
     }
 
-    /// A name that no other instance of this run has, in this process or an earlier one that resumes it.
+    /// Returns a name that is unique in this run, including earlier processes that were resumed.
     fn instance_name(&self) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -217,7 +218,7 @@ impl Environment for VmEnvironment {
         &self.arm
     }
 
-    fn provide(&mut self, wanted: &Wanted) {
+    fn provide(&mut self, wanted: &FileRequest) {
         self.provided.add(wanted);
     }
 
@@ -369,8 +370,8 @@ impl Environment for VmEnvironment {
     }
 }
 
-/// As whom the emulator in this sandbox runs and whether a filter of system calls is on it: asked of the kernel, for
-/// what was asked for need not be what there is.
+/// Returns the user of the emulator in this sandbox and its seccomp mode, from the kernel, because a request need not
+/// have taken effect.
 fn held_back(sandbox: u32) -> Vec<(&'static str, String)> {
     let read = |path: String| files::read_text(path.as_ref()).unwrap_or_default();
     let children = read(format!("/proc/{sandbox}/task/{sandbox}/children"));
@@ -392,20 +393,20 @@ fn held_back(sandbox: u32) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// A started `vm`.
+/// A started machine.
 struct VmInstance {
     channel: VmChannel,
     folder: PathBuf,
-    /// Its working directory, where this machine serves it.
+    /// Its working directory, if this machine serves it.
     served: Option<PathBuf>,
-    /// Its kernel and its first file system.
+    /// Its kernel and its initial file system.
     made_of: [PathBuf; 2],
     disk: Option<Lease>,
     link: Link,
     no_tap: Option<String>,
     /// Why it shares no folder with its siblings, if it does not.
     shared: Result<(), Reason>,
-    /// Where its siblings reach it.
+    /// Its address for siblings, or why it has none.
     place: Result<IpAddr, Reason>,
     _number: Number,
     report: GuestReport,
@@ -423,7 +424,7 @@ impl VmInstance {
     }
 }
 
-/// Why the guest has no network device.
+/// Returns why the guest has no network device.
 fn no_device(no_tap: Option<&str>) -> Reason {
     Reason::NoPath(no_tap.map_or_else(
         || "nic = \"none\"".to_owned(),
@@ -468,7 +469,7 @@ impl Instance for VmInstance {
         self.report.workdir.clone()
     }
 
-    /// The whole machine is one process, its devices included.
+    /// The machine with its devices is a single process.
     fn charged(&self) -> Charged {
         Charged::Process(self.channel.running.id())
     }
@@ -480,7 +481,7 @@ impl Instance for VmInstance {
     }
 
     fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
-        // An agent that has crashed cannot be told, and need not be: its machine is switching itself off.
+        // A crashed agent cannot receive it, and does not need it: its machine is already powering off.
         let told = self.channel.stream.send(&Request::Bye).is_ok();
         let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
         if !ended {

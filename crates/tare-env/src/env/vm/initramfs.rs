@@ -1,5 +1,5 @@
-//! The guest's only file system: the agent as its first process, the modules of its devices, and the programs of
-//! the host that the settings name, with the host's folders and links on the way to them.
+//! Builds the guest's only file system: the agent as its first process, the modules of its devices, and the host
+//! programs that the settings name, with the host's folders and links on their paths.
 
 use crate::env::prelude::*;
 
@@ -9,10 +9,10 @@ use super::settings::Settings;
 use crate::env::image::host_files::{HostEntry, HostFile};
 use crate::env::image::{GROUP, PASSWD, SSHD_FOLDERS};
 
-/// How much of the memory the archive and what is unpacked from it may take, besides the kernel's own share.
+/// Memory for the kernel, in addition to the packed and the unpacked archive, bytes.
 const KERNEL_SHARE_BYTES: u64 = 64 << 20;
 
-/// Makes the archive in `folder`, with these modules and files of the host's in it; its path.
+/// Writes the archive into `folder`, with these modules and host files; returns its path.
 pub(super) fn make(
     agent: &AgentBinary,
     kernel: &Kernel,
@@ -28,13 +28,13 @@ pub(super) fn make(
     archive.folder("modules");
     for (number, path) in modules.iter().enumerate() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The number keeps the order, which is that of what needs what.
+        // The number keeps the load order.
         let name = format!("modules/{number:02}-{name}");
         archive.file(&name, 0o644, &files::read(path)?);
     }
     archive.file("init", 0o755, &agent.bytes()?);
     if !packed.is_empty() {
-        // The root itself, and what the guest has already.
+        // The root itself, and what the guest already has.
         let mut there = vec!["", "dev", "init", "modules", "etc/passwd", "etc/group"];
         for folder in ["etc", "root"].into_iter().chain(SSHD_FOLDERS) {
             archive.folder(folder);
@@ -55,7 +55,7 @@ pub(super) fn make(
         }
     }
     let bytes = archive.finish();
-    // The packed and the unpacked copy are there at the same time.
+    // The packed and the unpacked copy exist at the same time.
     let needed = bytes.len() as u64 * 2 + KERNEL_SHARE_BYTES;
     if settings.memory_bytes < needed {
         return Err(EnvError::Absent {
@@ -78,7 +78,7 @@ mod tests {
     use tare_model::Params;
 
     #[test]
-    fn memory_that_cannot_hold_the_archive_twice_is_refused_with_what_would_do() {
+    fn memory_below_twice_archive_is_refused_with_minimum() {
         let folder = tempfile::tempdir().unwrap();
         let agent = AgentBinary::fake(&folder.path().join("agent"));
         let kernel = Kernel {

@@ -1,30 +1,28 @@
-//! The guest's kernel: which file, which release, and which of its modules the devices need.
+//! The guest's kernel: its file, its release, and the modules that the devices need.
 //!
-//! The release stands in the header of the file itself, so that the modules that are put beside it are its
-//! own and not those of a kernel that has a similar name. What depends on what is read from `modules.dep`,
-//! which `depmod` wrote when the kernel was installed. Without a folder of modules the kernel is taken to have
-//! everything built in.
-//! What it cannot see: whether a driver works; the guest tells that.
+//! The release is read from the file's header, so the modules are those of this kernel and not of one with a similar
+//! name. Dependencies come from `modules.dep`, which `depmod` wrote when the kernel was installed. Without a module
+//! folder, everything is assumed to be built in.
+//! Limits: only the guest shows whether a driver works.
 
 use crate::env::prelude::*;
 
 use std::cmp::Ordering;
 
-/// Where distributions put kernels.
+/// The folder of distributions' kernels.
 const BOOT: &str = "/boot";
 
-/// Where they put modules.
+/// The folder of their modules.
 const MODULES: &str = "/lib/modules";
 
-/// What would bring a kernel.
+/// Hint on how to get a kernel.
 pub(super) const KERNEL_FIX: &str = "install one with `apt-get install linux-image-cloud-amd64`, or name one with kernel = \"PATH\"";
 
-/// A kernel that can be booted.
+/// A bootable kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kernel {
-    /// Its file.
     pub(super) path: PathBuf,
-    /// Its release, as `uname -r` will print it; `None` where the file does not say.
+    /// Release, as `uname -r` prints it; `None` if unknown.
     pub(super) release: Option<String>,
 }
 
@@ -36,7 +34,7 @@ fn absent(why: String, fix: impl Into<String>) -> EnvError {
 }
 
 impl Kernel {
-    /// The chosen kernel, or the newest of this machine that can be read.
+    /// Returns the chosen kernel, or the newest readable one of this machine.
     pub(super) fn find(chosen: Option<&Path>) -> Result<Self, EnvError> {
         match chosen {
             Some(path) => Self::read(path),
@@ -92,7 +90,7 @@ impl Kernel {
         })
     }
 
-    /// The files of these modules and all that they need, in the order in which they are to be loaded.
+    /// Returns the files of these modules and their dependencies, in load order.
     pub(super) fn modules(&self, wanted: &[&str]) -> Result<Vec<PathBuf>, EnvError> {
         let Some(release) = &self.release else {
             return Ok(Vec::new());
@@ -114,9 +112,9 @@ impl Kernel {
     }
 }
 
-/// What stands in a kernel's header: `None` if this is no kernel, `Some(None)` if it does not say its release.
+/// Parses a kernel's header: `None` if this is no kernel, `Some(None)` if it has no release.
 /// Source: `Documentation/arch/x86/boot.rst` (`HdrS` at 0x202, pointer to the version at 0x20e) and
-/// `Documentation/arch/arm64/booting.rst` (`ARM\x64` at 56; a compressed image begins with that of gzip).
+/// `Documentation/arch/arm64/booting.rst` (`ARM\x64` at 56; a compressed image begins with gzip's magic).
 #[allow(
     clippy::option_option,
     reason = "no kernel and a kernel without a release are two answers"
@@ -142,7 +140,7 @@ fn header(bytes: &[u8]) -> Option<Option<String>> {
     (is_arm || is_packed).then_some(None)
 }
 
-/// Numbers inside of names count as numbers: `6.1.0-9` comes before `6.1.0-56`.
+/// Compares names, with the numbers in them as numbers: `6.1.0-9` comes before `6.1.0-56`.
 fn by_version(one: &str, other: &str) -> Ordering {
     let parts = |text: &str| -> Vec<(u64, String)> {
         let mut parts = Vec::new();
@@ -164,14 +162,14 @@ fn by_version(one: &str, other: &str) -> Ordering {
     one.cmp(&other)
 }
 
-/// The name of a module from its file's path: `virtio_blk` of `kernel/drivers/block/virtio-blk.ko.xz`.
+/// Returns the name of a module from its file's path: `virtio_blk` of `kernel/drivers/block/virtio-blk.ko.xz`.
 fn module_name(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     file.split('.').next().unwrap_or(file).replace('-', "_")
 }
 
-/// The paths of the wanted modules behind those that they need, each once; the name of the first that the
-/// kernel does not have.
+/// Returns the paths of the wanted modules, each after its dependencies and only once; the error is the first missing
+/// module.
 fn in_order(dep: &str, builtin: &str, wanted: &[&str]) -> Result<Vec<String>, String> {
     let builtin: BTreeSet<String> = builtin.lines().map(module_name).collect();
     let mut order: Vec<String> = Vec::new();
@@ -188,7 +186,7 @@ fn in_order(dep: &str, builtin: &str, wanted: &[&str]) -> Result<Vec<String>, St
             })
             .ok_or_else(|| (*name).to_owned())?;
         let (path, needs) = line.split_once(':').unwrap_or((line, ""));
-        // `depmod` lists what is needed first last.
+        // `depmod` lists the module to load first at the end.
         for path in needs.split_whitespace().rev().chain([path]) {
             if !order.iter().any(|known| known == path) {
                 order.push(path.to_owned());
@@ -208,7 +206,7 @@ mod tests {
         kernel/c/virtio_net.ko: kernel/c/failover.ko kernel/a/virtio_ring.ko kernel/a/virtio.ko\n";
 
     #[test]
-    fn what_a_module_needs_comes_before_it_and_only_once() {
+    fn module_dependencies_are_ordered_once_before_it() {
         let order = in_order(
             DEP,
             "kernel/fs/ext4.ko\n",
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_release_is_read_from_the_header_and_is_a_name_of_a_folder() {
+    fn kernel_release_is_read_and_safe_as_folder_name() {
         let release = header(&image("6.1.0-56-cloud-amd64 (someone@somewhere) #1"));
         assert_eq!(release, Some(Some("6.1.0-56-cloud-amd64".into())));
         assert_eq!(header(&image("../../etc")), Some(None));
@@ -263,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_kernel_and_one_that_is_not_there_are_named_with_a_way_out() {
+    fn invalid_or_missing_kernel_is_named_with_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vmlinuz-1");
         files::write(&path, b"text").unwrap();
@@ -278,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_can_be_read_is_taken_before_a_newer_one_that_cannot() {
+    fn readable_kernel_is_preferred_to_newer_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         files::write(&folder.path().join("vmlinuz-6.2"), b"broken").unwrap();
         files::write(&folder.path().join("vmlinuz-6.1"), &image("6.1 x")).unwrap();

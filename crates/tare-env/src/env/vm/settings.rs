@@ -1,7 +1,7 @@
-//! The settings of `vm`, read and checked.
+//! Reads and checks the settings of `vm`.
 //!
-//! What the emulator is asked for by name (a processor model, a machine) is only checked for its letters here;
-//! whether it exists, the emulator says when it starts.
+//! Names for the emulator (a processor model, a machine type) are only checked for permitted characters; the emulator
+//! reports unknown ones when it starts.
 
 use crate::env::prelude::*;
 
@@ -10,9 +10,9 @@ use tare_model::whole_count;
 use crate::env::common::{FILES, PACKAGES, PROGRAMS};
 use crate::env::reader::Reader;
 use crate::env::setting::{Form, meanings, said, settings, words};
-use crate::env::{SettingsError, Wanted};
+use crate::env::{FileRequest, SettingsError};
 
-/// As everywhere but for its default: a guest has no other programs.
+/// The common setting with another default: a guest has no other programs.
 const PACKED: Setting = Setting {
     default: "those of the study's workloads, where neither these nor packages or files are named",
     ..PROGRAMS
@@ -50,7 +50,7 @@ settings! {
 }
 
 meanings! {
-    /// Which accelerator is wanted.
+    /// The requested accelerator.
     pub(super) enum Accel, ACCELS {
         Auto: "auto",
         Kvm: "kvm",
@@ -71,7 +71,7 @@ meanings! {
 }
 
 meanings! {
-    /// What the agent is in, inside of the machine.
+    /// The environment of the agent within the machine.
     pub(super) enum Inner, INNERS {
         None: "none",
         Container: "container",
@@ -97,10 +97,10 @@ meanings! {
     }
 }
 
-/// The emulator's own words for its cache modes.
+/// The emulator's words for its cache modes.
 const CACHES: &[&str] = &["none", "writeback", "unsafe", "directsync", "writethrough"];
 
-/// The settings, checked.
+/// Checked settings.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) accel: Accel,
@@ -116,11 +116,11 @@ pub(super) struct Settings {
     pub(super) nic: Nic,
     pub(super) network: Network,
     pub(super) boot_limit: Duration,
-    /// What of the host's files the guest holds besides the agent.
-    pub(super) wanted: Wanted,
+    /// The host files in the guest in addition to the agent.
+    pub(super) wanted: FileRequest,
 }
 
-/// A name that the emulator understands: it may not begin or continue another option.
+/// Whether a text is a name for the emulator: it must not begin or continue another option.
 fn is_name(text: &str, extra: &[u8]) -> bool {
     let is_letter =
         |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte) || extra.contains(&byte);
@@ -136,14 +136,14 @@ fn is_path(text: &str) -> bool {
 }
 
 impl Disk {
-    /// Whether there is a raw image behind it.
+    /// Whether the disk is a raw image.
     pub(super) fn has_image(self) -> bool {
         !matches!(self, Self::None | Self::Shared)
     }
 }
 
 impl Settings {
-    /// Reads and checks; touches nothing outside.
+    /// Reads and checks the settings, without side effects.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("vm", SETTINGS, settings)?;
         let disk = read.word(&DISK, &DISKS).unwrap_or(Disk::None);
@@ -194,19 +194,19 @@ impl Settings {
         })
     }
 
-    /// The modules that the channel and the devices need.
+    /// Returns the modules that the channel and the devices need.
     pub(super) fn modules(&self) -> Vec<&'static str> {
         let mut modules = vec!["virtio_pci", "virtio_console"];
         modules.extend(match self.nic {
             Nic::None => &[][..],
             Nic::Virtio => &["virtio_net"],
             Nic::E1000 => &["e1000"],
-            // The emulated device is a C+, which has a driver of its own.
+            // The emulated device is a C+, which has a separate driver.
             Nic::Rtl8139 => &["8139cp"],
         });
         modules.extend((self.inner == Inner::Container).then_some("overlay"));
         modules.extend(match self.disk {
-            // A served folder's driver is that of every folder that the host serves.
+            // The driver for a served folder is added with those for any shared folder.
             Disk::None | Disk::Shared => &[][..],
             Disk::Virtio => &["virtio_blk", "ext4"],
             Disk::Nvme => &["nvme", "ext4"],
@@ -219,7 +219,7 @@ impl Settings {
         modules
     }
 
-    /// What was asked for.
+    /// Returns the requested settings as facts.
     pub(super) fn facts(&self) -> Facts {
         let mut facts = Facts::from([
             (fact::of(fact::VM, "machine"), self.machine.clone()),
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_value_of_a_setting_is_refused_under_its_name_with_a_hint() {
+    fn invalid_vm_setting_is_refused_by_name_with_hint() {
         let values = json!({
             "accel": ["hvf", true],
             "kernel": ["vmlinuz", 6, ""],
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_only_mean_something_together_are_refused_alone() {
+    fn dependent_settings_are_refused_alone() {
         for (name, value) in [("cache", "unsafe"), ("disk_size", "1g")] {
             assert_eq!(
                 Settings::read(&with(name, value)).unwrap_err().setting,

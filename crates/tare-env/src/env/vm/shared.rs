@@ -1,9 +1,9 @@
-//! A folder that all machines of an arm have: virtiofs, with a server of this machine's for each guest.
+//! A folder shared by all machines of an arm: virtiofs, with a server on this machine for each guest.
 //!
-//! The guest's kernel speaks to `virtiofsd` over memory that it shares with it, so no network is in between and a file
-//! that one guest has closed is there for the next that opens it. The server shows one folder of the run's and
-//! nothing above it, and ends with its emulator, which alone can connect to it.
-//! What it cannot see: whether a guest's kernel keeps what another has changed; a file is to be closed before.
+//! The guest's kernel talks to `virtiofsd` over shared memory, so no network is in between, and a file that one guest
+//! has closed is visible to the next guest that opens it. The server exposes one folder of the run and nothing above
+//! it, and ends with its emulator, which is its only possible client.
+//! Limits: a guest's kernel may cache what another guest has changed; close a file first.
 
 use crate::env::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::env::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 /// The program that serves the folder.
 const PROGRAM: &str = "virtiofsd";
 
-/// Where distributions put it, for it is not on the search path.
+/// Where distributions put it, because it is not on the search path.
 const FOLDERS: &[&str] = &[
     "/usr/libexec",
     "/usr/lib/qemu",
@@ -23,20 +23,20 @@ const FOLDERS: &[&str] = &[
     "/usr/lib",
 ];
 
-/// The guest's driver.
+/// The guest's driver module.
 pub(super) const MODULE: &str = "virtiofs";
 
-/// Between two looks whether the server listens.
+/// Polling interval for the server's socket.
 const STEP: Duration = Duration::from_millis(5);
 
-/// How a folder can be shared here.
+/// How to share a folder here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sharing {
     program: PathBuf,
 }
 
 impl Sharing {
-    /// Looks for what it takes; why a folder cannot be shared otherwise.
+    /// Looks for the requirements; the error is why a folder cannot be shared.
     pub(super) fn find(kernel: &Kernel) -> Result<Self, Reason> {
         kernel
             .modules(&[MODULE])
@@ -51,7 +51,7 @@ impl Sharing {
             .ok_or_else(|| Reason::MissingTool(PROGRAM.to_owned()))
     }
 
-    /// Serves `folder` for one guest; `own` is the instance's folder.
+    /// Serves `folder` to one guest; `own` is the instance's folder.
     pub(super) fn serve(
         &self,
         cx: &Context<'_>,
@@ -62,7 +62,7 @@ impl Sharing {
         let socket = own.join("shared.sock");
         let listen = socket.display().to_string();
         let parent = std::process::id().to_string();
-        // The folder is its root, so that no name leads out of it.
+        // The folder is the server's root, so that no name leads out of it.
         let options = format!(
             "source={},cache=auto,sandbox=chroot",
             option_value(&folder.display().to_string())
@@ -109,20 +109,20 @@ impl Sharing {
     }
 }
 
-/// A value within a list of options, in which commas part them.
+/// Escapes a value in a comma-separated list of options.
 fn option_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace(',', "\\,")
 }
 
-/// The program that serves the folder to one guest; ended when dropped.
+/// A server of the folder for one guest; ended when dropped.
 pub(super) struct Server {
     running: Box<dyn Running>,
-    /// Where the emulator connects.
+    /// The socket for the emulator.
     pub(super) socket: PathBuf,
 }
 
 impl Server {
-    /// What it said last, escaped, if it has ended.
+    /// Returns its last message, escaped, if it has ended.
     pub(super) fn last_words(&mut self) -> Option<String> {
         if matches!(self.running.wait(Duration::ZERO), Ok(None)) {
             return None;
@@ -162,7 +162,7 @@ mod tests {
             path: PathBuf::from("/boot/vmlinuz"),
             release: Some("..".to_owned()),
         };
-        // The folder of that name is there and holds no list of modules.
+        // That folder exists and holds no list of modules.
         let Err(Reason::Unsupported(why)) = Sharing::find(&kernel) else {
             panic!("found");
         };

@@ -1,11 +1,11 @@
-//! Flags that need a line or a container of the user's.
+//! Checks flags that need a `docker run …` line or a container of the user.
 
 use super::Why;
 use crate::failed::{Exit, Failed};
 use crate::why::question::Question;
 
 impl Why {
-    /// Refuses flags that need a line or a container of the user's.
+    /// Refuses flags that need a line or container of the user when there is neither.
     pub(super) fn check_flags(&self, question: &Question) -> Result<(), Failed> {
         if question.subject().is_some() {
             return Ok(());

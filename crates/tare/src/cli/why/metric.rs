@@ -1,4 +1,4 @@
-//! What `--metric` means.
+//! Resolves `--metric` to a metric.
 
 use tare_model::command::Pick;
 
@@ -6,7 +6,7 @@ use super::super::{Exit, Failed, output, service};
 use super::Why;
 use crate::workload::user_command;
 
-/// The metric, and the number that is picked where it is one of the output.
+/// Returns the metric, and the number to pick if it is read from the output.
 pub(super) fn of(asked: &Why) -> Result<(&'static str, Option<Pick>), Failed> {
     if asked.service.given().is_some()
         && let Some(found) = service::metric(&asked.metric, asked.service.is_by_url())?

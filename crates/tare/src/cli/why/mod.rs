@@ -7,12 +7,12 @@ use tare_model::Params;
 use tare_model::dossier::Dossier;
 
 use super::service::ServiceFlags;
-use super::{Exit, Failed, Place, output};
-use crate::config::{given, units};
+use super::{Exit, Failed, GivenPaths, output};
+use crate::config::{environment_flags, units};
 use crate::env;
 use crate::env::own::Shares;
 use crate::report;
-use crate::why::asked::RUNNING;
+use crate::why::in_environment::RUNNING;
 use crate::why::question::Question;
 
 mod line;
@@ -103,7 +103,7 @@ pub(crate) struct Why {
 }
 
 impl Why {
-    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+    pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         output::check_files(self.html.as_deref(), self.json.as_deref())?;
         let question = self.question()?;
         question.answered(place, |dossier| self.write(dossier))
@@ -154,9 +154,8 @@ impl Why {
     fn environment(&self) -> Result<(Option<String>, Params), Failed> {
         let wrong = |problem: &str| Failed::new(Exit::Usage, output::printable(problem));
         let mut given = match &self.env {
-            Some(text) => {
-                given::environments(text).map_err(|problem| wrong(&problem).hint(RUNNING))?
-            }
+            Some(text) => environment_flags::environments(text)
+                .map_err(|problem| wrong(&problem).hint(RUNNING))?,
             None => Vec::new(),
         };
         if given.len() > 1 {
@@ -189,7 +188,7 @@ impl Why {
         }
         for text in &self.settings {
             let (arm, setting, value) =
-                given::setting_of(text).map_err(|problem| wrong(&problem))?;
+                environment_flags::setting_of(text).map_err(|problem| wrong(&problem))?;
             if let (Some(arm), Some(name)) = (arm, &name)
                 && arm != name
             {

@@ -1,4 +1,4 @@
-//! Built-in studies and examples.
+//! Tests of the built-in studies and examples.
 
 use super::error_in;
 use crate::config::builtin::STUDIES;
@@ -6,7 +6,7 @@ use crate::config::{Adjustments, parse};
 use crate::registered::assert_registered;
 
 #[test]
-fn every_file_in_the_studies_folder_is_registered_and_valid() {
+fn all_study_files_are_registered_and_valid() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
     let ids = STUDIES.iter().map(|study| study.id);
     assert_registered(folder, ".toml", |_| false, ids);
@@ -34,7 +34,7 @@ fn every_example_is_valid_and_named_like_its_file() {
 }
 
 #[test]
-fn a_study_that_repeats_a_publication_has_what_its_reader_needs() {
+fn replication_study_is_complete_for_readers() {
     for builtin in STUDIES {
         let study = parse(builtin.id, builtin.text, &Adjustments::default()).unwrap();
         let Some(publication) = study.publication else {
@@ -61,7 +61,7 @@ fn a_study_that_repeats_a_publication_has_what_its_reader_needs() {
 }
 
 #[test]
-fn a_publication_is_taken_over_from_a_built_in_study_only() {
+fn publication_of_accepts_only_built_in_study() {
     let error = error_in(
         "mine.toml",
         "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"stat\"\n[publication_of]\nstudy = \"storge\"\n",
@@ -71,13 +71,13 @@ fn a_publication_is_taken_over_from_a_built_in_study_only() {
 }
 
 #[test]
-fn a_publication_that_is_taken_over_may_have_its_quantities_measured_otherwise() {
+fn inherited_publication_quantity_can_be_overridden() {
     let study = |name: &str| {
         let text = format!(
             "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"stat\"\n[publication_of]\nstudy = \"storage\"\n\
              [[publication_of.quantity]]\nname = \"{name}\"\nlabel = \"mine\"\nmetric = \"fs.stat.time\"\n"
         );
-        // With a workload chosen, names of others are no mistake.
+        // With a workload chosen, quantities of other workloads are not a mistake.
         let adjustments = Adjustments {
             workloads: vec!["stat".to_owned()],
             ..Adjustments::default()

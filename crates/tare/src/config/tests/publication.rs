@@ -1,9 +1,9 @@
-//! Tests of studies that take over the publication of a built-in one.
+//! Tests of studies that inherit the publication of a built-in one.
 
 use crate::config::tests::WITH_PUBLICATION;
 use crate::config::{Adjustments, parse, read_recorded};
 
-/// A study of one of the programs of `cluster`, in one of its arms.
+/// A study with one of the programs of `cluster`, in one of its arms.
 const ONE: &str = r#"
 id = "s"
 arm = [{ id = "host" }, { id = "docker", driver = "docker" }]
@@ -18,13 +18,13 @@ columns = [{ label = "containers", arm = "docker" }]
 "#;
 
 #[test]
-fn a_study_may_measure_a_part_of_a_publication_and_what_the_publications_own_study_does_not() {
+fn study_may_measure_part_of_publication_and_more() {
     let study = parse("s.toml", ONE, &Adjustments::default());
     let publication = study
         .unwrap_or_else(|error| panic!("{error}"))
         .publication
         .unwrap();
-    // A table of the same title is replaced, the others stay.
+    // A table with the same title is replaced; the others stay.
     let titles: Vec<&str> = publication
         .tables
         .iter()
@@ -43,7 +43,7 @@ fn a_study_may_measure_a_part_of_a_publication_and_what_the_publications_own_stu
 }
 
 #[test]
-fn what_a_study_says_itself_of_a_publication_must_be_right() {
+fn invalid_publication_override_is_refused() {
     for (from, to, said) in tare_model::rows! {
         ("name = \"iozone-read-128k-4k\"", "name = \"iozone-raed-128k-4k\"", "has no quantity"),
         ("disk.iozone-read.throughput", "disk.iozone-raed.throughput", "has the metric"),
@@ -61,7 +61,7 @@ fn what_a_study_says_itself_of_a_publication_must_be_right() {
 }
 
 #[test]
-fn a_share_of_several_is_more_than_half_of_them_and_not_all() {
+fn claim_share_must_be_above_half_and_below_one() {
     for (share, is_right) in [("0.9", true), ("0.4", false), ("1.0", false)] {
         let text = WITH_PUBLICATION.replace(
             "kind = \"cost\", quantity = \"compute\"",
@@ -73,7 +73,7 @@ fn a_share_of_several_is_more_than_half_of_them_and_not_all() {
 }
 
 #[test]
-fn recorded_arm_without_values_or_of_another_tool_is_refused() {
+fn recorded_arm_needs_values_and_known_workload() {
     let study = |recorded: &str| {
         let text = format!("{ONE}[[publication_of.recorded]]\narm = \"laptop\"\n{recorded}");
         parse("s.toml", &text, &Adjustments::default())

@@ -1,4 +1,4 @@
-//! Sweeps of parameters.
+//! Tests of parameter sweeps.
 
 use crate::config::{Adjustments, parse};
 
@@ -10,7 +10,7 @@ fn study(workload: &str) -> Result<tare_model::Study, String> {
 }
 
 #[test]
-fn every_combination_of_the_values_is_a_workload_with_the_other_parameters_as_they_are() {
+fn sweep_expands_combinations_keeping_other_params() {
     let study =
         study("[workload.params]\nbytes = 512\n[workload.sweep]\nfiles = [10, 100, 1000]\n")
             .unwrap();
@@ -32,7 +32,7 @@ fn every_combination_of_the_values_is_a_workload_with_the_other_parameters_as_th
 }
 
 #[test]
-fn a_sweep_that_says_nothing_or_too_much_is_refused_where_it_stands() {
+fn empty_or_excessive_sweep_error_has_location() {
     let many: Vec<String> = (1..=5000).map(|n| n.to_string()).collect();
     for (sweep, says) in [
         ("[workload.sweep]\nfiles = 3\n".to_owned(), "must be a list"),

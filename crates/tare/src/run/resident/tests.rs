@@ -1,4 +1,4 @@
-//! A client is run, timed and ended as it should be, without any environment.
+//! Tests of running, timing and ending a client, without an environment.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::service::user::asked;
 
 #[test]
-fn recipe_with_a_client_is_a_server_and_others_are_not() {
+fn only_recipe_with_client_is_server() {
     let client = UserClient {
         argv: ["ab", "http://{host}:{port}/"].map(str::to_owned).to_vec(),
         port: 80,

@@ -1,4 +1,4 @@
-//! Requests over real sockets to small servers on the loopback.
+//! Tests with real sockets to small servers on the loopback.
 
 use std::io::{BufRead as _, BufReader, Write};
 use std::net::TcpListener;
@@ -10,8 +10,8 @@ use crate::cx::SystemClock;
 
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// Serves each connection on a thread: what `answer` writes to the request of this number on it; it is closed where
-/// that is false.
+/// Serves each connection on a thread. `answer` writes the answer to the request with this number on the connection;
+/// if it returns false, the connection is closed.
 pub(in crate::service) fn serve(
     answer: impl Fn(&mut TcpStream, u32) -> bool + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -47,18 +47,18 @@ fn serve_at(
     address
 }
 
-fn load() -> Asked {
-    Asked::of(Request::get("/page")).unwrap()
+fn load() -> RequestPlan {
+    RequestPlan::of(Request::get("/page")).unwrap()
 }
 
-fn over(connections: u32) -> Asked {
-    Asked {
+fn over(connections: u32) -> RequestPlan {
+    RequestPlan {
         connections,
         ..load()
     }
 }
 
-fn asked(server: SocketAddr, load: Asked, how: How) -> Result<Slice, Trouble> {
+fn asked(server: SocketAddr, load: RequestPlan, how: How) -> Result<Slice, SliceError> {
     let limits = Limits {
         time_ns: 400_000_000,
         body_bytes: 1 << 20,
@@ -68,16 +68,16 @@ fn asked(server: SocketAddr, load: Asked, how: How) -> Result<Slice, Trouble> {
 
 fn asked_within(
     server: SocketAddr,
-    load: Asked,
+    load: RequestPlan,
     how: How,
     limits: Limits,
-) -> Result<Slice, Trouble> {
+) -> Result<Slice, SliceError> {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
     let client = Client::new(&clock, &cancel, &[server], load);
     client.with_limits(limits).slice(0, how)
 }
 
-fn patient(server: SocketAddr, load: Asked, how: How) -> Slice {
+fn patient(server: SocketAddr, load: RequestPlan, how: How) -> Slice {
     asked_within(server, load, how, Limits::default()).unwrap()
 }
 
@@ -112,7 +112,7 @@ fn several_connections_share_the_requests() {
 
 #[test]
 fn ipv6_is_reached() {
-    // Not every machine has it.
+    // Not every machine has IPv6.
     if TcpListener::bind("[::1]:0").is_ok() {
         let server = serve_at("[::1]:0", |stream, _| stream.write_all(GOOD).is_ok());
         assert_eq!(patient(server, load(), How::Count(3)).answers.len(), 3);
@@ -139,7 +139,7 @@ fn closed_connections_are_opened_again_and_counted() {
             "{}",
             slice.reopened
         );
-        let load = Asked {
+        let load = RequestPlan {
             keep_alive: false,
             ..load
         };
@@ -205,7 +205,7 @@ fn bad_servers_give_an_error_with_a_reason() {
 }
 
 #[test]
-fn large_answer_is_counted_and_not_kept() {
+fn large_response_is_counted_not_buffered() {
     const MIB: u64 = 64;
     let large = serve(|stream, _| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", MIB << 20);
@@ -229,12 +229,12 @@ fn interrupt_ends_a_slice() {
         let mut client = Client::new(&clock, &cancel, &[silent], over(connections));
         assert!(matches!(
             client.slice(0, How::Count(1)),
-            Err(Trouble::Cancelled)
+            Err(SliceError::Cancelled)
         ));
     }
 }
 
-/// A server that stops for 100 ms in every 300 ms: a closed loop asks hardly anything meanwhile, and hides it.
+/// A server that stops for 100 ms in every 300 ms. A closed loop sends almost nothing meanwhile, which hides it.
 #[test]
 fn stalls_show_in_an_open_loop_only() {
     let origin = Instant::now();
@@ -246,7 +246,7 @@ fn stalls_show_in_an_open_loop_only() {
         stream.write_all(GOOD).is_ok()
     });
     let p85_ms = |rate| {
-        let load = Asked { rate, ..load() };
+        let load = RequestPlan { rate, ..load() };
         let slice = patient(stalling, load, How::For(900_000_000));
         let mut latencies: Vec<u64> = slice.latencies().collect();
         latencies.sort_unstable();

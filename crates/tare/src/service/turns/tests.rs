@@ -1,4 +1,4 @@
-//! Blocks of small servers on the loopback, and what is computed of them.
+//! Tests of blocks with small servers on the loopback, and of the computed values.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn answering(body: &'static str) -> SocketAddr {
 
 fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
-    let asked = Asked::of(Request::get("/")).unwrap();
+    let asked = RequestPlan::of(Request::get("/")).unwrap();
     let block = Block {
         starts_ns: vec![clock.now_ns(); servers.len()],
         rows: vec![vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
@@ -36,7 +36,7 @@ fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
 }
 
 #[test]
-fn slice_in_which_each_connection_answers_once_has_a_value() {
+fn slice_with_one_response_per_connection_has_value() {
     let answer = |latency_ns, is_counted| crate::service::client::Answer {
         from_ns: 0,
         latency_ns,
@@ -64,7 +64,7 @@ fn slice_in_which_each_connection_answers_once_has_a_value() {
     let (typical, rate, latencies) = of(firsts, 4_000_000);
     assert_eq!((typical, rate), (2e6, 750.0));
     assert_eq!(latencies, [1_000_000, 2_000_000, 4_000_000]);
-    // As soon as one has answered again, the first are left out, but for one that fills the slice.
+    // Once a connection has answered again, first answers do not count, except one that fills the slice.
     let again = answer(1_000_000, true);
     let (typical, rate, _) = of(vec![first(2_000_000), again], 1_000_000);
     assert_eq!((typical, rate), (1e6, 1000.0));
@@ -75,7 +75,7 @@ fn slice_in_which_each_connection_answers_once_has_a_value() {
 #[test]
 fn trial_at_a_rate_is_one_slice() {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
-    let mut asked = Asked::of(Request::get("/")).unwrap();
+    let mut asked = RequestPlan::of(Request::get("/")).unwrap();
     asked.rate = Some(100.0);
     let block = Block {
         starts_ns: vec![clock.now_ns()],
@@ -100,7 +100,7 @@ fn trial_at_a_rate_is_one_slice() {
 fn long_slice_has_a_course_in_the_order_of_sending() {
     let answer = |from_ns: u64| crate::service::client::Answer {
         from_ns,
-        // It ends in another order, and the middle of the trial is slow.
+        // The answers end in another order, and the middle of the trial is slow.
         latency_ns: if (400..600).contains(&from_ns) {
             900
         } else {
@@ -125,7 +125,7 @@ fn long_slice_has_a_course_in_the_order_of_sending() {
     let slow = |at: &usize| measured.course.typical_ns[*at] > 500.0;
     let slow: Vec<usize> = (0..100).filter(slow).collect();
     assert_eq!(slow, (40..60).collect::<Vec<_>>());
-    // Of several slices each has one value, and is a step.
+    // Each of several slices has one value and is a step.
     measured.add(&slice, 1);
     assert_eq!(measured.course, Course::default());
 }

@@ -1,25 +1,23 @@
-//! A first look at servers under load: what each side answers at rising rates.
-//!
-//! What it cannot see: what lies between two rates.
+//! Measures servers under load before planning: how does each side answer at increasing rates?
 
 use std::time::Duration;
 
 use tare_model::{CommandCall, Params};
 
 use super::super::served::{self, AtRate};
-use super::super::{Ask, Trouble};
+use super::super::{Ask, WhyError};
 use super::{Tried, at};
 use crate::cx::Context;
 
-/// How the servers of both sides answer at these rates, which rise: each side until it falls behind.
+/// Sends requests to the servers of both sides at these increasing rates, each until it falls behind.
 ///
 /// # Errors
-/// Why one cannot be asked, with what helps.
+/// Why a server cannot be queried, with a hint.
 pub fn look_at_rates(
     cx: &Context<'_>,
     ask: &Ask,
     rates: &[f64],
-) -> Result<[Vec<AtRate>; 2], Trouble> {
+) -> Result<[Vec<AtRate>; 2], WhyError> {
     let on = |driver: &str, settings: &Params, call: &CommandCall| {
         let (seen, ..) = at(cx, ask, driver, settings, |instance| {
             let mut tried = Tried::new(cx, ask, instance, Duration::from_nanos(ask.budget_ns));

@@ -1,30 +1,30 @@
-//! A first look at one of several commands that are compared.
+//! Runs one of several compared commands before planning.
 //!
-//! What it cannot see: a command that fails now and then.
+//! Limits: a command that fails occasionally goes unnoticed.
 
 use std::time::Duration;
 
 use tare_model::{CommandCall, Facts};
 
+use super::super::error::{how, said};
 use super::super::observed::{Observed, SideLook};
-use super::super::trouble::{how, said};
-use super::super::{Ask, HOST, Trouble};
+use super::super::{Ask, HOST, WhyError};
 use super::{TWICE_BELOW_NS, Tried, at, check_pick, inside_slices};
 use crate::cx::Context;
 use crate::report::command_line;
 use crate::workload::stoppable;
 
-/// Looks at one of several commands that are compared, in its environment, after so many warm-ups and where wanted
-/// twice. What its first run took is given to `first_run` as soon as it is known.
+/// Runs one of several compared commands in its environment, after the given warm-ups, and a second time if
+/// requested. `first_run` gets the time of its first run as soon as it is known.
 ///
 /// # Errors
-/// Why it cannot be measured, with what helps.
+/// Why the command cannot be measured, with a hint.
 pub fn look_at_side(
     cx: &Context<'_>,
     ask: &Ask,
     (warm_ups, is_twice): (u32, bool),
     first_run: &dyn Fn(u64),
-) -> Result<SideLook, Trouble> {
+) -> Result<SideLook, WhyError> {
     let call = CommandCall {
         observe: true,
         ..ask.call.clone()
@@ -39,7 +39,7 @@ pub fn look_at_side(
             let (report, counters) = tried.reported(&ask.driver, &call)?;
             let exit = report.exit;
             if !(exit.is_success() || stoppable::is_tolerated(&report)) {
-                return Err(Trouble::FailsAtSide {
+                return Err(WhyError::FailsAtSide {
                     command: command_line(&ask.command),
                     how: how(exit),
                     said: said(&report),

@@ -1,8 +1,8 @@
-//! What a plain run of the user's container takes, from its line to the prompt, with its input and output over the way that
-//! their client has.
+//! Measures a plain run of the user's container, from the command line to the prompt, with input and output through
+//! the engine's client.
 //!
-//! The command's own numbers have none of that: its agent starts it, reads what it prints, and gives it its input.
-//! What it cannot see: a difference of a few hundredths of a second between two runs.
+//! The command's times exclude all of that: the agent starts it, reads its output and writes its input. Limits:
+//! differences of a few hundredths of a second between two runs mean nothing.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::env::{self, AsTyped, own};
 use crate::output;
 use crate::report::terminal::time;
 use crate::why::own::Asks;
-use crate::why::{Ask, First, Trouble};
+use crate::why::{Ask, First, WhyError};
 
-/// Two runs may take this part of the time that is left.
+/// Two runs may take this fraction (1/N) of the remaining time.
 const PART: u64 = 12;
-/// What a run may take, and so many times what the command took.
+/// Time limit of a run, plus a multiple of the command's time.
 const LIMIT: Duration = Duration::from_secs(10);
 const LIMIT_TIMES: u32 = 4;
-/// What the command takes more than it did is not noise from here on: nanoseconds, and a part of what it took.
+/// From these values on, additional time of the command is not noise: nanoseconds, and as a fraction of its time.
 const PLAIN_NS: u64 = 50_000_000;
 const PLAIN_PART: f64 = 0.2;
 
-/// What two runs took, in one line; `None` where its driver has no such runs, the command does something else in them, or
-/// they would take too much of the time that is left.
+/// The times of two runs, in one line; `None` if the driver has no such runs, the command fails in them, or they
+/// would take too much of the remaining time.
 ///
 /// # Errors
 /// Ctrl-C, or something may be left.
@@ -36,7 +36,7 @@ pub(super) fn described(
     asks: &Asks,
     first: &First,
     left_ns: u64,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>, WhyError> {
     let is_typed = asks.copy.is_none() && asks.undo.is_empty() && ask.call.client.is_none();
     let both_ns = 2 * (first.life_ns + first.env.wall_ns);
     let is_short = first.cut_ns.is_none() && both_ns <= left_ns / PART;
@@ -56,7 +56,7 @@ pub(super) fn described(
     let runs = run().and_then(|one| Ok((one, run()?)));
     let removed = environment
         .remove(cx)
-        .map_err(|source| Trouble::NotRemoved {
+        .map_err(|source| WhyError::NotRemoved {
             env: ask.driver.clone(),
             source,
         });
@@ -64,7 +64,7 @@ pub(super) fn described(
     match runs {
         Ok((Some(one), Some(again))) => Ok(line([one, again], first.env.wall_ns)),
         Ok(_) => Ok(None),
-        Err(_) if cx.cancel.is_requested() => Err(Trouble::Cancelled),
+        Err(_) if cx.cancel.is_requested() => Err(WhyError::Cancelled),
         Err(error) => {
             let why = output::printable(&error.to_string());
             Ok(Some(format!("{}: not known: {why}", own::AS_TYPED)))
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_run_are_named_and_what_the_streams_take_if_it_is_plain() {
+    fn run_parts_listed_with_stream_cost_if_clear() {
         let run = |run_ms: u64, status| AsTyped {
             start_ns: 400_000_000,
             run_ns: run_ms * 1_000_000,

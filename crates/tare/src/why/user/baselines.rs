@@ -1,6 +1,6 @@
-//! Which baseline a container of the user's own is compared with: each that is there is tried, the barest first.
+//! Chooses the baseline for the user's container: tries the available ones, barest first.
 //!
-//! What it cannot see: a command that prints something else each time; it is compared with the first in which it works.
+//! Limits: a command whose output differs in every run is compared with the first baseline in which it works.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use tare_model::command::Tie;
 
 use crate::cx::files::{self, Kind};
 use crate::cx::{Context, sha256};
-use crate::env::own::{Bare, Own, Wish, limits};
+use crate::env::own::{Bare, ContainerRequest, Own, limits};
 use crate::env::{self, Driver};
 use crate::why::observed::Inside;
 use crate::why::own::Asks;
 use crate::why::own::baseline::{self, Here};
-use crate::why::{self, Ask, Base, First, Trouble, trouble};
+use crate::why::{self, Ask, Base, First, WhyError, error};
 
-/// How the command is inside alone, beside what it is compared with, and on both sides.
-pub(super) type Seen = (Inside, (Asks, First));
+/// The run inside alone, the chosen baseline, and the runs on both sides.
+pub(super) type FirstLook = (Inside, (Asks, First));
 
-/// How the command is inside alone, and beside the barest baseline in which it does the same.
+/// Runs the command inside alone, and then with the barest baseline in which it does the same.
 pub(super) fn seen(
     cx: &Context<'_>,
-    from: (&dyn Driver, &Wish<'_>),
+    from: (&dyn Driver, &ContainerRequest<'_>),
     ask: &mut Ask,
     own: &mut Own,
-) -> Result<Seen, Failed> {
+) -> Result<FirstLook, Failed> {
     let (inside, fresh) =
         why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
     let has_socket = opens_a_socket(&inside);
@@ -45,7 +45,7 @@ pub(super) fn seen(
         fallback: None,
         trouble: None,
     };
-    // The engine's bridge stays on the way to a server, so that it is on both.
+    // The route to a server includes the engine's bridge, so that it is on both sides.
     if has_socket || ask.call.client.is_some() {
         baselines.let_outside(from)?;
     }
@@ -53,38 +53,38 @@ pub(super) fn seen(
     Ok((inside, based))
 }
 
-/// How the command does where it may be compared; else what it did instead.
+/// The first runs if the baseline is usable; otherwise how the command behaved differently.
 type Did = Result<First, String>;
 
-/// The baselines, tried one after the other.
+/// Tries the baselines one after the other.
 struct Baselines<'a> {
     cx: &'a Context<'a>,
     own: &'a mut Own,
     inside: &'a Inside,
     /// Why each run needs a new container, if it does.
     fresh: Option<String>,
-    /// The first in which it only prints something else, to standard error rather than to standard output.
+    /// The first baseline in which only the output differs; one in which only stderr differs is preferred.
     fallback: Option<(Asks, First)>,
-    trouble: Option<Trouble>,
+    trouble: Option<WhyError>,
 }
 
 impl Baselines<'_> {
-    /// The barest baseline in which the command does the same: one in which it fails is none, and where it prints
-    /// something else what it may need is kept.
+    /// Returns the barest baseline in which the command does the same. One in which it fails is unusable; if its
+    /// output differs, parts that it may need are kept.
     fn chosen(
         mut self,
         ask: &mut Ask,
-        (found, wish): (&dyn Driver, &Wish<'_>),
+        (found, wish): (&dyn Driver, &ContainerRequest<'_>),
     ) -> Result<(Asks, First), Failed> {
         let mut not_bare = None;
-        // Inside a running container there is more than its image.
+        // A running container contains more than its image.
         if self.own.inside.is_none() {
             loop {
                 match self.bare(ask, found, wish)? {
                     Ok(chosen) => return Ok(chosen),
                     Err(why) => not_bare = Some(why),
                 }
-                // It may have been too quick to be seen with a socket.
+                // The command may have been too fast to be seen with a socket.
                 if !self.let_outside((found, wish))? {
                     break;
                 }
@@ -124,12 +124,15 @@ impl Baselines<'_> {
         })
     }
 
-    /// Gives bare processes the network of a container like it, where they have a loopback device only and that can be
-    /// had; whether it was.
-    fn let_outside(&mut self, (found, wish): (&dyn Driver, &Wish<'_>)) -> Result<bool, Failed> {
+    /// Gives bare processes the network of a similar container if they only have a loopback device and that network
+    /// is available; returns whether it did.
+    fn let_outside(
+        &mut self,
+        (found, wish): (&dyn Driver, &ContainerRequest<'_>),
+    ) -> Result<bool, Failed> {
         let bare = &self.own.bare;
         let has_none = match bare.text("network") {
-            // As a server has it: this machine reaches it, and it nothing else.
+            // A server's network: the host can reach it, but it cannot reach anything else.
             Some("veth") => bare.value("bridge").is_none(),
             network => network == Some("none"),
         };
@@ -139,7 +142,7 @@ impl Baselines<'_> {
         let settings = match found.take_outside(self.cx, wish, self.own) {
             Ok(Some(settings)) => settings,
             Ok(None) => return Ok(false),
-            Err(_) if self.cx.cancel.is_requested() => return Err(Trouble::Cancelled.into()),
+            Err(_) if self.cx.cancel.is_requested() => return Err(WhyError::Cancelled.into()),
             Err(error) => {
                 self.own.notes.push(format!(
                     "a bare process here has a loopback device only: {error}"
@@ -154,12 +157,12 @@ impl Baselines<'_> {
         Ok(true)
     }
 
-    /// The host's own program where it is the same bytes, else the image's files; or why neither.
+    /// Uses the host's program if it has the same bytes, else the image's files; or returns why neither is possible.
     fn bare(
         &mut self,
         ask: &mut Ask,
         found: &dyn Driver,
-        wish: &Wish<'_>,
+        wish: &ContainerRequest<'_>,
     ) -> Result<Result<(Asks, First), String>, Failed> {
         if let Some(why) = &self.own.not_bare {
             return Ok(Err(why.clone()));
@@ -171,7 +174,7 @@ impl Baselines<'_> {
         } else if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
             let files = env::host_files(self.own.names(|_| true), &self.own.bare);
             let (whole, less) = baseline::whole_and_less(self.own, &files);
-            // The program is seen behind its entry, as in the container.
+            // The program is observed behind its entry point, as in the container.
             let asks = baseline::host(self.own, &whole);
             why = match self.tried(ask, &asks, false)? {
                 Ok(first) => match baseline::other_reads(&first.env, here) {
@@ -180,7 +183,7 @@ impl Baselines<'_> {
                         None if complains_alike(&first) => {
                             return self.same_bytes(ask, (asks, first), less).map(Ok);
                         }
-                        // Another program may warn of other things.
+                        // Another program may print other warnings.
                         Some(words) if complains_alike(&first) || !misses_something(&first) => {
                             userland = Some(asks.base);
                             words
@@ -193,7 +196,7 @@ impl Baselines<'_> {
         }
         let all = match found.take_bare(self.cx, wish, self.own) {
             Ok(all) => all,
-            Err(_) if self.cx.cancel.is_requested() => return Err(Trouble::Cancelled.into()),
+            Err(_) if self.cx.cancel.is_requested() => return Err(WhyError::Cancelled.into()),
             Err(error) => return Ok(Err(error.to_string())),
         };
         let mut words = String::new();
@@ -220,13 +223,14 @@ impl Baselines<'_> {
         Ok(Err(words))
     }
 
-    /// Whether those between the barest and the last, which has all that may be needed, are passed over.
+    /// Whether it is too late for the baselines between the barest and the last, which has everything that may be
+    /// needed.
     fn is_late(&self, begun_ns: u64, place: usize, count: usize) -> bool {
         let is_between = place > 0 && place + 1 < count;
         is_between && self.cx.clock.now_ns().saturating_sub(begun_ns) > BETWEEN_NS
     }
 
-    /// The host's own program, which is the same: without the parts of the command that can go, if it does the same then.
+    /// The host's program, which is the same: without the optional parts of the command, if it then does the same.
     fn same_bytes(
         &mut self,
         ask: &mut Ask,
@@ -243,8 +247,8 @@ impl Baselines<'_> {
         Ok(whole)
     }
 
-    /// How the command does there; with `may_fall_back` it is compared with this if nothing better is found, and does
-    /// the same only if it also complains alike.
+    /// Runs the command with a baseline. With `may_fall_back`, the baseline is used if no better one is found, and
+    /// the command only does the same if it also complains alike.
     fn tried(&mut self, ask: &mut Ask, asks: &Asks, may_fall_back: bool) -> Result<Did, Failed> {
         ask.own = Some(Asks {
             fresh: self.fresh.clone(),
@@ -253,9 +257,9 @@ impl Baselines<'_> {
         let inside = self.inside;
         match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
             Ok(first) if inside.is_over(&first) => {
-                Err(alone(Trouble::too_long(ask, inside), self.own))
+                Err(alone(WhyError::too_long(ask, inside), self.own))
             }
-            // What a client prints are its measurements.
+            // The output of a client is its measurements.
             Ok(first) if ask.call.client.is_some() => Ok(Ok(first)),
             Ok(first) if prints_the_same(&first) && (!may_fall_back || complains_alike(&first)) => {
                 Ok(Ok(first))
@@ -275,17 +279,17 @@ impl Baselines<'_> {
                 }
                 Ok(Err(words.to_owned()))
             }
-            // It ends nowhere.
-            Err(Trouble::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
-                Err(alone(Trouble::too_long(ask, inside), self.own))
+            // The command does not end on either side.
+            Err(WhyError::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
+                Err(alone(WhyError::too_long(ask, inside), self.own))
             }
-            Err(Trouble::Cancelled) => Err(Trouble::Cancelled.into()),
+            Err(WhyError::Cancelled) => Err(WhyError::Cancelled.into()),
             Err(error) if error.may_have_left() => Err(error.into()),
             Err(error) => {
                 let words = match &error {
-                    Trouble::FailsOnHost { how, .. } => format!("it {how}"),
-                    Trouble::NotInside { why, .. } => format!("it cannot be started: {why}"),
-                    Trouble::Environment { source, .. } => source.to_string(),
+                    WhyError::FailsOnHost { how, .. } => format!("it {how}"),
+                    WhyError::NotInside { why, .. } => format!("it cannot be started: {why}"),
+                    WhyError::Environment { source, .. } => source.to_string(),
                     other => other.to_string(),
                 };
                 self.trouble = Some(error);
@@ -295,7 +299,7 @@ impl Baselines<'_> {
     }
 }
 
-/// Why a baseline is none where what is printed is the same.
+/// Why a baseline with the same stdout is unusable.
 const ON_ONE_SIDE: &str = "it writes to standard error on one side only";
 
 /// Whether both sides print the same.
@@ -303,19 +307,19 @@ fn prints_the_same(first: &First) -> bool {
     first.host.report.stdout == first.env.report.stdout
 }
 
-/// Whether both sides write to standard error, or neither: a command in a pipe may fail on one of them, and the shell
-/// exits with status 0. What they write may name a process or a time.
+/// Whether both sides write to stderr, or neither. In a pipe a command may fail on one side while the shell exits
+/// with status 0. The texts are not compared, because they may contain a process ID or a time.
 fn complains_alike(first: &First) -> bool {
     first.host.report.stderr.0.is_empty() == first.env.report.stderr.0.is_empty()
 }
 
-/// Whether either side names something that is not there.
+/// Whether either side names something missing.
 fn misses_something(first: &First) -> bool {
     let both = [&first.host.report, &first.env.report];
-    both.into_iter().any(trouble::is_something_missing)
+    both.into_iter().any(error::is_something_missing)
 }
 
-/// What is said of a bare process with the network of a container.
+/// Note about a bare process with the network of a container.
 const OUTSIDE: &str = "the bare process has an address on a bridge network of the run's own, from which it reaches what the container reaches";
 
 /// Whether the command was seen with a socket.
@@ -327,20 +331,20 @@ fn opens_a_socket(inside: &Inside) -> bool {
     seen.is_some_and(|seen| seen.ties.contains(&Tie::Socket))
 }
 
-/// So long baselines between the barest and the last are tried, nanoseconds.
+/// How long baselines between the barest and the last are tried, nanoseconds.
 const BETWEEN_NS: u64 = 6_000_000_000;
 
-/// Files as large as this, bytes, have no digest.
+/// Larger files, bytes, have no hash.
 const LARGE: u64 = 64 << 20;
 
-/// What this machine has under a path; the bytes are compared where they were in the container.
+/// What this machine has under a path; bytes are compared if they were hashed in the container.
 fn here(path: &Path, digest: Option<&str>) -> Here {
     let Ok(path) = files::canonical(path) else {
         return Here::Absent;
     };
     match (files::kind(&path), digest) {
         (Ok(Kind::File { .. }), None) => Here::Same,
-        // What is large here is not what is small there.
+        // A large file here cannot equal a small one there.
         (Ok(Kind::File { length, .. }), Some(_)) if length > LARGE => Here::Other,
         (Ok(Kind::File { .. }), Some(digest)) => match files::read(&path) {
             Ok(bytes) if sha256(&bytes) == digest => Here::Same,
@@ -351,5 +355,5 @@ fn here(path: &Path, digest: Option<&str>) -> Here {
     }
 }
 
-/// A command that takes longer inside is not run on the host's files, only to see whether its program is the same.
+/// A command that takes longer inside is not run on the host's files just to check whether its program is the same.
 const BRIEF_NS: u64 = 10_000_000_000;

@@ -1,5 +1,5 @@
-//! What a question about a container of the user's reaches: the flags that let it reach more, who else writes to what it
-//! would write to, and what is said of it before the first run.
+//! Checks and describes what a question about the user's container can reach: flags that extend it, other writers to
+//! the same data, and the announcement before the first run.
 
 use tare_model::Status;
 
@@ -14,7 +14,7 @@ use crate::why::observed::Inside;
 use crate::why::question::Subject;
 use crate::why::rounds::Measured;
 
-/// Who else writes to what a container could write to: running containers of every engine, and processes.
+/// Other writers to the container's writable data: running containers of every engine, and processes.
 fn writers(cx: &Context<'_>, own: &Own) -> Vec<(String, Vec<String>)> {
     let of = |path: &std::path::PathBuf| {
         let mut names: Vec<String> = env::DRIVERS
@@ -30,7 +30,7 @@ fn writers(cx: &Context<'_>, own: &Own) -> Vec<(String, Vec<String>)> {
     all.filter(|(_, names)| !names.is_empty()).collect()
 }
 
-/// Refuses to let copies write to what another one writes to.
+/// Refuses to let copies write to data that another container or process writes to.
 pub(super) fn alone(cx: &Context<'_>, own: &Own) -> Result<(), Failed> {
     if !own.is_written {
         return Ok(());
@@ -51,7 +51,7 @@ pub(super) fn alone(cx: &Context<'_>, own: &Own) -> Result<(), Failed> {
     )))
 }
 
-/// What is said of copies that are made while another one writes to the original.
+/// Notes about copies made while another writer used the original.
 pub(super) fn torn(cx: &Context<'_>, own: &Own) -> Vec<String> {
     let line = |(path, names): (String, Vec<String>)| {
         format!(
@@ -62,7 +62,7 @@ pub(super) fn torn(cx: &Context<'_>, own: &Own) -> Vec<String> {
     writers(cx, own).into_iter().map(line).collect()
 }
 
-/// Without a socket there is nothing for the network to slow down, so it is not tried.
+/// Without a socket the network cannot slow the command down, so it is not tried.
 pub(super) fn without_idle_network(own: &mut Own, inside: &Inside, has_socket: bool) {
     if matches!(inside, Inside::CutOff(_)) {
         return;
@@ -77,7 +77,7 @@ pub(super) fn without_idle_network(own: &mut Own, inside: &Inside, has_socket: b
     }
 }
 
-/// The hint where a command fails in a copy that was kept from networks of the user's.
+/// The hint for a command that fails in a copy without the user's networks.
 pub(super) fn networks_hint(own: &Own) -> Option<String> {
     let names = own.networks.join(", ");
     (!names.is_empty()).then(|| {
@@ -87,12 +87,12 @@ pub(super) fn networks_hint(own: &Own) -> Option<String> {
     })
 }
 
-/// How often a command of a second fits into the time.
+/// How often a command of one second fits into the budget.
 fn times(budget_ns: u64) -> u64 {
     (budget_ns / 1_000_000_000).max(1)
 }
 
-/// What the runs reach, in words.
+/// Describes what the runs can reach.
 fn reached(subject: &Subject<'_>, own: &Own) -> Vec<String> {
     let mut all = Vec::new();
     if let Source::Inside(name) = subject.source {
@@ -124,7 +124,7 @@ fn reached(subject: &Subject<'_>, own: &Own) -> Vec<String> {
     all
 }
 
-/// One line that says what is about to be run, how often at most, and what it reaches.
+/// One line that says what will run, how often at most, and what it can reach.
 pub(super) fn announced(subject: &Subject<'_>, own: &Own, command: &str) -> String {
     if subject.asked.client.is_some() {
         return format!(
@@ -143,7 +143,7 @@ pub(super) fn announced(subject: &Subject<'_>, own: &Own, command: &str) -> Stri
     )
 }
 
-/// What would be done, a line each, without doing it.
+/// What would be done, one line each.
 pub(super) fn plan(subject: &Subject<'_>, own: &Own, command: &str, run: &str) -> Vec<String> {
     let list = |all: &[Difference]| -> String {
         let words: Vec<&str> = all.iter().map(|it| it.what.as_str()).collect();
@@ -188,7 +188,7 @@ pub(super) fn plan(subject: &Subject<'_>, own: &Own, command: &str, run: &str) -
     lines
 }
 
-/// Says how to measure what protects the user, where nothing else was found.
+/// Prints how to measure the user's protections, if no other cause was found.
 pub(crate) fn hint_kept(ask: &Ask, measured: &Measured) {
     let mut findings = measured.dossier.findings.iter();
     let is_found = findings.any(|finding| finding.status == Status::Confirmed);

@@ -1,7 +1,7 @@
-//! A server in the user's container: what is changed of a container that was taken so that several copies of it can
-//! serve at the same time, and how the way to them is named.
+//! Adapts the user's container with a server, so that several copies can serve at the same time, and names the route
+//! to them.
 //!
-//! What it cannot see: on which addresses the server listens inside; the first look shows that.
+//! Limits: the addresses on which the server listens inside show only when it is first queried.
 
 use std::collections::BTreeMap;
 
@@ -18,24 +18,25 @@ use crate::service::user::UserClient;
 use crate::why::First;
 use crate::why::own::Asks;
 
-/// The difference that is the published ports.
+/// ID of the difference of published ports.
 const PUBLISH: &str = "publish";
-/// The difference that is the engine's way for what is printed.
+/// ID of the difference of the engine's log driver.
 const LOG: &str = concat!("engine", ".log");
-/// How likely the way through a published port matters to a client that takes it.
+/// Likelihood that a published port matters to a client that uses it.
 const LIKELY: f64 = 0.9;
-/// Differences that may be a quota, which is met only over several of its periods; and twenty of the usual ones.
+/// Differences that may be a CPU quota, and the trial time of twenty usual periods: a quota takes effect only over
+/// several.
 const QUOTAS: [&str; 4] = ["cpus", "cpu-quota", "cpu-period", "cgroup-parent"];
 const OVER_PERIODS_NS: u64 = 2_000_000_000;
 /// How long requests are sent in a trial for a percentile.
 const PERCENTILE_NS: u64 = 500_000_000;
-/// From this part of the client's time on the proxy is at work.
+/// From this fraction of the client's time on, the proxy is busy.
 const BUSY: f64 = 0.05;
 
-/// Makes a container that was taken one whose copies can serve next to each other; the client with the port inside.
+/// Adapts a taken container so that copies of it can serve at the same time. Returns the client with the port inside.
 ///
 /// # Errors
-/// They cannot.
+/// The copies cannot serve at the same time.
 pub(super) fn adapted(
     own: &mut Own,
     client: &UserClient,
@@ -48,7 +49,7 @@ pub(super) fn adapted(
     let wanted = published.find(|(outside, _)| *outside == client.port);
     let port = wanted.map_or(client.port, |(_, inside)| *inside);
     let is_published = own.published.iter().any(|(_, inside)| *inside == port);
-    // The host reaches a bare process over a pair of devices.
+    // The host reaches a bare process over a veth pair.
     own.bare = std::mem::take(&mut own.bare).with("network", "veth");
     if let Some(it) = own.differences.iter_mut().find(|it| it.id == PUBLISH) {
         it.advice = format!(
@@ -77,7 +78,7 @@ pub(super) fn adapted(
     Ok(client)
 }
 
-/// The client with trials as long as what is compared needs.
+/// The client with trials as long as the comparison needs.
 fn fitted(client: &UserClient, pick: Option<&Pick>, has_quota: bool) -> UserClient {
     let mut client = client.clone();
     // A percentile needs many requests.
@@ -91,11 +92,11 @@ fn fitted(client: &UserClient, pick: Option<&Pick>, has_quota: bool) -> UserClie
     client
 }
 
-/// The client of a server that is a plain command in an environment with these settings, and what is said of it. What it
-/// is compared with is the host's program in a network namespace: several servers have the same port.
+/// The client of a server that is a plain command in an environment with these settings, and a note. The baseline is
+/// the host's program in a network namespace, because several servers use the same port.
 ///
 /// # Errors
-/// They cannot.
+/// The servers would share the host's network.
 pub(crate) fn in_environment(
     client: &UserClient,
     pick: Option<&Pick>,
@@ -112,7 +113,7 @@ pub(crate) fn in_environment(
     Ok((client, note))
 }
 
-/// What a request costs the client itself, where Tare is the client.
+/// The client's share in the time of a request, if Tare is the client.
 pub(crate) fn own_cost(cx: &Context<'_>, client: &UserClient) -> Option<String> {
     client.http.as_ref().and_then(|_| run::own_cost(cx))
 }
@@ -124,7 +125,7 @@ fn on_machines_network() -> Failed {
     )
 }
 
-/// How a client asks, in words.
+/// Describes how a client sends requests.
 fn asked(client: &UserClient) -> String {
     let by = match &client.http {
         Some(http) => {
@@ -148,8 +149,8 @@ fn asked(client: &UserClient) -> String {
     format!("asked from this machine by {by}")
 }
 
-/// Has the arm without the engine's log print nowhere, as a bare server does: without a log the engine reads the output
-/// all the same, through a pipe that makes a server wait once it is full.
+/// Discards the output in the arm without the engine's log, as for a bare server: even without a log the engine reads
+/// the output through a pipe, which makes a server wait when it is full.
 fn without_pipe(own: &mut Own) {
     let Some(log) = own.differences.iter_mut().find(|it| it.id == LOG) else {
         return;
@@ -164,8 +165,7 @@ fn without_pipe(own: &mut Own) {
     own.of_command.insert(LOG.to_owned(), nowhere);
 }
 
-/// What is counted of a server from outside: the counter, what it says of the server, and the differences that are
-/// suspected first then, by the beginning of their names.
+/// Counters of a server from outside: name, meaning, and prefixes of the differences that become the first suspects.
 const COUNTED: [(&str, &str, &[&str]); 4] = [
     (
         counter::SERVER_DATAGRAMS,
@@ -191,11 +191,11 @@ const COUNTED: [(&str, &str, &[&str]); 4] = [
         &["memory"],
     ),
 ];
-/// A count inside is another one where it is so much more than outside, and as often.
+/// A count inside is higher if it is at least this multiple of the one outside, and at least this number.
 const MORE: f64 = 2.0;
 const OFTEN: f64 = 3.0;
 
-/// Weighs the differences by what was counted from outside at the first look; what that was, a clause each.
+/// Ranks the differences by the counters of the first runs; returns those that stand out, one clause each.
 pub(super) fn weighed(asks: &mut Asks, first: &First) -> Vec<String> {
     let busy = first.env.counters.get(counter::ENGINE_PROXY).copied();
     let wall = first.env.wall_ns.max(1) as f64;
@@ -209,14 +209,14 @@ pub(super) fn weighed(asks: &mut Asks, first: &First) -> Vec<String> {
     lines
 }
 
-/// Suspects those that are about what was counted more often inside than outside.
+/// Suspects the differences related to counters that are higher inside than outside.
 fn counted(
     differences: &mut [Difference],
     [outside, inside]: [&BTreeMap<String, f64>; 2],
 ) -> Vec<String> {
     let line = |(name, what, ids): (&str, &str, &[&str])| {
         let here = *inside.get(name)?;
-        // A bare process may have no control group in which a quota is counted.
+        // A bare process may have no cgroup that counts a quota.
         let there = outside.get(name).copied().unwrap_or(0.0);
         if here < OFTEN || here < MORE * there {
             return None;
@@ -233,7 +233,7 @@ fn counted(
     COUNTED.into_iter().filter_map(line).collect()
 }
 
-/// The same by the part of the client's time in which the engine's proxies were busy.
+/// Suspects the published port if the engine's proxies were busy for enough of the client's time.
 fn named(differences: &mut [Difference], busy: f64) {
     let of_way = differences.iter_mut().find(|it| it.id == PUBLISH);
     let Some(publish) = of_way else { return };
@@ -252,8 +252,8 @@ fn named(differences: &mut [Difference], busy: f64) {
 mod tests {
     use super::*;
     use crate::env::own::leave_out;
-    use crate::service::asked::Asked;
     use crate::service::http::Request;
+    use crate::service::request_plan::RequestPlan;
 
     fn own() -> Own {
         let difference = |id: &str, likelihood| Difference {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_more_often_inside_is_named_and_suspected() {
+    fn counter_higher_inside_is_named_and_suspected() {
         let weigh = |name: &str, there: f64, here: f64| {
             let [there, here] = [there, here].map(|n| BTreeMap::from([(name.to_owned(), n)]));
             let mut all = own().differences;
@@ -346,9 +346,9 @@ mod tests {
     }
 
     #[test]
-    fn server_in_an_environment_has_a_network_and_trials_that_fit() {
+    fn server_needs_arm_network_and_trials_fit_quota() {
         let mut client = at(80);
-        client.http = Some(Asked::of(Request::get("/")).unwrap());
+        client.http = Some(RequestPlan::of(Request::get("/")).unwrap());
         let of = |settings: Params| in_environment(&client, None, &settings);
         let (fitted, note) = of(Params::new().with("cpus", 0.5)).unwrap();
         assert!(fitted.by_mean && fitted.trial_ns == OVER_PERIODS_NS);

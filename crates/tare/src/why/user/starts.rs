@@ -1,9 +1,9 @@
-//! What starting a container of the user's takes where that is long, and the difference that carries it.
+//! Finds the difference that makes the user's container start slowly.
 //!
-//! It is in none of the command's numbers, and so much longer than usual that a few starts tell. Every difference that an
-//! engine deals with at a start is removed once; the one without which a start is shortest is removed once more, next to a
-//! start with all of them.
-//! What it cannot see: what two differences cost together only.
+//! The start is not part of the command's times, and so much longer than usual that a few starts are enough.
+//! Differences that an engine applies at a start are removed once each; the one without which the start is fastest is
+//! removed once more, next to a start with all of them. Limits: slow starts that two differences cause only together
+//! are not found.
 
 use tare_model::Params;
 
@@ -11,14 +11,14 @@ use crate::cx::Context;
 use crate::env::own;
 use crate::report::terminal::time;
 use crate::why::own::Asks;
-use crate::why::{Ask, First, Trouble, calibrate};
+use crate::why::{Ask, First, WhyError, calibrate};
 
-/// A start is long from here on, nanoseconds.
+/// From this time on a start is slow, nanoseconds.
 const LONG_NS: u64 = 1_500_000_000;
-/// So many differences are tried.
+/// Most differences that are tried.
 const MOST: usize = 4;
 
-/// What is said of it, if starting takes long and one difference carries at least half of that.
+/// A note about a slow start, if one difference causes at least half of it.
 ///
 /// # Errors
 /// Ctrl-C, or something of a start may be left.
@@ -27,14 +27,14 @@ pub(super) fn described(
     ask: &Ask,
     asks: &Asks,
     first: &First,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>, WhyError> {
     if first.life_ns < LONG_NS {
         return Ok(None);
     }
     let life = |settings: &Params| match calibrate::life(cx, ask, settings) {
         Ok(ns) => Ok(Some(ns)),
         Err(trouble) if trouble.may_have_left() || cx.cancel.is_requested() => Err(trouble),
-        // Without it there is no container.
+        // Without this difference the container does not start.
         Err(_) => Ok(None),
     };
     let without = |id: &str| own::without(&ask.settings, &[id.to_owned()]);

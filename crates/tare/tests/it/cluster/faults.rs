@@ -1,10 +1,10 @@
-//! Nodes that do not start, ports that are taken, nodes that go away: each is told, and nothing is left.
+//! Tests nodes that do not start, ports that are taken, nodes that disappear: each is reported, and nothing is left.
 
 use tare_model::Failure;
 
 use super::*;
 
-/// The only outcome of a roll call with these scripts on these nodes of the host.
+/// Returns the outcomes of a roll call with these scripts on the host's nodes.
 fn outcomes(name: &str, params: Params, limit_s: u64) -> Option<Vec<Outcome>> {
     if !has("root", "nc") {
         return None;
@@ -22,7 +22,7 @@ fn outcomes(name: &str, params: Params, limit_s: u64) -> Option<Vec<Outcome>> {
 }
 
 #[test]
-fn a_node_whose_service_does_not_start_is_named_with_its_words() {
+fn node_service_start_failure_is_quoted() {
     let script = format!("[ \"$2\" = 2 ] && {{ echo no such key >&2; exit 1; }}\n{LISTEN}");
     let outcomes = needed!(outcomes("mute", Params::new().with("service", script), 20));
     assert_eq!(outcomes.len(), 2);
@@ -38,7 +38,7 @@ fn a_node_whose_service_does_not_start_is_named_with_its_words() {
 }
 
 #[test]
-fn a_port_that_is_taken_on_another_node_is_told() {
+fn occupied_port_on_other_node_is_reported() {
     // Node 1 itself takes the port at the address of node 3 before it listens.
     let script = format!(
         "if [ \"$2\" = 1 ]; then\n  nc -l 127.0.0.3 \"$4\" >/dev/null &\n  \
@@ -55,7 +55,7 @@ fn a_port_that_is_taken_on_another_node_is_told() {
 }
 
 #[test]
-fn a_client_that_does_not_end_is_ended_with_the_services() {
+fn hanging_client_is_killed_with_services() {
     let params = Params::new().with("client", "sleep 1000\n");
     let outcomes = needed!(outcomes("endless", params, 2));
     for outcome in outcomes {
@@ -67,8 +67,8 @@ fn a_client_that_does_not_end_is_ended_with_the_services() {
 }
 
 #[test]
-fn a_node_that_is_lost_in_mid_run_makes_the_trial_void_and_comes_back() {
-    // The service of node 3 ends the agent that started its worker, once, when the client is at work.
+fn lost_node_mid_run_voids_trial_and_recovers() {
+    // The service of node 3 kills the agent that started its worker, once, while the client is running.
     let mark = tempfile::tempdir().unwrap();
     let mark = mark.path().join("done");
     let script = format!(
@@ -77,8 +77,8 @@ fn a_node_that_is_lost_in_mid_run_makes_the_trial_void_and_comes_back() {
          (until [ -e '{0}.begun' ]; do sleep 0.01; done; kill -9 \"$agent\"; touch '{0}.lost') &\nfi\n{LISTEN}",
         mark.display()
     );
-    // Whoever ends the agent may be ended with what the agent leaves before it can say so: the second client does not
-    // wait for its word.
+    // The process that kills the agent may be killed in the cleanup after the agent before it can report; the second
+    // client does not wait for its message.
     let client = format!(
         "if [ ! -e '{0}.begun' ]; then\n  touch '{0}.begun'\n  \
          until [ -e '{0}.lost' ]; do sleep 0.01; done\nfi\n{CLIENT}",

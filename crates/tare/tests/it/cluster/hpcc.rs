@@ -1,8 +1,8 @@
-//! HPC Challenge on three nodes: whole runs to `Success=1`.
+//! Runs HPC Challenge on three nodes to `Success=1`.
 
 use super::*;
 
-/// As small as it can be, so that a busy machine is done in a minute.
+/// As small as possible, so that a busy machine needs at most a minute.
 fn small() -> Params {
     Params::new()
         .with("nodes", 3i64)
@@ -66,13 +66,13 @@ fn three_machines_run_hpcc_to_success() {
     if !guests_share() {
         return;
     }
-    // MPI and what it needs lie in a guest's memory.
+    // MPI and its dependencies are in a guest's memory.
     let settings = crate::vm::tcg().with("memory", "768m");
     succeeds_with("vm", settings, small().with("scale", 8i64));
 }
 
 #[test]
-fn hpcc_that_is_ended_by_its_limit_leaves_no_process_and_no_file() {
+fn hpcc_killed_by_limit_leaves_no_process_or_file() {
     let needed = ["mpirun", "hpcc", "sshd", "ssh"];
     if !needed.into_iter().all(|program| has("hpcc", program)) {
         return;

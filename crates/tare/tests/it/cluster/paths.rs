@@ -1,4 +1,4 @@
-//! Round trips between two instances, and the cells that different paths give.
+//! Tests round trips between two instances, and the cells of different paths.
 
 use tare_model::CellKey;
 
@@ -16,7 +16,7 @@ fn round_trips(driver: &str, settings: Params) -> Option<StoredRun> {
     run(&format!("pair-{driver}"), &study)
 }
 
-/// The raw output of the only trial, read as the workload reads it.
+/// Asserts that the workload can read the raw output of the only trial.
 fn assert_measured(stored: &StoredRun) {
     assert_eq!(stored.records.len(), 1);
     let Outcome::Completed(raw) = &stored.records[0].outcome else {
@@ -38,9 +38,9 @@ fn two_processes_of_the_host_exchange_a_round_trip() {
     }
 }
 
-/// One trial over each direction between three nodes, and the addresses that the server had in each.
+/// Runs one trial for each direction between three nodes, and checks the server's addresses.
 #[test]
-fn three_nodes_exchange_round_trips_in_every_named_direction() {
+fn three_nodes_exchange_trips_in_every_direction() {
     let directions = [Path::FirstToSecond, Path::ArmToArm, Path::SecondToThird];
     for (driver, alternate) in [("host", false), ("container", false), ("container", true)] {
         let mut study = study(
@@ -88,7 +88,7 @@ fn two_containers_exchange_a_round_trip() {
 }
 
 #[test]
-fn two_containers_in_user_namespaces_exchange_a_round_trip() {
+fn two_userns_containers_exchange_a_round_trip() {
     let namespaces = ["user", "mount", "pid", "uts", "ipc", "net", "cgroup"];
     let namespaces: Vec<tare_model::Value> = namespaces.map(Into::into).to_vec();
     let settings = Params::new().with("namespaces", tare_model::Value::List(namespaces));
@@ -105,12 +105,12 @@ fn two_containers_of_an_engine_exchange_a_round_trip() {
 }
 
 #[test]
-fn two_machines_exchange_a_round_trip_and_are_labelled_as_emulated() {
+fn two_machines_round_trip_is_labelled_emulated() {
     let stored = needed!(round_trips("vm", crate::vm::tcg()));
     assert_measured(&stored);
     let facts = &stored.launches[0].facts;
     assert_eq!(facts["cluster.node-2"], "198.51.100.2");
-    // Whatever they share: it is told.
+    // Whatever they share is reported.
     assert!(!facts["cluster.shared"].is_empty());
     let arm = &stored.arms[0];
     assert!(
@@ -120,7 +120,7 @@ fn two_machines_exchange_a_round_trip_and_are_labelled_as_emulated() {
 }
 
 #[test]
-fn every_way_between_two_ends_of_an_engines_containers_is_a_cell_of_its_own() {
+fn each_engine_container_path_is_a_separate_cell() {
     let settings = Params::new().with("network", "published");
     let mut study = study(
         "docker",

@@ -1,7 +1,7 @@
-//! What goes wrong around an engine: no permission, an engine that dies or freezes, a host that dies.
+//! Tests engine failures: no permission, an engine that dies or freezes, a host that dies.
 //!
-//! A user without permission and a host that dies are child processes of this test's own program; an engine
-//! that dies is one of our own beside the real one, with all its state in a temporary folder.
+//! A user without permission and a host that dies are child processes of this test program; an engine that dies is a
+//! separate one next to the real one, with all its state in a temporary folder.
 
 use crate::prelude::*;
 
@@ -12,15 +12,15 @@ use tare::env::docker::Docker;
 use super::private_engine::{Engine, Network};
 use super::{LIMIT, ask, environment, foreign_agent, hello, null_trial, why_absent, world};
 
-/// Set where a test's body runs in a child process of another test.
+/// Set if a test's body runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_CHILD";
 
-/// Whether this is such a process; a body that is run by itself has nothing to test.
+/// Whether this is such a process; otherwise the body has nothing to test.
 fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Turns `command`, which runs this program or a copy of it, into the body `name`, with its files in `folder`.
+/// Makes `command`, which runs this program or a copy of it, run the body `name`, with its files in `folder`.
 fn body<'a>(command: &'a mut Command, name: &str, folder: &Path) -> &'a mut Command {
     command
         .args(["--exact", &format!("docker::faults::{name}")])
@@ -41,7 +41,7 @@ fn child_detects() {
     if !is_child() {
         return;
     }
-    // The ordinary user can neither read nor build the agent; the engine comes first anyway.
+    // The ordinary user can neither read nor build the agent, but the engine is checked first.
     let folder = tempfile::tempdir().unwrap();
     let world = World {
         exec: SystemExec,
@@ -58,7 +58,7 @@ fn child_detects() {
 }
 
 #[test]
-fn a_user_who_may_not_use_the_socket_is_told_what_helps() {
+fn user_without_socket_access_gets_advice() {
     let world = needed!(world("denied"));
     if !is_root() {
         return skip("root", "only root can become another user");
@@ -120,7 +120,7 @@ fn child_sweeps() {
     }
 }
 
-/// The run that a child says it owns.
+/// Returns the run that a child owns, from its output.
 fn run_of(child: &mut Child) -> String {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines
@@ -130,7 +130,7 @@ fn run_of(child: &mut Child) -> String {
 }
 
 #[test]
-fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
+fn docker_sweep_removes_killed_run_but_not_living() {
     let Some(world) = world("sweep") else { return };
     let folder = world.folder.path();
     let own = || {
@@ -165,7 +165,7 @@ fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
     assert_eq!(removed.len(), 3, "it was all there: {removed:?}");
 }
 
-/// An engine of our own beside the real one, if one can be started.
+/// Starts a separate engine next to the real one, if possible.
 fn engine(world: &World) -> Option<Engine> {
     if !is_root() {
         skip("root", "only root can start an engine of its own");
@@ -190,7 +190,7 @@ fn engine(world: &World) -> Option<Engine> {
 }
 
 #[test]
-fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
+fn frozen_or_dead_engine_is_error_in_bounded_time() {
     let world = needed!(world("dying"));
     let mut engine = needed!(engine(&world));
     let driver = Docker::at(engine.host());
@@ -203,7 +203,7 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
         Reply::Done { .. }
     ));
 
-    // Frozen: nothing answers, everything is given up, and afterwards it goes on.
+    // Frozen: nothing answers, everything is given up, and afterwards the engine continues.
     let signal = |name: &str| {
         let pid = engine.pid().unwrap().to_string();
         assert!(
@@ -215,13 +215,13 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
         );
     };
     signal("-STOP");
-    // The signal is on its way, and each thread takes it when it may.
+    // The signal is pending until each thread handles it.
     let threads = format!("/proc/{}/task", engine.pid().unwrap());
     wait_until("every thread of the engine stands still", || {
         let mut threads = fs::read_dir(&threads).unwrap();
         threads.all(|thread| {
             let status = thread.map(|it| fs::read_to_string(it.path().join("status")));
-            // One that has ended meanwhile does nothing more.
+            // A thread that has ended does nothing more.
             match status {
                 Ok(Ok(text)) => text.contains("State:\tT"),
                 ended => ended.is_ok(),
@@ -270,7 +270,7 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
 }
 
 #[test]
-fn engine_restarted_in_mid_run_is_told_and_nothing_stays() {
+fn engine_restart_mid_run_is_reported_and_cleaned_up() {
     let world = needed!(world("restarted"));
     let mut engine = needed!(engine(&world));
     let product = Product::new();

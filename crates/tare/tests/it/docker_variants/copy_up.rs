@@ -1,9 +1,9 @@
-//! Copy-up: material on the layer, and not on a volume or a bind, told by intervals.
+//! Tests that copy-up is material on the layer, but not on a volume or a bind mount, by intervals.
 
 use super::*;
 use tare_stats::hodges_lehmann_paired;
 
-/// Six pairs are the fewest that have an exact interval at 95 %.
+/// Six pairs are the fewest with an exact 95 % interval.
 const BLOCKS: usize = 6;
 
 fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
@@ -33,7 +33,7 @@ fn time_ns(reply: Reply) -> f64 {
 }
 
 #[test]
-fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
+fn first_write_copies_up_only_layer_files() {
     let world = needed!(world("copyup"));
     let cx = world.cx();
     let mut arms: Vec<_> = ["layer", "volume", "bind"]
@@ -47,7 +47,7 @@ fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
         .into();
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for block in 0..BLOCKS {
-        // Turned by one arm in each block, so that no arm always follows the same other.
+        // Rotated by one arm in each block, so that no arm always follows the same other.
         for place in 0..arms.len() {
             let index = (place + block) % arms.len();
             let mut instance = arms[index].start(&cx, StartMode::Resident).unwrap();
@@ -55,7 +55,7 @@ fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
             times[index].push(time_ns(copy_up(instance.as_mut(), 1)));
             let again = copy_up(instance.as_mut(), 2);
             match (index, again) {
-                // A file that has been copied up would show no cost: it is refused.
+                // A file that is already copied up would show no overhead: it is refused.
                 (0, Reply::Failed { failure, .. }) => {
                     assert!(failure.to_string().contains("cold"), "{failure}");
                 }
@@ -77,13 +77,13 @@ fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
     };
     let (layer, bind) = (ratio(0, 1), ratio(2, 1));
     println!("ns: {times:.0?}; layer/volume {layer:?}; bind/volume {bind:?}");
-    // Milliseconds against microseconds: no margin of practical equivalence comes near.
+    // Milliseconds against microseconds, far from any equivalence margin.
     assert!(layer.low > 50.0, "{layer:?} {times:?}");
     assert!(bind.high < layer.low / 5.0, "{bind:?} {times:?}");
 }
 
 #[test]
-fn a_layer_without_the_file_says_which_setting_brings_it() {
+fn copy_up_without_lower_file_names_setting() {
     let world = needed!(world("nolower"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let Reply::Unavailable { reason, .. } = copy_up(instance, 1) else {

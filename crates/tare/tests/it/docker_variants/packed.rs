@@ -1,4 +1,4 @@
-//! Images packed from the host's files: what runs inside is the same bytes as outside.
+//! Tests images packed from the host's files: programs inside are the same bytes as outside.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use bollard::exec::StartExecResults;
 use bollard::models::ExecConfig;
 use futures_util::StreamExt;
 
-/// What a command prints to standard output in a container of this run.
+/// Returns the stdout of a command in a container of this run.
 fn output_inside(world: &World, name: &str, command: &[&str]) -> String {
     of_engine(async |client| {
         let name = format!("tare-{}-{name}", world.run);
@@ -47,7 +47,7 @@ fn a_packed_program_runs_inside_as_the_same_bytes() {
     {
         return crate::world::skip("packed", &format!("`{missing}` is not installed"));
     }
-    // The least that the interpreter opens by name.
+    // The fewest files that the interpreter opens by name.
     let encodings = output_here(&[
         "python3",
         "-c",
@@ -74,7 +74,7 @@ fn a_packed_program_runs_inside_as_the_same_bytes() {
         .chain(&rest)
         .map(|name| library.join(name).to_str().unwrap().into())
         .collect();
-    // A link that leads out of its folder.
+    // A link that points out of its folder.
     listed.push("/etc/os-release".into());
     // Not a wrapper that looks for one of several interpreters at run time.
     let script = "import os, sys; print(os.path.realpath(sys.executable))";
@@ -111,7 +111,7 @@ fn a_packed_program_runs_inside_as_the_same_bytes() {
 }
 
 #[test]
-fn what_cannot_be_packed_is_named_before_anything_is_made() {
+fn unpackable_item_is_named_before_setup() {
     let world = needed!(world("notpacked"));
     for (name, value, says) in [
         ("programs", "tare-test-none", "not installed"),

@@ -1,11 +1,11 @@
-//! The ways between two ends of Docker containers: which exist, what they cost in which order, and what is
-//! said where there is none.
+//! Tests the paths between two ends of Docker containers: which exist, the order of their round-trip times, and the
+//! error if there is none.
 
 use super::*;
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How often the engine's processes for the published ports of the container at `inside` have gone to sleep so far:
-/// what goes through one of them lets it sleep and wake with every message.
+/// Counts the sleeps so far of the engine's proxies for the published ports of the container at `inside`: a proxy
+/// sleeps and wakes with every message.
 fn sleeps_of_proxies(inside: &str) -> u64 {
     let mut sleeps = 0;
     for process in fs::read_dir("/proc").unwrap() {
@@ -28,22 +28,22 @@ fn sleeps_of_proxies(inside: &str) -> u64 {
     sleeps
 }
 
-/// What one way was seen to be.
+/// The observations on one path.
 struct Trip {
     n_trips: usize,
-    /// Of the engine's processes, meanwhile.
+    /// Sleeps of the engine's proxies during the trips.
     n_sleeps: u64,
-    /// The quickest, nanoseconds: under load medians drift by a half, and the lowest values repeat.
+    /// The fastest trip, nanoseconds: under load medians drift by a half, and the lowest values repeat.
     lowest_ns: f64,
 }
 
-/// The quickest round trip, nanoseconds.
+/// Returns the fastest round trip, nanoseconds.
 fn lowest(report: &ProbeReport) -> f64 {
     let values = report.series[0].values.iter();
     values.copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Round trips from `client` to a server in `server`.
+/// Makes round trips from `client` to a server in `server`.
 fn round_trip(
     client: &mut dyn Instance,
     server: &mut dyn Instance,
@@ -101,7 +101,7 @@ fn round_trip(
 }
 
 #[test]
-fn only_the_published_port_through_the_loopback_goes_through_a_process_of_the_engine() {
+fn only_loopback_published_port_uses_engine_proxy() {
     let world = needed!(world("published"));
     let cx = world.cx();
     let settings = Params::new().with("network", "published");
@@ -165,11 +165,11 @@ fn only_the_published_port_through_the_loopback_goes_through_a_process_of_the_en
     for way in direct {
         assert!(way.n_sleeps <= way.n_trips as u64 / 10);
     }
-    // Two a trip, but for those in which the answer is there before it could sleep.
+    // Two a trip, except trips whose answer arrives before the proxy could sleep.
     assert!(proxy.n_sleeps >= proxy.n_trips as u64 / 2);
 }
 
-/// The round trip within one agent over its loopback.
+/// Returns the round trip within one agent over its loopback.
 fn self_trip(instance: &mut dyn Instance, trial: u64) -> f64 {
     let words = run(instance, trial, "tcp-round-trip");
     let json = words
@@ -193,7 +193,7 @@ fn the_study_of_paths_goes_every_way_between_two_ends() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_with_a_way_round() {
+fn occupied_published_port_is_refused_with_advice() {
     let world = needed!(world("taken"));
     let owner = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = owner.local_addr().unwrap().port();
@@ -204,7 +204,7 @@ fn a_port_that_is_taken_is_said_with_a_way_round() {
     assert!(why.contains("taken"), "{why}");
     assert!(fix.contains("remove `port`"), "{fix}");
     drop(owner);
-    // Free again, it is had.
+    // Once free again, the port is published.
     with_instance(&world, &settings, StartMode::Resident, |instance| {
         let published = instance.published(PublishedAt::Loopback);
         assert!(
@@ -229,7 +229,7 @@ fn another_containers_network_is_joined_and_shared() {
     assert_eq!(instance.host_address(), whole.host_address());
     assert!(instance.address_from_arm().unwrap().is_loopback());
     instance.stop(&cx).unwrap();
-    // The other one stops: whoever comes now is told.
+    // After the other one stops, a new arm gets an error.
     whole.stop(&cx).unwrap();
     let error = joined.start(&cx, StartMode::Resident).err().unwrap();
     let (why, _) = absent(error);
@@ -240,7 +240,7 @@ fn another_containers_network_is_joined_and_shared() {
 }
 
 #[test]
-fn an_arm_without_a_published_port_or_a_network_says_so() {
+fn arm_without_port_or_network_reports_no_path() {
     let world = needed!(world("noport"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let Err(Reason::NoPath(why)) = instance.published(PublishedAt::Loopback) else {

@@ -1,9 +1,9 @@
-//! Ctrl-C, panics and clean-up: whatever happens, everything is removed.
+//! Tests Ctrl-C, panics and cleanup: whatever happens, everything is removed.
 
 use super::*;
 
 #[test]
-fn ctrl_c_between_trials_keeps_the_trials_and_removes_everything() {
+fn ctrl_c_between_trials_keeps_them_and_cleans_up() {
     let scene = Scene::new(Script::default());
     *scene.stage.cancel_after_trials.lock().unwrap() = Some(8);
     let summary = scene.execute(&study()).unwrap();
@@ -16,7 +16,7 @@ fn ctrl_c_between_trials_keeps_the_trials_and_removes_everything() {
 }
 
 #[test]
-fn ctrl_c_in_a_trial_ends_its_worker_within_a_second_and_does_not_count_it() {
+fn ctrl_c_in_trial_kills_worker_and_discards_trial() {
     let scene = Scene::acting([(("box", 2), Act::CtrlC)]);
     let mut study = study();
     study.limit_ns = 60_000_000_000;
@@ -29,7 +29,7 @@ fn ctrl_c_in_a_trial_ends_its_worker_within_a_second_and_does_not_count_it() {
 }
 
 #[test]
-fn ctrl_c_that_takes_the_agent_with_it_is_no_failure_of_the_arm() {
+fn ctrl_c_killing_agent_is_no_arm_failure() {
     let scene = Scene::acting([(("box", 1), Act::DieOfCtrlC)]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
@@ -46,14 +46,14 @@ fn a_panic_in_a_driver_still_removes_everything() {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scene.execute(&study())));
     assert!(unwound.is_err());
     scene.assert_all_removed();
-    // What was stored before is there, and the run is open to be resumed.
+    // Data stored before is kept, and the run can be resumed.
     let stored = scene.stored();
     assert!(!stored.records.is_empty());
     assert_eq!(stored.stopped_by, None);
 }
 
 #[test]
-fn what_cannot_be_removed_is_reported_and_does_not_keep_the_rest_from_being_removed() {
+fn failed_removal_is_reported_and_rest_is_removed() {
     let scene = Scene::new(Script {
         stuck: vec!["box"],
         panics_at_removal: vec![A_PRIME],
@@ -69,7 +69,7 @@ fn what_cannot_be_removed_is_reported_and_does_not_keep_the_rest_from_being_remo
 }
 
 #[test]
-fn a_failure_of_removing_is_added_to_the_first_failure_and_does_not_replace_it() {
+fn removal_failure_does_not_replace_first_failure() {
     let scene = Scene::new(Script {
         no_start: BTreeMap::from([("host", vec![0])]),
         stuck: vec!["box"],

@@ -1,4 +1,4 @@
-//! What a store keeps: resuming, a writer that is killed, a full disk, two runs at once.
+//! Tests what a store keeps: resuming, a writer that is killed, a full disk, two runs at once.
 
 use tare_model::whole_count;
 use tare_stats::Needed;
@@ -6,7 +6,7 @@ use tare_stats::Needed;
 use super::*;
 
 #[test]
-fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
+fn resumed_run_does_only_missing_trials_of_plan() {
     let study = study();
     let plan = Plan::new(&study);
     let planned: Vec<_> = (0..3).flat_map(|block| plan.block(block)).collect();
@@ -31,7 +31,7 @@ fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
         let launches = |records: &[TrialRecord]| -> Vec<u32> {
             records.iter().map(|record| record.trial.launch).collect()
         };
-        // Arms that were started anew are another launch, also within a block.
+        // Restarted arms are another launch, even within a block.
         let last = launches(before).into_iter().max().unwrap();
         let since = launches(since);
         assert!(since.iter().all(|launch| *launch > last), "{since:?}");
@@ -55,7 +55,7 @@ fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
 }
 
 #[test]
-fn a_finished_run_goes_on_with_more_time_by_the_order_of_the_same_seed_and_says_so() {
+fn finished_run_given_more_time_extends_same_plan() {
     let scene = Scene::new(Script::default());
     let study = study();
     scene.execute(&study).unwrap();
@@ -89,7 +89,7 @@ fn a_finished_run_goes_on_with_more_time_by_the_order_of_the_same_seed_and_says_
     assert_eq!(ends, [Some(StoppedBy::Blocks), Some(StoppedBy::Budget)]);
     let is_told = |remark: &tare::store::Remark| remark.text.contains("had ended and is extended");
     assert!(after.remarks.iter().any(is_told), "{:?}", after.remarks);
-    // What it takes in the end is what the run and the added time are together.
+    // The total is at most the time of the run plus the added time.
     assert!(
         after.wall_ns <= before.wall_ns + more_ns,
         "{}",
@@ -119,7 +119,7 @@ fn a_run_is_not_resumed_with_another_agent() {
 }
 
 #[test]
-fn a_second_run_into_the_same_store_at_the_same_time_is_refused_and_nothing_is_started() {
+fn second_run_into_busy_store_is_refused() {
     let scene = Scene::new(Script::default());
     let mut first = Store::open(&scene.path()).unwrap();
     let start = tare::store::RunStart {
@@ -138,7 +138,7 @@ fn a_second_run_into_the_same_store_at_the_same_time_is_refused_and_nothing_is_s
     assert_eq!(scene.stage.log(), [""; 0]);
 }
 
-/// Runs this test binary once more with one of the tests below that are otherwise ignored.
+/// Runs this test binary again with one of the otherwise ignored tests below.
 fn again(test: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -154,7 +154,7 @@ fn given_folder() -> PathBuf {
 }
 
 #[test]
-fn a_writer_that_is_killed_loses_no_finished_trial_and_the_run_can_be_resumed() {
+fn killed_writer_keeps_finished_trials_and_can_resume() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = again(
         "engine::durability::writes_until_it_is_killed",
@@ -194,7 +194,7 @@ fn a_writer_that_is_killed_loses_no_finished_trial_and_the_run_can_be_resumed() 
     assert_eq!(summary.n_trials as usize, stored.records.len() + 5);
 }
 
-/// Tells after each trial that it is stored.
+/// Prints after each trial that it is stored.
 struct Telling;
 
 impl Precision for Telling {
@@ -223,7 +223,7 @@ fn writes_until_it_is_killed() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_ends_the_run_and_keeps_every_trial_before() {
+fn full_disk_ends_run_and_keeps_earlier_trials() {
     if !is_installed("unshare") {
         return skip("root", "`unshare` is not installed");
     }
@@ -249,7 +249,7 @@ fn a_full_disk_ends_the_run_and_keeps_every_trial_before() {
 }
 
 #[test]
-#[ignore = "started by `a_full_disk_ends_the_run_and_keeps_every_trial_before` on a small disk"]
+#[ignore = "started by `full_disk_ends_run_and_keeps_earlier_trials` on a small disk"]
 fn runs_until_the_disk_is_full() {
     let path = given_folder().join("store.db");
     let filler = given_folder().join("filler");
@@ -278,7 +278,7 @@ fn runs_until_the_disk_is_full() {
 }
 
 #[test]
-fn a_wall_clock_that_is_set_during_a_run_changes_none_of_its_times() {
+fn wall_clock_set_during_run_leaves_durations_alone() {
     const YEAR_NS: i64 = 365 * 86_400 * 1_000_000_000;
     let of = |by_ns: i64| {
         let scene = Scene::with(|script| script.wall_set = [(4, by_ns), (9, by_ns)].into());

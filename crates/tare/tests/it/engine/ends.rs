@@ -1,4 +1,4 @@
-//! Recipes with more to them than one worker: pairs, lifecycles, cold instances.
+//! Tests recipes with more than one worker: pairs, lifecycles, cold instances.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn a_cold_study_has_an_instance_for_every_trial() {
         .map(|line| line.split(' ').next().unwrap())
         .collect();
     assert_eq!(verbs, ["start", "hello", "run", "stop", "told"]);
-    // Starting and settling are outside of what is timed.
+    // Starting and settling are not part of the measured time.
     assert!(
         scene
             .stored()
@@ -45,7 +45,7 @@ fn a_cold_study_has_an_instance_for_every_trial() {
 }
 
 #[test]
-fn a_lifecycle_is_timed_from_outside_and_leaves_nothing() {
+fn lifecycle_is_timed_from_outside_and_cleaned_up() {
     let scene = Scene::new(Script::default());
     let mut study = study();
     study.workloads = vec![spec("life", None)];
@@ -75,14 +75,14 @@ fn a_lifecycle_is_timed_from_outside_and_leaves_nothing() {
 }
 
 #[test]
-fn a_pair_runs_its_server_and_client_where_its_path_says() {
+fn pair_path_decides_server_and_client_place() {
     for (path, server, client, address) in [
         (tare_model::Path::Loopback, "box", "box", "127.0.0.1"),
         (tare_model::Path::HostToArm, "box", "host-peer", "10.0.0.2"),
         (tare_model::Path::ArmToHost, "host-peer", "box", "10.0.0.1"),
     ] {
         for listen in [Act::Listen(4321), Act::ListenOnce(4321)] {
-            // A server that ends by itself shows only where its client speaks over the same channel.
+            // A server that ends by itself is noticed only if its client uses the same channel.
             if listen == Act::ListenOnce(4321) && path != tare_model::Path::Loopback {
                 continue;
             }
@@ -116,7 +116,7 @@ fn a_pair_runs_its_server_and_client_where_its_path_says() {
 }
 
 #[test]
-fn a_pair_between_two_instances_has_a_second_one_of_each_arm() {
+fn arm_to_arm_pair_starts_second_instance_of_each_arm() {
     for lifecycle in [Lifecycle::Warm, Lifecycle::Cold] {
         let scene = Scene::acting([(("box", 0), Act::Listen(4321))]);
         let mut study = pair_of_box(tare_model::Path::ArmToArm);
@@ -151,7 +151,7 @@ fn on_three_nodes(lifecycle: Lifecycle) -> Study {
 }
 
 #[test]
-fn a_cluster_has_a_service_on_every_node_and_its_client_on_the_first() {
+fn cluster_serves_on_every_node_with_client_on_first() {
     for lifecycle in [Lifecycle::Warm, Lifecycle::Cold] {
         let listen = |nth| (("box", nth), Act::Listen(4321));
         let scene = Scene::acting([listen(0), listen(1), listen(2)]);
@@ -169,7 +169,7 @@ fn a_cluster_has_a_service_on_every_node_and_its_client_on_the_first() {
                 .unwrap();
             assert_eq!(view.node, if node == 4 { 1 } else { node });
             assert_eq!((view.addresses.len(), view.slots), (3, 2));
-            // The first finds the port, and all others are told.
+            // The first finds the port, and all others get it.
             let port = (node > 1).then_some(&Value::Int(4321));
             assert_eq!(call.args.value("port"), port);
         }
@@ -182,7 +182,7 @@ fn a_cluster_has_a_service_on_every_node_and_its_client_on_the_first() {
 }
 
 #[test]
-fn a_cluster_with_a_lost_node_gives_no_value_and_is_started_again_as_a_whole() {
+fn cluster_with_lost_node_fails_and_restarts_whole() {
     let scene = Scene::acting([(("box", 0), Act::Listen(4321)), (("box", 1), Act::Die)]);
     scene.execute(&on_three_nodes(Lifecycle::Warm)).unwrap();
     let outcomes = scene.outcomes("box");
@@ -197,7 +197,7 @@ fn a_cluster_with_a_lost_node_gives_no_value_and_is_started_again_as_a_whole() {
 }
 
 #[test]
-fn an_arm_that_can_have_only_one_instance_measures_all_but_what_needs_two() {
+fn single_instance_arm_skips_only_two_instance_trials() {
     let scene = Scene::new(Script {
         no_start: BTreeMap::from([("box", vec![1])]),
         always: BTreeMap::from([("host", Act::Listen(1)), (A_PRIME, Act::Listen(1))]),
@@ -228,10 +228,10 @@ fn an_arm_that_can_have_only_one_instance_measures_all_but_what_needs_two() {
 }
 
 #[test]
-fn a_published_port_is_served_inside_and_asked_for_outside() {
+fn published_port_is_served_inside_queried_outside() {
     for (path, bind, inside, address, port) in tare_model::rows! {
         (tare_model::Path::PublishedLoopback, "0.0.0.0", Some(80), "127.0.0.1", 8080),
-        // Where nothing is in between, the server's own port is the published one.
+        // With nothing in between, the server's own port is the published one.
         (tare_model::Path::PublishedBridge, "10.0.0.4", None, "10.0.0.4", 4321),
     } {
         let scene = Scene::acting([(("box", 0), Act::Listen(4321))]);
@@ -251,7 +251,7 @@ fn a_published_port_is_served_inside_and_asked_for_outside() {
 }
 
 #[test]
-fn a_pair_without_a_way_between_its_ends_is_unavailable() {
+fn pair_without_route_is_unavailable() {
     let scene = Scene::new(Script {
         unreachable: vec!["box"],
         always: everywhere(&Act::Listen(1)),

@@ -1,8 +1,8 @@
-//! Scripted environments for tests of the engine: a driver, its instances and their agents, a clock that is
-//! turned by hand, and a log of everything that happens to them, in order.
+//! Scripted environments for tests of the engine: a driver, its instances and their agents, a manual clock, and an
+//! ordered log of everything that happens to them.
 //!
-//! They order events and inject faults that real environments show only by accident. What they cannot show
-//! is that real environments behave; that is for the tests of the drivers.
+//! They order events and inject faults that real environments show only by accident. The drivers' tests show that
+//! real environments behave.
 
 use crate::prelude::*;
 
@@ -19,76 +19,76 @@ use crate::unread::{Unread, find, unread};
 
 pub(super) const BUILD: &str = "build-1";
 
-/// How long another thread is waited for before it is taken to hang.
+/// How long to wait for another thread before it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What an agent does with a request to run.
+/// An agent's reaction to a run request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
-    /// The worker ends well after so many nanoseconds.
+    /// The worker succeeds after this many nanoseconds.
     Done(u64),
-    /// It ends well after so many nanoseconds, with the report of a probe that by its own clock took `elapsed_ns`.
+    /// The worker succeeds after `ns`, with the report of a probe that took `elapsed_ns` by its own clock.
     Report { ns: u64, elapsed_ns: u64 },
-    /// It cannot run there.
+    /// The worker cannot run there.
     Unavailable,
-    /// It fails.
+    /// The worker fails.
     Failed,
-    /// The worker hangs; the agent ends it when asked to.
+    /// The worker hangs; the agent kills it when asked to.
     Hang,
     /// Worker and agent hang.
     Deaf,
     /// The agent dies.
     Die,
-    /// A worker that is held says that it is ready, and the agent dies when it goes on.
+    /// A held worker reports that it is ready, and the agent dies when the worker continues.
     DieAtWork,
-    /// It listens, and ends when asked to.
+    /// The worker listens, and ends when asked to.
     Listen(u16),
-    /// It listens, and ends by itself before its client does.
+    /// The worker listens, and ends by itself before its client does.
     ListenOnce(u16),
     /// The driver itself panics.
     Panic,
-    /// A worker that is held says that it is ready, and fails when it has gone on.
+    /// A held worker reports that it is ready, and fails after it continues.
     FailAtWork,
-    /// A worker that is held is never ready; the agent ends it when asked to.
+    /// A held worker is never ready; the agent kills it when asked to.
     NeverReady,
-    /// A worker that is held completes without having waited.
+    /// A held worker completes without having waited.
     Jump,
-    /// The machine is suspended for so many nanoseconds while the worker runs, which ends well.
+    /// The machine is suspended for this many nanoseconds while the worker runs; the worker succeeds.
     Suspend(u64),
     /// Ctrl-C is pressed while the worker runs.
     CtrlC,
-    /// Ctrl-C takes the agent with it, and the host hears of the agent's end first.
+    /// Ctrl-C kills the agent too, and the host notices the agent's end first.
     DieOfCtrlC,
 }
 
-/// What is scripted, by arm.
+/// The scripted behaviour, by arm.
 #[derive(Default)]
 pub(super) struct Script {
     /// Arms whose driver is absent.
     pub(super) absent: Vec<&'static str>,
     /// The number of each start of an arm that fails, from 0.
     pub(super) no_start: BTreeMap<&'static str, Vec<u32>>,
-    /// The same for starts that give no sign of life until their limit is over.
+    /// The same for starts that show no sign of life until their limit is over.
     pub(super) never_up: BTreeMap<&'static str, Vec<u32>>,
-    /// Arms whose agent is another build.
+    /// Arms with an agent of another build.
     pub(super) other_build: Vec<&'static str>,
     /// Arms that cannot be removed.
     pub(super) stuck: Vec<&'static str>,
-    /// Arms whose driver panics when it removes.
+    /// Arms whose driver panics on removal.
     pub(super) panics_at_removal: Vec<&'static str>,
-    /// Arms whose instances may leave late. The first of each does not leave before the second was started.
+    /// Arms whose instances may stop late: the first one stops only after the second was started.
     pub(super) late: Vec<&'static str>,
     /// Arms that the host cannot reach.
     pub(super) unreachable: Vec<&'static str>,
-    /// What the nth request to run of an arm does; `Done(1_000_000)` where nothing is said.
+    /// The reaction to the nth run request of an arm; `Done(1_000_000)` by default.
     pub(super) acts: BTreeMap<(&'static str, u32), Act>,
     /// The same for every request of an arm.
     pub(super) always: BTreeMap<&'static str, Act>,
-    /// After so many trials the wall clock is set on, or back, by so many nanoseconds.
+    /// After this many trials the wall clock is set forward or back by this many nanoseconds.
     pub(super) wall_set: BTreeMap<u32, i64>,
 }
 
-/// A machine made of script.
+/// A scripted machine.
 pub(super) struct Stage {
     pub(super) script: Mutex<Script>,
     pub(super) log: Mutex<Vec<String>>,
@@ -103,14 +103,14 @@ pub(super) struct Stage {
     agents: Agents,
     scratch: PathBuf,
     pub(super) events: Mutex<Vec<Event>>,
-    /// The requests to run, as they arrived.
+    /// The run requests, in their order.
     pub(super) calls: Mutex<Vec<(String, ProbeCall)>>,
-    /// Which of its arm's instances, from 0, each of them went to.
+    /// Which of its arm's instances, from 0, each request went to.
     pub(super) called: Mutex<Vec<u32>>,
 }
 
 impl Stage {
-    /// For ever, as drivers are.
+    /// Never freed, like drivers.
     pub(super) fn new(script: Script) -> &'static Self {
         Box::leak(Box::new(Self {
             script: Mutex::new(script),
@@ -163,7 +163,7 @@ impl Stage {
         self.log.lock().unwrap().push(line);
     }
 
-    /// Waits until this line was said so often.
+    /// Waits until this line was logged `times` times.
     fn wait_for(&self, line: &str, times: usize) {
         let begun = Instant::now();
         while self.log().iter().filter(|said| *said == line).count() < times {
@@ -172,7 +172,7 @@ impl Stage {
         }
     }
 
-    /// The number of this kind of thing so far, before this one.
+    /// Returns how many of this kind came before this one.
     fn count(&self, what: String) -> u32 {
         let mut counts = self.counts.lock().unwrap();
         let count = counts.entry(what).or_default();
@@ -185,7 +185,7 @@ impl Stage {
     }
 }
 
-/// An agent that is nothing but its build id.
+/// An agent that consists only of its build id.
 fn agents() -> Agents {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), format!("<tare-agent-build {BUILD}>")).unwrap();
@@ -430,15 +430,15 @@ impl Instance for FakeInstance {
 struct FakeChannel {
     stage: &'static Stage,
     arm: String,
-    /// Which start of its arm made it.
+    /// Number of the start of its arm that created it.
     nth: u32,
-    /// What is to be received, and how much time passes before it.
+    /// Pending replies, each with the time that passes before it.
     replies: VecDeque<(u64, Reply)>,
-    /// The trial of the server that listens.
+    /// The trial of the listening server, if any, and whether it ends by itself.
     listening: Option<(u64, bool)>,
     /// The trials that hang.
     running: Vec<u64>,
-    /// The trials that wait to go on, with what they do then.
+    /// The trials that wait to continue, and their reaction then.
     held: BTreeMap<u64, Act>,
     is_dead: bool,
     is_deaf: bool,
@@ -487,7 +487,7 @@ impl FakeChannel {
         };
         match *act {
             Act::Done(ns) => {
-                // A server that ends by itself does so before its client has.
+                // A server that ends by itself does so before its client.
                 if let Some((server, true)) = self.listening.take_if(|(_, is_once)| *is_once) {
                     let raw = raw("served");
                     self.replies
@@ -591,7 +591,7 @@ impl Channel for FakeChannel {
                         .push_back((1_000, Reply::Failed { trial, failure }));
                 }
             }
-            // Its probes cannot be cut, so that nobody takes turns; and it is in no place.
+            // Its probes cannot be sliced, so nothing is interleaved; and it has no processor to go to.
             Request::Pad { .. } | Request::Turn { .. } | Request::Meet { .. } | Request::Bye => {}
         }
         Ok(())
@@ -617,7 +617,7 @@ impl Channel for FakeChannel {
     }
 }
 
-/// What the probe `getppid` reports: always the same, but for the time that it took by its own clock.
+/// Returns the report of the probe `getppid`: constant except for the time that it took by its own clock.
 fn report(elapsed_ns: u64) -> String {
     let series = serde_json::json!({
         "metric": "syscall.getppid.time", "unit": Unit::Nanosecond, "values": vec![90.0; 5], "batch": 1_000,
@@ -662,7 +662,6 @@ pub(super) fn workload(id: &str) -> Option<&'static dyn Workload> {
     find(&KNOWN, id)
 }
 
-/// Whether `program` can be found.
 pub(super) fn is_installed(program: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())

@@ -1,9 +1,9 @@
-//! Arms that do not start, die, hang or fail.
+//! Tests arms that do not start, die, hang or fail.
 
 use super::*;
 
 #[test]
-fn an_agent_that_dies_in_a_trial_fails_it_and_is_started_again() {
+fn agent_death_fails_trial_and_restarts_agent() {
     let scene = Scene::acting([(("box", 1), Act::Die)]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
@@ -26,7 +26,7 @@ fn an_agent_that_dies_in_a_trial_fails_it_and_is_started_again() {
 }
 
 #[test]
-fn an_arm_that_is_lost_twice_in_a_launch_is_given_up_and_the_others_go_on() {
+fn arm_lost_twice_in_launch_is_dropped_others_go_on() {
     let scene = Scene::with(|script| script.always = [("box", Act::Die)].into());
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
@@ -34,14 +34,14 @@ fn an_arm_that_is_lost_twice_in_a_launch_is_given_up_and_the_others_go_on() {
     assert_eq!(summary.absent.len(), 1);
     assert!(summary.absent[0].1.contains("lost again"), "{summary:?}");
     let arms = scene.stored().arms;
-    // It was available: its trials count as far as they go.
+    // The arm was available: its trials count as far as they go.
     assert!(arms[2].available);
     assert!(arms[2].reason.as_ref().unwrap().contains("block 0"));
     scene.assert_all_removed();
 }
 
 #[test]
-fn a_worker_that_hangs_is_ended_and_reported_as_timed_out() {
+fn hanging_worker_is_ended_and_reported_as_timed_out() {
     let scene = Scene::acting([(("box", 0), Act::Hang)]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.n_trials, 18);
@@ -57,14 +57,14 @@ fn a_worker_that_hangs_is_ended_and_reported_as_timed_out() {
         .into_iter()
         .find(|record| record.outcome == timed_out)
         .unwrap();
-    // The limit, two seconds for the agent to say so, and its answer to being asked.
+    // The limit, two seconds for the agent to report it, and its answer to the query.
     assert_eq!(record.host_elapsed_ns, 2_500_001_000);
-    // The agent was well: no restart, so a start for each launch only.
+    // The agent was healthy: no restart, so one start per launch.
     assert_eq!(scene.n_logged("start box"), 2);
 }
 
 #[test]
-fn an_agent_that_does_not_answer_cancel_is_lost_and_started_again() {
+fn agent_ignoring_cancel_is_lost_and_restarted() {
     let scene = Scene::acting([(("box", 0), Act::Deaf)]);
     scene.execute(&study()).unwrap();
     let outcomes = scene.outcomes("box");
@@ -78,7 +78,7 @@ fn an_agent_that_does_not_answer_cancel_is_lost_and_started_again() {
 }
 
 #[test]
-fn what_cannot_run_or_fails_is_stored_as_that_and_not_tried_again() {
+fn unavailable_or_failed_trial_is_stored_not_retried() {
     let scene = Scene::acting([(("box", 0), Act::Unavailable), (("box", 1), Act::Failed)]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!((summary.n_trials, summary.n_without_value), (18, 2));
@@ -91,7 +91,7 @@ fn what_cannot_run_or_fails_is_stored_as_that_and_not_tried_again() {
 }
 
 #[test]
-fn an_optional_arm_that_does_not_start_is_absent_with_its_reason_and_the_run_goes_on() {
+fn optional_arm_failing_start_is_absent_with_reason() {
     let scene = Scene::with(|script| script.no_start = [("box", vec![0])].into());
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.n_trials, 12);
@@ -119,7 +119,7 @@ fn an_optional_arm_that_does_not_start_is_absent_with_its_reason_and_the_run_goe
 }
 
 #[test]
-fn an_arm_that_does_not_start_again_is_given_up_from_that_launch_on() {
+fn arm_failing_to_restart_is_dropped_from_that_launch() {
     let scene = Scene::with(|script| script.no_start = [("box", vec![1])].into());
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.n_trials, 18 - 2);
@@ -129,7 +129,7 @@ fn an_arm_that_does_not_start_again_is_given_up_from_that_launch_on() {
 }
 
 #[test]
-fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_prepared() {
+fn unusable_required_arm_ends_run_before_preparation() {
     let scene = Scene::with(|script| script.absent = vec!["other"]);
     let mut study = study();
     study.arms[2].driver = "other".into();
@@ -154,7 +154,7 @@ fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_
 }
 
 #[test]
-fn a_required_arm_that_does_not_start_ends_the_run_and_the_others_are_removed() {
+fn required_arm_failing_to_start_ends_run_and_cleans() {
     for (arm, index) in [("box", 2), ("host", 0)] {
         let scene = Scene::with(|script| script.no_start = [(arm, vec![0])].into());
         let mut study = study();
@@ -166,7 +166,7 @@ fn a_required_arm_that_does_not_start_ends_the_run_and_the_others_are_removed() 
 }
 
 #[test]
-fn a_baseline_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
+fn lost_baseline_ends_run_and_keeps_trials() {
     let scene = Scene::acting([(("host", 2), Act::Die), (("host", 3), Act::Die)]);
     let error = scene.execute(&study()).unwrap_err();
     assert!(
@@ -188,10 +188,10 @@ fn an_agent_of_another_build_is_refused() {
 }
 
 #[test]
-fn a_trial_in_which_the_machine_was_suspended_is_void_and_the_run_goes_on() {
+fn suspend_during_trial_voids_it_and_run_continues() {
     let scene = Scene::acting([
         (("box", 1), Act::Suspend(7_200_000_000_000)),
-        // A step of the clock that tells it is no sleep.
+        // A step of the clock that is too short to count as a suspend.
         (("box", 2), Act::Suspend(10_000_000)),
     ]);
     let summary = scene.execute(&study()).unwrap();

@@ -1,11 +1,11 @@
-//! Several instances at once: the order of the barrier, and what becomes of a trial when one of them fails, hangs
-//! or is lost.
+//! Tests several instances at once: the order of the barrier, and the fate of a trial if one of them fails, hangs or
+//! is lost.
 
 use tare_model::{INSTANCES_FORMAT, Spread, StoppedBy, Together};
 
 use super::*;
 
-/// One arm beside the baseline and its copy, one workload, one block.
+/// One arm in addition to the baseline and its copy, one workload, one block.
 fn one_block(workload: WorkloadSpec) -> Study {
     Study {
         workloads: vec![workload],
@@ -14,7 +14,7 @@ fn one_block(workload: WorkloadSpec) -> Study {
     }
 }
 
-/// What the trial of `box` left.
+/// Returns the record of the arm's trial.
 fn record_of(scene: &Scene, arm: &str) -> Together {
     match scene.outcomes(arm).as_slice() {
         [Outcome::Completed(raw)] => {
@@ -57,7 +57,7 @@ fn all_are_prepared_before_the_first_goes_on() {
 }
 
 #[test]
-fn processes_share_an_instance_and_environments_do_not() {
+fn processes_share_an_instance_environments_do_not() {
     for (spread, instances, starts) in [
         (Spread::Processes, BTreeSet::from([0]), 1),
         (Spread::Environments, BTreeSet::from([0, 1, 2]), 3),
@@ -74,7 +74,7 @@ fn processes_share_an_instance_and_environments_do_not() {
 }
 
 #[test]
-fn one_instance_of_a_series_goes_through_the_same_barrier_as_several() {
+fn series_of_one_instance_uses_the_barrier_too() {
     let scene = Scene::new(Script::default());
     let mut study = one_block(several("w0", 1, Spread::Processes));
     study.workloads.push(spec("w1", None));
@@ -98,7 +98,7 @@ fn one_instance_of_a_series_goes_through_the_same_barrier_as_several() {
 }
 
 #[test]
-fn an_instance_that_fails_at_work_fails_the_trial_and_the_others_output_is_kept() {
+fn instance_failing_at_work_keeps_output_of_others() {
     let scene = Scene::acting([(("box", 1), Act::FailAtWork)]);
     let summary = scene
         .execute(&one_block(several("w0", 3, Spread::Processes)))
@@ -119,7 +119,7 @@ fn an_instance_that_fails_at_work_fails_the_trial_and_the_others_output_is_kept(
 }
 
 #[test]
-fn an_instance_that_fails_before_it_is_ready_keeps_the_others_from_starting() {
+fn instance_failing_before_ready_cancels_the_others() {
     for spread in Spread::ALL {
         let scene = Scene::acting([(("box", 1), Act::Failed)]);
         scene.execute(&one_block(several("w0", 3, spread))).unwrap();
@@ -138,7 +138,7 @@ fn an_instance_that_fails_before_it_is_ready_keeps_the_others_from_starting() {
 }
 
 #[test]
-fn a_call_that_no_instance_can_run_is_unavailable_and_not_failed() {
+fn call_unavailable_in_all_instances_is_not_failed() {
     let scene = Scene::with(|script| script.always = [("box", Act::Unavailable)].into());
     scene
         .execute(&one_block(several("w0", 2, Spread::Processes)))
@@ -148,7 +148,7 @@ fn a_call_that_no_instance_can_run_is_unavailable_and_not_failed() {
 }
 
 #[test]
-fn an_instance_that_hangs_is_ended_at_its_limit_and_the_others_are_heard() {
+fn hanging_instance_ends_at_limit_others_still_report() {
     for spread in Spread::ALL {
         let scene = Scene::acting([(("box", 0), Act::Hang)]);
         let summary = scene.execute(&one_block(several("w0", 3, spread))).unwrap();
@@ -168,7 +168,7 @@ fn an_instance_that_hangs_is_ended_at_its_limit_and_the_others_are_heard() {
 }
 
 #[test]
-fn an_instance_that_is_never_ready_is_ended_at_the_limit() {
+fn instance_never_ready_is_ended_at_limit() {
     let scene = Scene::acting([(("box", 2), Act::NeverReady)]);
     scene
         .execute(&one_block(several("w0", 3, Spread::Processes)))
@@ -180,7 +180,7 @@ fn an_instance_that_is_never_ready_is_ended_at_the_limit() {
 }
 
 #[test]
-fn a_worker_that_did_not_wait_measured_alone_and_does_not_count() {
+fn worker_skipping_the_barrier_does_not_count() {
     let scene = Scene::acting([(("box", 0), Act::Jump)]);
     scene
         .execute(&one_block(several("w0", 2, Spread::Processes)))
@@ -190,7 +190,7 @@ fn a_worker_that_did_not_wait_measured_alone_and_does_not_count() {
 }
 
 #[test]
-fn an_environment_that_dies_at_work_is_started_again_with_all_beside_it() {
+fn environment_dying_at_work_restarts_whole_group() {
     let scene = Scene::acting([(("box", 1), Act::DieAtWork)]);
     let mut study = one_block(several("w0", 2, Spread::Environments));
     study.blocks_max = 2;
@@ -213,7 +213,7 @@ fn an_environment_that_dies_at_work_is_started_again_with_all_beside_it() {
 }
 
 #[test]
-fn too_few_environments_are_unavailable_where_they_are_needed_and_nowhere_else() {
+fn too_few_environments_disable_only_that_workload() {
     let scene = Scene::with(|script| script.no_start = [("box", vec![2])].into());
     let mut study = one_block(several("w0", 3, Spread::Environments));
     study.workloads.push(several("w1", 2, Spread::Environments));
@@ -236,7 +236,7 @@ fn too_few_environments_are_unavailable_where_they_are_needed_and_nowhere_else()
 }
 
 #[test]
-fn one_of_three_that_hangs_while_it_starts_is_waited_for_once_and_the_two_go_on() {
+fn instance_hanging_at_start_is_waited_for_once() {
     let scene = Scene::with(|script| script.never_up = [("box", vec![1])].into());
     let mut study = one_block(several("w0", 3, Spread::Environments));
     study.workloads.push(spec("w1", None));
@@ -269,7 +269,7 @@ fn one_of_three_that_hangs_while_it_starts_is_waited_for_once_and_the_two_go_on(
 }
 
 #[test]
-fn ctrl_c_while_several_run_ends_them_all_and_does_not_count_the_trial() {
+fn ctrl_c_with_several_instances_ends_all_drops_trial() {
     for spread in Spread::ALL {
         let scene = Scene::acting([(("box", 0), Act::CtrlC), (("box", 1), Act::Hang)]);
         let mut study = one_block(several("w0", 2, spread));
@@ -286,7 +286,7 @@ fn ctrl_c_while_several_run_ends_them_all_and_does_not_count_the_trial() {
 }
 
 #[test]
-fn a_resumed_run_goes_on_with_as_many_instances_as_before() {
+fn resumed_run_keeps_number_of_instances() {
     let scene = Scene::new(Script::default());
     *scene.stage.cancel_after_trials.lock().unwrap() = Some(2);
     let study = one_block(several("w0", 3, Spread::Environments));
@@ -310,20 +310,20 @@ fn a_resumed_run_goes_on_with_as_many_instances_as_before() {
 }
 
 #[test]
-fn a_cold_study_has_instances_of_its_own_for_every_trial() {
+fn cold_study_starts_fresh_instances_for_every_trial() {
     let scene = Scene::new(Script::default());
     let mut study = one_block(several("w0", 2, Spread::Environments));
     study.lifecycle = Lifecycle::Cold;
     scene.execute(&study).unwrap();
     assert_eq!(record_of(&scene, "box").problem(), None);
     let log = scene.stage.log();
-    // Once to see that the arm works, then two for its trial.
+    // Once to check that the arm works, then two for its trial.
     assert_eq!(log.iter().filter(|line| *line == "start box").count(), 3);
     scene.assert_all_removed();
 }
 
 #[test]
-fn a_workload_with_two_ends_or_none_is_refused_with_several_instances() {
+fn several_instances_of_pair_or_lifecycle_are_refused() {
     for workload in ["pair", "life"] {
         let scene = Scene::new(Script::default());
         let spec = WorkloadSpec {

@@ -1,5 +1,5 @@
-//! The engine with scripted environments: the order of events, faults, stopping rules, resuming, and what
-//! a store keeps when its writer is killed or its disk is full.
+//! Tests the engine with scripted environments: the order of events, faults, stopping rules, resuming, and what a
+//! store keeps when its writer is killed or its disk is full.
 
 use crate::prelude::*;
 
@@ -21,7 +21,7 @@ mod stopping;
 
 use fake::{Act, Script, Stage, is_installed, workload};
 
-/// The arms `host` (baseline), A′ and `box`; the workloads `w0` and `w1`; 3 blocks, a launch each 2.
+/// The arms `host` (baseline), A′ and `box`; the workloads `w0` and `w1`; 3 blocks, a launch every 2.
 fn study() -> Study {
     let arm = |id: &str| ArmSpec::new(ArmId::new(id).unwrap(), "fake", Params::new());
     let arms = vec![arm("host"), arm(A_PRIME), arm("box")];
@@ -43,7 +43,7 @@ fn spec(id: &str, path: Option<tare_model::Path>) -> WorkloadSpec {
     }
 }
 
-/// A workload of which so many instances run at once.
+/// A workload that runs this many instances at once.
 fn several(id: &str, instances: u32, spread: Spread) -> WorkloadSpec {
     WorkloadSpec {
         instances,
@@ -72,12 +72,12 @@ impl Scene {
         }
     }
 
-    /// In which requests to run have these acts, by arm and number.
+    /// A scene in which run requests have these acts, by arm and number.
     fn acting<const N: usize>(acts: [((&'static str, u32), Act); N]) -> Self {
         Self::with(|script| script.acts = acts.into())
     }
 
-    /// By a script that differs from the plain one in this.
+    /// A scene whose script is the default with this change.
     fn with(change: impl FnOnce(&mut Script)) -> Self {
         let mut script = Script::default();
         change(&mut script);
@@ -110,14 +110,14 @@ impl Scene {
         store.run(&self.stage.run).unwrap()
     }
 
-    /// The outcomes of an arm, in order.
+    /// Returns the outcomes of an arm, in order.
     fn outcomes(&self, arm: &str) -> Vec<Outcome> {
         let mut records = self.stored().records;
         records.retain(|record| record.trial.cell.arm.as_str() == arm);
         records.into_iter().map(|record| record.outcome).collect()
     }
 
-    /// The remarks that were told.
+    /// Returns the printed remarks.
     fn said(&self) -> Vec<String> {
         let events = self.stage.events.lock().unwrap();
         let remarks = events.iter().filter_map(|event| match event {
@@ -127,7 +127,7 @@ impl Scene {
         remarks.collect()
     }
 
-    /// One of the remarks holds all of these.
+    /// Asserts that one of the remarks contains all of these.
     #[track_caller]
     fn assert_said(&self, parts: &[&str]) {
         let said = self.said();
@@ -135,32 +135,32 @@ impl Scene {
         assert!(said.iter().any(holds), "{parts:?}: {said:?}");
     }
 
-    /// How often this line stands in the log.
+    /// Counts this line in the log.
     fn n_logged(&self, line: &str) -> usize {
         let log = self.stage.log();
         log.iter().filter(|logged| *logged == line).count()
     }
 
-    /// How many lines of the log are such.
+    /// Counts the lines of the log that match.
     fn n_lines(&self, is_such: impl Fn(&str) -> bool) -> usize {
         let log = self.stage.log();
         log.iter().filter(|line| is_such(line)).count()
     }
 
-    /// Whether a remark of the run says this.
+    /// Whether a remark of the run contains this.
     fn is_remarked(&self, words: &str) -> bool {
         let remarks = self.stored().remarks;
         remarks.iter().any(|remark| remark.text.contains(words))
     }
 
-    /// Which workloads ended, and after how many blocks.
+    /// Returns which workloads ended, and after how many blocks.
     fn workload_ends(&self) -> Vec<(u32, u32)> {
         let ends = self.stored().workload_ends.into_iter();
         ends.map(|end| (end.workload_index, end.after_blocks))
             .collect()
     }
 
-    /// Everything that was started has been stopped, and everything prepared removed.
+    /// Asserts that all started instances were stopped, and everything prepared was removed.
     fn assert_all_removed(&self) {
         let log = self.stage.log();
         let count = |verb: &str, arm: &str| self.n_logged(&format!("{verb} {arm}"));

@@ -1,9 +1,9 @@
-//! What happens in an ordinary run, and in which order.
+//! Tests the order of events in an ordinary run.
 
 use super::*;
 
 #[test]
-fn arms_are_prepared_started_greeted_asked_measured_stopped_and_removed_in_this_order() {
+fn arm_lifecycle_steps_run_in_order() {
     let scene = Scene::new(Script::default());
     let mut study = study();
     study.blocks_max = 1;
@@ -33,7 +33,7 @@ fn arms_are_prepared_started_greeted_asked_measured_stopped_and_removed_in_this_
 }
 
 #[test]
-fn every_trial_of_the_plan_is_stored_and_a_prime_is_among_the_arms() {
+fn every_planned_trial_is_stored_including_a_prime() {
     let scene = Scene::new(Script::default());
     let study = study();
     scene.execute(&study).unwrap();
@@ -74,7 +74,7 @@ fn every_trial_of_the_plan_is_stored_and_a_prime_is_among_the_arms() {
 }
 
 #[test]
-fn nothing_is_told_between_the_dispatch_of_a_trial_and_its_end() {
+fn no_progress_event_between_trial_dispatch_and_end() {
     let scene = Scene::new(Script::default());
     scene.execute(&study()).unwrap();
     let log = scene.stage.log();
@@ -88,7 +88,7 @@ fn nothing_is_told_between_the_dispatch_of_a_trial_and_its_end() {
 }
 
 #[test]
-fn what_may_leave_late_leaves_while_others_start_and_is_gone_before_the_next_trial() {
+fn late_stop_overlaps_starts_ends_before_next_trial() {
     let scene = Scene::new(Script {
         late: vec!["box"],
         ..Script::default()
@@ -102,7 +102,7 @@ fn what_may_leave_late_leaves_while_others_start_and_is_gone_before_the_next_tri
     let (started, stopped) = (places("start box"), places("stop box"));
     assert_eq!((started.len(), stopped.len()), (2, 2), "{log:#?}");
     assert!(started[1] < stopped[0], "{log:#?}");
-    // The other arms have left and come back by then.
+    // The other arms have been stopped and restarted by then.
     assert!(places("start host")[1] < started[1], "{log:#?}");
     let next_trial = log[started[1]..]
         .iter()
@@ -114,7 +114,7 @@ fn what_may_leave_late_leaves_while_others_start_and_is_gone_before_the_next_tri
 type Change = fn(&mut Study);
 
 #[test]
-fn a_study_that_names_what_does_not_exist_is_refused_before_it_is_stored() {
+fn study_with_unknown_names_is_refused_before_storing() {
     let change: [(&str, Change); 4] = [
         ("UnknownDriver", |study| {
             study.arms[2].driver = "none".into();

@@ -1,4 +1,4 @@
-//! The engine with the real agent as plain processes of this machine.
+//! Tests the engine with the real agent as ordinary processes on this machine.
 
 use tare::cx::Observer;
 use tare::env;
@@ -8,7 +8,7 @@ use super::*;
 use crate::traces::is_computing;
 use crate::unread::{Unread, find, unread};
 
-/// One of the agent's probes, or the life of an agent.
+/// One of the agent's probes, or the lifecycle of an agent.
 fn direct(id: &str) -> Option<&'static dyn Workload> {
     static KNOWN: [Unread; 3] = unread(["null", "integer", "life"], |id, params| {
         Ok(match id {
@@ -72,7 +72,7 @@ fn assert_nothing_left(world: &World) {
 }
 
 #[test]
-fn real_agents_run_every_trial_and_nothing_is_left() {
+fn real_agents_run_every_trial_without_leftovers() {
     let world = World::new("engine");
     let mut study = study_of_processes();
     study.workloads.push(spec("life", None));
@@ -118,7 +118,7 @@ fn real_agents_run_every_trial_and_nothing_is_left() {
     assert_nothing_left(&world);
 }
 
-/// Does something after so many trials.
+/// Runs an action after this many trials.
 struct Then<F>(u32, Mutex<Option<F>>);
 
 impl<F: FnOnce() + Send> Observer for Then<F> {
@@ -134,13 +134,13 @@ impl<F: FnOnce() + Send> Observer for Then<F> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_real_agent_that_is_killed_in_a_trial_is_started_again() {
+fn real_agent_killed_in_trial_is_restarted() {
     let world = World::new("engine-kill");
     let mut study = study_of_processes();
     study.workloads = vec![spec("integer", None)];
     study.trial_ns = 400_000_000;
     let run = world.run.to_string();
-    // In the midst of the second trial. The agents are those that serve.
+    // In the middle of the second trial. The agents are the processes that `serve`.
     let kill = Then(
         1,
         Mutex::new(Some(move || {
@@ -158,7 +158,7 @@ fn a_real_agent_that_is_killed_in_a_trial_is_started_again() {
     let (summary, stored) = carry_out(&world, &kill, &study).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
     assert_eq!(summary.n_trials, 6);
-    // Both agents were killed: one in its trial, the other before its next, and both were started again.
+    // Both agents were killed, one in its trial and the other before its next, and both were restarted.
     let lost = |record: &&TrialRecord| matches!(record.outcome, Outcome::Failed(Failure::Lost(_)));
     let n_lost = stored.records.iter().filter(lost).count();
     assert!((1..=2).contains(&n_lost), "{:#?}", stored.records);
@@ -168,7 +168,7 @@ fn a_real_agent_that_is_killed_in_a_trial_is_started_again() {
 }
 
 #[test]
-fn ctrl_c_during_a_long_real_trial_is_heard_within_seconds_and_leaves_nothing() {
+fn ctrl_c_in_long_real_trial_stops_soon_and_cleans_up() {
     let world = World::new("engine-cancel");
     let mut study = study_of_processes();
     study.workloads = vec![spec("integer", None)];
@@ -182,7 +182,7 @@ fn ctrl_c_during_a_long_real_trial_is_heard_within_seconds_and_leaves_nothing() 
     let (summary, stored) = carry_out(&world, &world.observer, &study).unwrap();
     pressed.join().unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
-    // Had it been waited for, it would be stored.
+    // If the run had waited for the trial, it would be stored.
     assert_eq!(stored.records, []);
     assert_nothing_left(&world);
 }

@@ -1,4 +1,4 @@
-//! The rules that end a run: precision and budget.
+//! Tests the rules that end a run: precision and budget.
 
 use tare::analyze::{PrecisionRule, TrialRef};
 use tare::workload::Workload;
@@ -7,7 +7,7 @@ use tare_stats::Needed;
 
 use super::*;
 
-/// Finishes each workload at the first look after its number of blocks.
+/// Finishes each workload at the first check after its number of blocks.
 struct After(Vec<u32>, Vec<u32>);
 
 impl Precision for After {
@@ -30,13 +30,13 @@ impl Precision for After {
 }
 
 #[test]
-fn a_workload_that_is_precise_enough_is_left_out_and_the_run_ends_with_the_last() {
+fn precise_workload_is_dropped_and_run_ends_with_last() {
     let scene = Scene::new(Script::default());
     let mut study = study();
     study.blocks_max = 60;
     let mut rule = After(vec![10, 16], Vec::new());
     let summary = scene.execute_until(&study, &mut rule).unwrap();
-    // Looks at 10, 15 and 20 blocks; `w0` ends at the first, `w1` at the third.
+    // Checks at 10, 15 and 20 blocks; `w0` ends at the first, `w1` at the third.
     assert_eq!(rule.1, [10, 15, 20]);
     assert_eq!(summary.stopped_by, StoppedBy::Precision);
     assert_eq!(summary.n_trials, 3 * (10 + 20));
@@ -52,7 +52,7 @@ fn a_workload_that_is_precise_enough_is_left_out_and_the_run_ends_with_the_last(
 }
 
 #[test]
-fn a_run_resumed_after_a_look_still_leaves_the_finished_workload_out() {
+fn resume_after_look_still_skips_finished_workload() {
     let scene = Scene::new(Script::default());
     let mut study = study();
     study.blocks_max = 60;
@@ -87,7 +87,7 @@ impl Precision for Rule {
 }
 
 #[test]
-fn trials_that_are_void_make_no_workload_precise_enough() {
+fn void_trials_do_not_count_toward_precision() {
     fn getppid(_: &str) -> Option<&'static dyn Workload> {
         tare::workload::find("getppid")
     }
@@ -112,12 +112,12 @@ fn trials_that_are_void_make_no_workload_precise_enough() {
         assert_eq!(summary.stopped_by, StoppedBy::Precision);
         summary.n_blocks
     };
-    // Looks at 10 and 15 blocks, and six that count are needed.
+    // Checks at 10 and 15 blocks, and six valid ones are needed.
     assert_eq!([0, 4, 5, 9].map(blocks_with), [10, 10, 15, 15]);
 }
 
 #[test]
-fn a_block_that_would_not_end_within_the_budget_is_not_begun() {
+fn block_exceeding_the_budget_is_not_started() {
     let scene = Scene::with(|script| script.always = everywhere(&Act::Done(10_000_000)));
     let mut study = study();
     study.blocks_max = 1_000;
@@ -151,7 +151,7 @@ fn the_smallest_budget_still_gives_one_block() {
     assert_eq!((summary.n_blocks, summary.n_trials), (1, 6));
 }
 
-/// Of each workload needs these blocks in all: until it is precise enough, and until more are worth no time.
+/// Needs these numbers of blocks for each workload: until it is precise enough, and until more are not worthwhile.
 struct Needing([(f64, f64); 2]);
 
 impl Precision for Needing {
@@ -167,7 +167,7 @@ impl Precision for Needing {
     }
 }
 
-/// Which blocks of each workload were measured in an hour, sixteen at most.
+/// Returns the blocks of each workload that were measured with an hour's budget, sixteen at most.
 fn blocks_of_needing(needs: [(f64, f64); 2]) -> [Vec<u32>; 2] {
     let scene = Scene::new(Script::default());
     let mut study = study();
@@ -186,7 +186,7 @@ fn blocks_of_needing(needs: [(f64, f64); 2]) -> [Vec<u32>; 2] {
 }
 
 #[test]
-fn what_the_budget_cannot_decide_rests_until_the_others_are_precise_enough() {
+fn workload_undecidable_in_budget_waits_for_others() {
     let never = (f64::INFINITY, f64::INFINITY);
     let [one, other] = blocks_of_needing([(12.0, 12.0), never]);
     assert_eq!(one, (0..12).collect::<Vec<_>>());
@@ -194,18 +194,18 @@ fn what_the_budget_cannot_decide_rests_until_the_others_are_precise_enough() {
 }
 
 #[test]
-fn what_is_precise_enough_becomes_more_precise_when_nothing_else_can_be_decided() {
+fn spare_budget_refines_precise_workloads() {
     let never = (f64::INFINITY, f64::INFINITY);
     let [one, other] = blocks_of_needing([(10.0, 15.0), never]);
     assert_eq!(one, (0..15).collect::<Vec<_>>());
     assert_eq!(other, (0..8).chain(10..16).collect::<Vec<_>>());
-    // And in a budget that holds more than enough.
+    // The same with a budget that is more than sufficient.
     let [one, other] = blocks_of_needing([(8.0, 12.0), (9.0, 9.0)]);
     assert_eq!(one, (0..8).chain(9..12).collect::<Vec<_>>());
     assert_eq!(other, (0..9).collect::<Vec<_>>());
 }
 
-/// What every arm's requests do: `act` says it for a block and a workload.
+/// Scripts every arm's requests: `act` gives the time for a block and a workload.
 fn acts(study: &Study, act: impl Fn(u32, u32) -> u64) -> Script {
     let plan = Plan::new(study);
     let mut script = Script::default();
@@ -230,15 +230,15 @@ fn eight_blocks_within(budget_ns: u64) -> Study {
 }
 
 #[test]
-fn a_workload_that_would_keep_the_others_from_their_blocks_is_left_out_and_told() {
+fn workload_starving_others_is_dropped_with_remark() {
     let study = eight_blocks_within(3_000_000_000);
-    // Six blocks with it take 5.4 s, and without it next to nothing.
+    // Six blocks with it take 5.4 s, and without it almost nothing.
     let long = acts(&study, |_, workload| match workload {
         0 => 300_000_000,
         _ => 1_000_000,
     });
     let scene = Scene::new(long);
-    // After the first block it is asked no more, and every request is one of the other workload.
+    // After the first block it is not asked again, and every request is for the other workload.
     let mut script = scene.stage.script.lock().unwrap();
     script.acts.retain(|(_, number), _| *number < 2);
     drop(script);
@@ -250,7 +250,7 @@ fn a_workload_that_would_keep_the_others_from_their_blocks_is_left_out_and_told(
 }
 
 #[test]
-fn where_all_workloads_are_slow_alike_none_is_left_out() {
+fn equally_slow_workloads_are_all_retained() {
     let study = eight_blocks_within(3_000_000_000);
     let slow = acts(&study, |_, workload| 150_000_000 + u64::from(workload));
     let scene = Scene::new(slow);
@@ -261,7 +261,7 @@ fn where_all_workloads_are_slow_alike_none_is_left_out() {
 }
 
 #[test]
-fn a_block_in_which_the_machine_becomes_slow_ends_with_the_budget_and_tells_what_it_lacks() {
+fn budget_cuts_slow_block_and_names_missing_workloads() {
     let study = eight_blocks_within(500_000_000);
     let scene = Scene::new(acts(&study, |block, _| match block {
         0 | 1 => 1_000_000,
@@ -269,14 +269,14 @@ fn a_block_in_which_the_machine_becomes_slow_ends_with_the_budget_and_tells_what
     }));
     let summary = scene.execute(&study).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
-    // The workload that was begun was brought to its end in every arm.
+    // The workload in progress was completed in every arm.
     assert_eq!((summary.n_blocks, summary.n_trials), (2, 6 + 6 + 3));
     scene.assert_said(&["after 2 blocks", "and of block 3 without `w"]);
     scene.assert_all_removed();
 }
 
 #[test]
-fn a_first_block_that_outlasts_a_budget_for_many_is_cut_short() {
+fn first_block_outlasting_the_budget_is_cut_short() {
     let mut study = study();
     study.budget_ns = Some(500_000_000);
     let scene = Scene::new(acts(&study, |_, _| 200_000_000));

@@ -1,4 +1,4 @@
-//! A kernel that refuses the launcher one call after the other.
+//! Tests a kernel that refuses the launcher's syscalls, one after the other.
 
 use crate::prelude::*;
 
@@ -6,7 +6,7 @@ use tare_model::launch::{LaunchReport, LaunchState, REFUSED_STATUS};
 
 use super::{assert_nothing_stays, launcher, roots, shell};
 
-/// The calls by which a container is made, and which of their occurrences are refused.
+/// The syscalls that create a container, and which of their occurrences are refused.
 const CALLS: [&str; 7] = [
     "mount",
     "clone,clone3",
@@ -19,7 +19,7 @@ const CALLS: [&str; 7] = [
 const NTH: [u32; 3] = [1, 3, 9];
 
 #[test]
-fn refused_call_is_a_reason_and_leaves_nothing() {
+fn refused_syscall_gives_reason_without_leftovers() {
     if Command::new("strace").arg("-V").output().is_err() {
         return skip("strace", "strace is not installed");
     }
@@ -51,7 +51,7 @@ fn refused_call_is_a_reason_and_leaves_nothing() {
         let report: Option<LaunchReport> =
             report.and_then(|text| serde_json::from_slice(&text).ok());
         match output.status.code() {
-            // That call was not needed, or not made so often.
+            // That syscall was not needed, or not made that often.
             Some(0) => assert_eq!(report.unwrap().state, LaunchState::Ended, "{told}"),
             Some(REFUSED_STATUS) => {
                 n_refused += 1;

@@ -1,4 +1,4 @@
-//! What goes wrong with a runtime: it is none, it refuses, it hangs, it is killed, Tare is killed; and odd names.
+//! Tests runtime failures: it is no runtime, it refuses, it hangs, it is killed, Tare is killed; and odd names.
 
 use crate::prelude::*;
 
@@ -8,7 +8,7 @@ use super::{LIMIT, configure, each_runtime, facts, is_available, look, with};
 use crate::contract::a_dropped_instance_is_removed;
 use crate::world::system_mounts;
 
-/// A runtime that is a script.
+/// Writes a script that serves as a runtime; returns its path.
 fn script(folder: &Path, name: &str, body: &str) -> String {
     let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
@@ -16,7 +16,7 @@ fn script(folder: &Path, name: &str, body: &str) -> String {
     path.display().to_string()
 }
 
-/// The error of a start, after which nothing may be left.
+/// Returns the error of a start, after which nothing may be left.
 fn start_error(world: &World, settings: &Params) -> EnvError {
     let before = Snapshot::take(world);
     let mut environment = configure(settings);
@@ -29,7 +29,7 @@ fn start_error(world: &World, settings: &Params) -> EnvError {
     error
 }
 
-/// The parent of a process (proc_pid_stat(5)).
+/// Returns the parent of a process (proc_pid_stat(5)).
 fn parent(pid: u32) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(") ").unwrap();
@@ -45,7 +45,7 @@ fn kill(pid: u32) {
     signal("-KILL", pid);
 }
 
-/// Whether Tare may make the namespaces that every runtime needs here.
+/// Whether Tare may create the namespaces that every runtime needs here.
 fn may_make_namespaces(world: &World) -> bool {
     let finished = Command::new(&world.agents.host().path)
         .args(["private-mounts", "--", "/bin/true"])
@@ -58,7 +58,7 @@ fn may_make_namespaces(world: &World) -> bool {
 }
 
 #[test]
-fn what_is_no_runtime_is_absent_or_refused_with_the_reason() {
+fn invalid_oci_runtime_is_absent_or_refused() {
     let (_turn, world) = needed!(turn_where("noruntime", may_make_namespaces));
     for name in [
         "/no/such/runtime",
@@ -73,13 +73,13 @@ fn what_is_no_runtime_is_absent_or_refused_with_the_reason() {
         );
         assert!(!error.to_string().contains('\u{1b}'), "{error:?}");
     }
-    // It ends well and starts nothing.
+    // It succeeds and starts nothing.
     let error = start_error(&world, &with("/bin/true"));
     assert!(error.to_string().contains("status 0"), "{error}");
 }
 
 #[test]
-fn a_runtimes_last_words_are_told_escaped() {
+fn oci_runtime_error_output_is_escaped() {
     let (_turn, world) = needed!(turn_where("words", may_make_namespaces));
     let own = tempfile::tempdir().unwrap();
     let body = "test \"$1\" = --version && exit 0\nprintf 'level=error \\033[31mno such luck\\n' >&2\nexit 3";
@@ -101,7 +101,7 @@ fn a_runtimes_last_words_are_told_escaped() {
 }
 
 #[test]
-fn a_runtime_that_hangs_is_given_up_when_the_user_interrupts() {
+fn hanging_oci_runtime_is_abandoned_on_interrupt() {
     let (_turn, world) = needed!(turn_where("hangs", may_make_namespaces));
     let own = tempfile::tempdir().unwrap();
     let runtime = script(
@@ -166,7 +166,7 @@ fn limits_that_a_runtime_does_not_set_are_refused() {
     }
 }
 
-/// Limits that gVisor is set to ignore.
+/// Checks the refusal of limits that gVisor is configured to ignore.
 pub(super) fn assert_limits_of_runsc_are_refused(world: &World, runtime: &str) {
     let settings = with(runtime)
         .with("runtime_args", "--ignore-cgroups")
@@ -176,7 +176,7 @@ pub(super) fn assert_limits_of_runsc_are_refused(world: &World, runtime: &str) {
 }
 
 #[test]
-fn a_limit_that_cannot_be_is_refused_in_the_runtimes_words() {
+fn impossible_limit_is_refused_with_runtime_message() {
     let (_turn, world) = needed!(turn_where("impossible", |world| is_available(
         world, "runc"
     )));
@@ -185,7 +185,7 @@ fn a_limit_that_cannot_be_is_refused_in_the_runtimes_words() {
 }
 
 #[test]
-fn a_folder_with_quotes_spaces_and_control_characters_is_a_folder() {
+fn oci_folder_may_have_quotes_and_control_characters() {
     let _turn = turn();
     let mut world = World::new("quotes");
     if !is_available(&world, "runc") {
@@ -210,12 +210,12 @@ fn a_folder_with_quotes_spaces_and_control_characters_is_a_folder() {
 }
 
 #[test]
-fn an_instance_that_was_dropped_is_removed_with_its_environment() {
+fn dropped_oci_instance_is_removed_with_environment() {
     let (_turn, world) = needed!(turn_where("dropped", |world| is_available(world, "runc")));
     a_dropped_instance_is_removed(&world, || configure(&Params::new()));
 }
 
-/// Set where a test's body runs in a child process of another test.
+/// Set if a test's body runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_CHILD";
 
 #[test]
@@ -234,7 +234,7 @@ fn child_starts_and_waits() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
-/// A host process with a running container, and its run.
+/// Returns a host process with a running container, and its run.
 fn host_with_container(runtime: &str, folder: &Path) -> (std::process::Child, String) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "oci::faults::child_starts_and_waits"])
@@ -253,7 +253,7 @@ fn host_with_container(runtime: &str, folder: &Path) -> (std::process::Child, St
     (child, run)
 }
 
-/// Cgroups and devices of a run that are on the host.
+/// Returns the cgroups and devices of a run that are on the host.
 fn left_of(run: &str) -> Vec<String> {
     let mut left = Vec::new();
     for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
@@ -269,7 +269,7 @@ fn left_of(run: &str) -> Vec<String> {
 }
 
 #[test]
-fn when_the_host_is_killed_nothing_survives() {
+fn killed_host_leaves_no_oci_container() {
     let _turn = turn();
     let world = World::new("survivor");
     for runtime in ["runc", "crun"] {
@@ -290,7 +290,7 @@ fn when_the_host_is_killed_nothing_survives() {
 }
 
 #[test]
-fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
+fn cgroups_are_swept_after_host_and_supervisor_kill() {
     let (_turn, world) = needed!(turn_where("sweeper", |world| is_available(world, "runc")));
     let (mut child, run) = host_with_container("runc", world.folder.path());
     let supervisors: Vec<u32> = labelled(&run)
@@ -299,11 +299,11 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
         .map(|(pid, _)| pid)
         .collect();
     assert_eq!(supervisors.len(), 2, "one outside, one inside");
-    // Numbers begin again at their end, so the lesser need not be the older.
+    // PIDs wrap around, so the lower one need not be the older.
     let is_outer = |pid: &&u32| !supervisors.contains(&parent(**pid));
     let outer: Vec<&u32> = supervisors.iter().filter(is_outer).collect();
     assert_eq!(outer.len(), 1, "one is the other's child");
-    // Stopped, the host cannot notice it and clean up in the moment before its own end.
+    // While stopped, the host cannot notice it and clean up just before its own end.
     signal("-STOP", child.id());
     kill(*outer[0]);
     child.kill().unwrap();
@@ -311,7 +311,7 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
     wait_until("its processes are gone", || labelled(&run).is_empty());
     let other = Oci.sweep(&world.cx(), "it-another-run").unwrap();
     assert!(other.is_empty(), "{other:?}");
-    // The inner one may have removed them in the moment before its own end.
+    // The inner one may have removed them just before its own end.
     let is_left = !left_of(&run).is_empty();
     let swept = Oci.sweep(&world.cx(), &run).unwrap();
     let is_swept = swept.iter().any(|line| line.contains(&run));
@@ -320,7 +320,7 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_to_be_root() {
+fn oci_as_ordinary_user_asks_for_root() {
     let (_turn, world) = needed!(turn_where("user", may_make_namespaces));
     let own = tempfile::tempdir().unwrap();
     fs::set_permissions(own.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -338,7 +338,7 @@ fn an_ordinary_user_is_told_to_be_root() {
 }
 
 #[test]
-fn what_a_program_mounts_and_leaves_running_ends_with_it() {
+fn private_mounts_and_background_end_with_program() {
     let (_turn, world) = needed!(turn_where("private", may_make_namespaces));
     let before = Snapshot::take(&world);
     let folder = tempfile::tempdir().unwrap();
@@ -356,7 +356,7 @@ fn what_a_program_mounts_and_leaves_running_ends_with_it() {
 }
 
 #[test]
-fn an_agent_that_is_told_goodbye_ends_the_runtime_by_itself() {
+fn agent_bye_ends_the_oci_runtime() {
     let (_turn, world) = needed!(turn_where("bye", |world| is_available(world, "runc")));
     let mut environment = configure(&Params::new());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();

@@ -1,4 +1,4 @@
-//! Specifications that are not Tare's own: the user's file, and the one that Docker used.
+//! Tests specifications from elsewhere: the user's file, and the one that Docker used.
 
 use super::{configure, each_runtime, facts, is_available, look, own_namespaces};
 use crate::prelude::*;
@@ -24,7 +24,7 @@ fn reaching_out(folder: &Path, trace: &Path) -> String {
 }
 
 #[test]
-fn a_users_specification_is_used_but_cannot_reach_the_host() {
+fn user_oci_spec_is_used_but_cannot_reach_host() {
     let _turn = turn();
     for (runtime, world) in each_runtime("users") {
         let own = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn a_users_specification_is_used_but_cannot_reach_the_host() {
 }
 
 #[test]
-fn what_is_no_specification_is_refused_with_its_place_and_leaves_nothing() {
+fn invalid_oci_spec_is_refused_with_place_and_cleanup() {
     let (_turn, world) = needed!(turn_where("nospec", |world| is_available(world, "runc")));
     let own = tempfile::tempdir().unwrap();
     let before = Snapshot::take(&world);
@@ -107,7 +107,7 @@ fn what_is_no_specification_is_refused_with_its_place_and_leaves_nothing() {
 }
 
 #[test]
-fn a_specification_that_the_runtime_refuses_is_told_in_its_words() {
+fn oci_spec_rejection_shows_runtime_message() {
     let (_turn, world) = needed!(turn_where("refused", |world| is_available(world, "runc")));
     let own = tempfile::tempdir().unwrap();
     let path = own.path().join("config.json");
@@ -135,7 +135,7 @@ fn a_specification_that_the_runtime_refuses_is_told_in_its_words() {
 }
 
 #[test]
-fn the_specification_that_docker_used_runs_without_docker_and_without_one_mechanism() {
+fn docker_oci_spec_runs_without_docker_or_a_mechanism() {
     let _turn = turn();
     let world = World::new("dockers");
     if let Availability::Absent { why, .. } = DOCKER.detect(&world.cx()) {
@@ -200,7 +200,7 @@ fn the_specification_that_docker_used_runs_without_docker_and_without_one_mechan
         assert_eq!(facts["status.CapEff"], "00000000a80425fb");
     });
 
-    // Read once while it ran, it stays usable when the container has gone.
+    // Read while the container ran, it stays usable after the container is gone.
     let mut kept = configure(&Params::new().with("spec", format!("docker:{name}")));
     kept.prepare(&world.cx()).unwrap();
     running.stop(&world.cx()).unwrap();

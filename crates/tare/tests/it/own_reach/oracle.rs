@@ -1,4 +1,4 @@
-//! Listeners on the host's loopback, on a network of the user's and in a shared folder, which tell whether they were
+//! Listeners on the host's loopback, on a user's network and in a shared folder that report whether they were
 //! reached.
 
 use crate::prelude::*;
@@ -12,7 +12,7 @@ use std::os::unix::net::SocketAddr;
 use crate::own::{Bench, inspected, printed};
 use crate::own_ways::started;
 
-/// Listeners that nobody is to reach, and a folder with a socket, a named pipe and a file.
+/// Listeners that must not be reached, and a folder with a socket, a named pipe and a file.
 pub(super) struct Oracle {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -61,7 +61,7 @@ impl Oracle {
         self.folder.path().display().to_string()
     }
 
-    /// A script that tries all of it, and `peer`, another container's address; it goes on whatever fails.
+    /// Returns a script that tries all of it, and `peer`, another container's address; it continues after failures.
     pub(super) fn script(&self, peer: &str) -> String {
         let (tcp, udp) = (
             self.tcp.local_addr().unwrap().port(),
@@ -78,7 +78,7 @@ impl Oracle {
         )
     }
 
-    /// What was reached, in words.
+    /// Returns what was reached, in words.
     pub(super) fn touched(&mut self) -> Vec<&'static str> {
         let would_block = |kind: ErrorKind| kind == ErrorKind::WouldBlock;
         let mut byte = [0];
@@ -114,10 +114,10 @@ impl Oracle {
     }
 }
 
-/// Listens at a port of a container's and says when it was reached.
+/// Listens at a container's port and prints when it was reached.
 const PEER: &str = "socket L,2,1,0;bind L,pack('S n C4 x8',2,7777,0,0,0,0);listen L,9;$|=1;print\"up\n\";while(accept C,L){print\"reached\n\";close C}";
 
-/// A network of the user's with a listener in it.
+/// A user's network with a listener in it.
 pub(super) struct Peer {
     pub(super) network: String,
     name: String,

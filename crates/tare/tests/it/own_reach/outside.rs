@@ -1,5 +1,5 @@
-//! A command that needs the outside has it as a bare process too, like a container on a bridge, and nothing else; arms of
-//! a study join no network of the user's.
+//! Tests that a command that needs the outside network has it as a bare process too, like a container on a bridge,
+//! and nothing else. Arms of a study join no user's network.
 
 use crate::prelude::*;
 
@@ -9,12 +9,12 @@ use super::{Oracle, assert_ran, perl_bench};
 use crate::docker::{arm, leftovers, world};
 use crate::own::{Bench, inspected, printed};
 
-/// Answers at a port and prints who asks.
+/// Answers at a port and prints the client's address.
 const SERVER: &str = "socket L,2,1,0;setsockopt L,1,2,1;bind L,pack('S n C4 x8',2,7777,0,0,0,0);listen L,99;$|=1;print\"up\\n\";\
 while($a=accept C,L){syswrite C,\"hello\\n\";print join('.',(unpack'S n C4',$a)[2..5]),\"\\n\";close C}";
 
-/// A network namespace behind a pair of devices that plays the outside, with a server in it and no way back but to
-/// this machine's own end.
+/// A network namespace behind a veth pair that plays the outside, with a server in it and a route back only to this
+/// machine's end.
 struct Outside {
     name: String,
     near: String,
@@ -64,7 +64,7 @@ impl Outside {
         }
     }
 
-    /// Who asked, once it is over.
+    /// Stops the server and returns the clients' addresses.
     fn asked_by(mut self) -> Vec<String> {
         self.server.kill().unwrap();
         let lines = self.said.by_ref().lines();
@@ -80,7 +80,7 @@ impl Drop for Outside {
     }
 }
 
-/// A bench with `perl`, where network namespaces can be made.
+/// A bench with `perl`, if network namespaces can be created.
 fn outside_bench(name: &str) -> Option<Bench> {
     if !rustix::process::geteuid().is_root() {
         skip("root", "no network namespace can play the outside");
@@ -110,7 +110,7 @@ fn outside_is_reached_by_a_bare_process_and_no_more() {
         "{ended}"
     );
     assert_eq!(oracle.touched(), Vec::<&str>::new(), "{ended}");
-    // Whoever asks has this machine's address: there is no other way back.
+    // Every client has this machine's address: there is no other route back.
     let near = outside.near.clone();
     let asked = outside.asked_by();
     assert!(asked.len() > 2, "{asked:?}: {ended}");

@@ -1,5 +1,5 @@
-//! A user whose storage and folders were made to hold up or exhaust whoever cleans up after a run: pipes that nobody
-//! writes to, links to files without end, and a podman that answers without end. Nothing of it is read or waited for.
+//! Tests a user whose storage and folders are meant to block or exhaust the cleanup after a run: pipes without a
+//! writer, links to endless files, and a podman that answers without end. None of it is read or waited for.
 
 use crate::prelude::*;
 
@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 
 use super::{Instead, PODMAN, place};
 
-/// Far more than looking and removing takes, and less than any limit on waiting for somebody who never answers.
+/// Far more than checking and removing takes, and less than any limit for an answer that never comes.
 const AT_ONCE: Duration = Duration::from_secs(45);
 
-/// Leaves a pipe, an endless file and a folder of both.
+/// Leaves a named pipe, a link to an endless file, and a link to the root.
 fn plant(folder: &Path) {
     let pipe = folder.join("pipe");
     assert!(
@@ -25,13 +25,13 @@ fn plant(folder: &Path) {
 }
 
 #[test]
-fn pipes_and_endless_files_in_what_a_user_left_are_removed_unread() {
+fn pipes_and_endless_leftovers_are_removed_unread() {
     let place = needed!(place("hostile"));
     let cx = place.world.cx();
     let settings = Params::new().with("storage", "bind");
     let (mut environment, instance) = place.started("arm", &settings, StartMode::Resident);
     drop(instance);
-    // The folder that the container shares with the host is the user's to fill.
+    // The user can fill the folder that the container shares with the host.
     let scratch = place.world.folder.path().to_owned();
     let mut folders: Vec<_> = fs::read_dir(&scratch)
         .unwrap()
@@ -53,7 +53,7 @@ fn pipes_and_endless_files_in_what_a_user_left_are_removed_unread() {
     place.assert_nothing_is_left();
 }
 
-/// The same command where `podman` prints without end.
+/// Returns the same command with a `podman` that prints without end.
 fn endless(command: &CommandLine) -> CommandLine {
     let mut command = command.clone();
     let words: Vec<&String> = std::iter::once(&command.program)
@@ -73,7 +73,7 @@ fn endless(command: &CommandLine) -> CommandLine {
 }
 
 #[test]
-fn a_podman_that_answers_without_end_is_cut_off_and_the_record_of_the_run_stays() {
+fn endless_podman_answer_is_cut_off_and_record_stays() {
     let place = needed!(place("endless"));
     let cx = place.world.cx();
     let mut environment = place.environment("arm", &Params::new());
@@ -88,7 +88,7 @@ fn a_podman_that_answers_without_end_is_cut_off_and_the_record_of_the_run_stays(
         .unwrap_err();
     assert!(error.to_string().contains("printed more"), "{error}");
     assert!(begin.elapsed() < AT_ONCE, "{:?}", begin.elapsed());
-    // The real one still finds and removes what there is.
+    // The real one still finds and removes everything.
     environment.remove(&cx).unwrap();
     place.assert_nothing_is_left();
 }

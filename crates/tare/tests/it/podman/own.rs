@@ -1,4 +1,4 @@
-//! Containers of the user's own, as podman has them: taken by the line that made them, copied and never touched.
+//! Tests podman's user containers: taken by the line that created them, copied and never touched.
 
 use crate::prelude::*;
 
@@ -6,13 +6,13 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use serde_json::Value as Json;
 
-use super::{Place, absent, place};
+use super::{PodmanWorld, absent, place};
 use crate::own::notes_of_copies;
 use crate::own_mounts::InMemory;
 
-/// What the podman that is tested prints; panics where it fails.
+/// Returns the output of the podman under test; panics if it fails.
 #[track_caller]
-fn podman(place: &Place, arguments: &[&str]) -> String {
+fn podman(place: &PodmanWorld, arguments: &[&str]) -> String {
     let mut command = match place.account.name() {
         None => Command::new("podman"),
         Some(name) => {
@@ -31,19 +31,19 @@ fn podman(place: &Place, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn inspected(place: &Place, name: &str) -> Json {
+fn inspected(place: &PodmanWorld, name: &str) -> Json {
     let text = podman(place, &["container", "inspect", name]);
     serde_json::from_str::<Json>(&text).unwrap()[0].clone()
 }
 
-fn take(place: &Place, source: Source<'_>) -> Result<Own, EnvError> {
+fn take(place: &PodmanWorld, source: Source<'_>) -> Result<Own, EnvError> {
     // It is read when the arm is prepared.
     let folder = tempfile::tempdir().unwrap().keep();
     place.driver.take(&place.world.cx(), &wish(source, &folder))
 }
 
-fn wish<'a>(source: Source<'a>, folder: &'a Path) -> Wish<'a> {
-    Wish {
+fn wish<'a>(source: Source<'a>, folder: &'a Path) -> ContainerRequest<'a> {
+    ContainerRequest {
         source,
         folder,
         shares: Shares::ReadOnly,
@@ -53,8 +53,8 @@ fn wish<'a>(source: Source<'a>, folder: &'a Path) -> Wish<'a> {
     }
 }
 
-/// An image of a shell and two programs, for as long as the work takes.
-fn with_image(place: &Place, work: impl FnOnce(&str)) {
+/// Runs `work` with an image of a shell and a program, which is removed afterwards.
+fn with_image(place: &PodmanWorld, work: impl FnOnce(&str)) {
     let cx = place.world.cx();
     let settings = Params::new().with("programs", "sh,sleep");
     let arm = ArmId::new("packed").unwrap();
@@ -65,8 +65,8 @@ fn with_image(place: &Place, work: impl FnOnce(&str)) {
     packed.remove(&cx).unwrap();
 }
 
-/// Starts an arm like this and hands over what podman says of its container.
-fn arm_of(place: &Place, settings: &Params, look: impl FnOnce(Json)) {
+/// Starts an arm like this and hands over podman's description of its container.
+fn arm_of(place: &PodmanWorld, settings: &Params, look: impl FnOnce(Json)) {
     let cx = place.world.cx();
     let mut environment = place.environment("like", settings);
     environment.prepare(&cx).unwrap();
@@ -81,7 +81,7 @@ fn arm_of(place: &Place, settings: &Params, look: impl FnOnce(Json)) {
 }
 
 #[test]
-fn a_container_of_podmans_is_taken_by_its_line_and_stays_as_it_was() {
+fn podman_container_is_read_by_its_line_and_unchanged() {
     let place = needed!(place("own-podman"));
     let name = format!("tare-own-test-{}", std::process::id());
     with_image(&place, |image| {
@@ -157,7 +157,7 @@ fn a_container_of_podmans_is_taken_by_its_line_and_stays_as_it_was() {
 }
 
 #[test]
-fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
+fn podman_writes_go_to_a_separate_layer_per_arm() {
     let place = needed!(place("own-copies"));
     let name = format!("tare-own-test-{}-copies", std::process::id());
     with_image(&place, |image| {
@@ -172,7 +172,7 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
             podman(&place, &["exec", id, "sh", "-c", script])
         };
         let read = "read r </data/rows; echo $r";
-        let shared = Wish {
+        let shared = ContainerRequest {
             shares: Shares::Shared,
             ..wish
         };
@@ -192,9 +192,9 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
             assert_eq!(run(&arm, read), "rows");
         });
         podman(&place, &["volume", "rm", "--force", &name]);
-        // What it may only read needs no copy.
+        // A read-only mount needs no copy.
         let fixed = ["podman", "run", "-v", "/usr:/a:ro", image, "sleep", "9"].map(str::to_owned);
-        let wish = Wish {
+        let wish = ContainerRequest {
             source: Source::Line(&fixed),
             ..wish
         };
@@ -205,7 +205,7 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
 }
 
 #[test]
-fn what_is_mounted_in_a_folder_of_the_users_is_not_written_to() {
+fn podman_does_not_write_to_mounts_in_user_folder() {
     let place = needed!(place("own-below"));
     with_image(&place, |image| {
         let folder = tempfile::tempdir().unwrap();
@@ -224,14 +224,14 @@ fn what_is_mounted_in_a_folder_of_the_users_is_not_written_to() {
         });
         let below = fs::read_dir(folder.path().join("below")).unwrap();
         assert_eq!(below.count(), 0);
-        // Whose they are has not changed either.
+        // The owner has not changed either.
         assert_eq!(fs::metadata(folder.path()).unwrap().uid(), 0);
     });
     place.assert_nothing_is_left();
 }
 
 #[test]
-fn what_podman_cannot_copy_is_refused_in_words_that_help() {
+fn podman_refuses_uncopyable_source_with_hint() {
     let place = needed!(place("own-refused"));
     assert!(
         !place

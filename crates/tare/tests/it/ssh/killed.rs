@@ -1,5 +1,5 @@
-//! `kill -9` of a whole run with an arm behind `ssh`: the other end cleans up by itself, and where it could
-//! not, `tare clean` does.
+//! Tests `kill -9` of a whole run with an arm over `ssh`: the other end cleans up by itself, and if it could not,
+//! `tare clean` does.
 
 use super::server::{Plan, Server, kill, left};
 use super::started;
@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 use crate::world::agent;
 
-/// Starts a long run in this home and waits until the agent's folder is there; its process and its name.
+/// Starts a long run in this home and waits until the agent's folder exists; returns its process and its name.
 fn run(server: &Server, home: &Path) -> (Child, String) {
     let study = home.join("study.toml");
     let text = format!(
@@ -72,7 +72,7 @@ fn end(mut child: Child) {
 }
 
 #[test]
-fn the_other_end_cleans_up_by_itself_when_tare_is_killed() {
+fn ssh_remote_cleans_itself_after_tare_is_killed() {
     let server = needed!(started(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (child, run) = run(&server, home.path());
@@ -85,12 +85,12 @@ fn the_other_end_cleans_up_by_itself_when_tare_is_killed() {
 }
 
 #[test]
-fn what_the_other_end_could_not_remove_is_swept_when_it_can_be_reached_again() {
+fn ssh_leftovers_are_swept_once_host_is_reachable() {
     let mut server = needed!(started(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (child, run) = run(&server, home.path());
-    // The other machine loses its guard, as by a power cut, and then Tare and the server go.
-    // The guard's shell before the `cat` that it waits for, whichever has the lower number: a shell that sees its
+    // The other machine loses its guard, as in a power cut, and then Tare and the server are stopped.
+    // Kills the guard's shell before the `cat` that it waits for, whichever has the lower PID: a shell that sees its
     // `cat` end cleans up.
     for program in ["/bin/sh -c", "cat"] {
         for (pid, command) in labelled(&run) {

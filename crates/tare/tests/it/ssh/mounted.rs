@@ -1,4 +1,4 @@
-//! What is mounted in the folders on the other machine is somebody else's, and stays when they are removed.
+//! Tests that mounts in the folders on the other machine belong to others, and stay when the folders are removed.
 
 use crate::prelude::*;
 
@@ -10,7 +10,7 @@ use super::started;
 use super::{LIMIT, ask, environment, hello, nothing_is_left};
 
 #[test]
-fn what_is_mounted_in_the_folders_there_survives_their_removal() {
+fn mount_in_ssh_folders_survives_their_removal() {
     let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-mounted");
     let precious = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ fn what_is_mounted_in_the_folders_there_survives_their_removal() {
     let reply = ask(instance.as_mut(), &request);
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
     instance.stop(&world.cx()).unwrap();
-    // By the guard there, and then by another connection.
+    // By the guard there, and then through another connection.
     let error = environment.remove(&world.cx()).unwrap_err().to_string();
     assert!(error.contains("something is mounted at"), "{error}");
     assert_eq!(fs::read(&data).unwrap(), b"precious");
@@ -47,13 +47,13 @@ fn what_is_mounted_in_the_folders_there_survives_their_removal() {
 }
 
 #[test]
-fn what_why_could_not_remove_stays_on_record_until_it_is_cleaned() {
+fn why_leftovers_over_ssh_stay_recorded_until_cleaned() {
     let server = needed!(started(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (work, precious) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = precious.path().join("data");
     fs::write(&data, "precious").unwrap();
-    // Only where the server is, which has a `/run` of its own.
+    // Only on the server's side, which has a separate `/run`.
     let script = format!(
         "[ \"$(ls /run)\" = sshd ] || exit 0; for d in {}/tare-*; do mkdir -p $d/here; \
          mountpoint -q $d/here || mount --bind {} $d/here; done",
@@ -75,7 +75,7 @@ fn what_why_could_not_remove_stays_on_record_until_it_is_cleaned() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("something is mounted at"), "{said}");
     assert_eq!(fs::read(&data).unwrap(), b"precious");
-    // The way there is known as long as something is there.
+    // The connection stays recorded as long as something is there.
     for (is_mounted, code) in [(true, 5), (false, 0)] {
         if !is_mounted {
             let places = fs::read_dir(server.remote()).unwrap();

@@ -1,4 +1,4 @@
-//! Programs run for real: what comes back of them, and what is refused.
+//! Tests that run real programs: their results, and calls that are refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -44,7 +44,7 @@ fn output_status_files_and_usage_come_back() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_program_that_is_watched_is_seen_with_its_threads_and_libraries() {
+fn observed_program_reports_threads_and_libraries() {
     let call = CommandCall {
         observe: true,
         ..shell("sleep 0.1 & sleep 0.1; wait")
@@ -59,7 +59,7 @@ fn a_program_that_is_watched_is_seen_with_its_threads_and_libraries() {
 }
 
 #[test]
-fn a_program_with_a_clean_environment_sees_only_what_it_was_given() {
+fn clean_environment_has_only_given_variables() {
     let call = CommandCall {
         clean: true,
         ..CommandCall::new("env", [""; 0])
@@ -75,7 +75,7 @@ fn a_program_with_a_clean_environment_sees_only_what_it_was_given() {
 }
 
 #[test]
-fn a_program_that_is_killed_is_reported_with_its_signal() {
+fn killed_program_is_reported_with_its_signal() {
     assert_eq!(
         reported(&shell("kill -9 $$")).unwrap().exit,
         Exit::Signal(9)
@@ -83,7 +83,7 @@ fn a_program_that_is_killed_is_reported_with_its_signal() {
 }
 
 #[test]
-fn more_output_than_is_kept_is_cut_and_said() {
+fn stdout_over_limit_is_cut_and_marked() {
     let report = reported(&shell("head -c 17000000 /dev/zero")).unwrap();
     assert_eq!(report.stdout.0.len(), STDOUT_LIMIT);
     assert!(report.is_cut);
@@ -112,12 +112,12 @@ fn files_outside_of_the_folder_are_refused() {
 }
 
 #[test]
-fn a_port_that_nobody_told_is_refused() {
+fn port_placeholder_without_a_port_is_an_error() {
     assert!(reported(&shell("echo {port}")).is_err());
 }
 
 #[test]
-fn a_program_of_a_cluster_is_told_of_the_others_and_finds_a_hostfile() {
+fn cluster_program_gets_peer_addresses_and_hostfile() {
     let view = ClusterView {
         node: 2,
         addresses: vec![[192, 0, 2, 1].into(), [192, 0, 2, 2].into()],
@@ -136,7 +136,7 @@ fn a_program_of_a_cluster_is_told_of_the_others_and_finds_a_hostfile() {
 }
 
 #[test]
-fn a_server_that_ends_before_it_listens_says_why() {
+fn server_exit_before_listening_reports_stderr() {
     let call = CommandCall {
         listens: Some(Transport::Tcp),
         ..shell("echo no such option >&2; exit 1")
@@ -148,7 +148,7 @@ fn a_server_that_ends_before_it_listens_says_why() {
 }
 
 #[test]
-fn output_is_streamed_and_kept_as_before() {
+fn streamed_output_leaves_report_unchanged() {
     for (stdout, kept) in [(Stdout::Kept, "out\n"), (Stdout::Discarded, "")] {
         let call = CommandCall {
             streams_output: true,
@@ -174,7 +174,7 @@ fn output_is_streamed_and_kept_as_before() {
 }
 
 #[test]
-fn a_server_gets_as_long_to_listen_as_is_said() {
+fn server_listen_timeout_is_configurable() {
     let call = CommandCall {
         listens: Some(Transport::Tcp),
         ..shell("exec sleep 1000")

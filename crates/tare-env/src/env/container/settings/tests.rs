@@ -1,4 +1,4 @@
-//! What the settings become, and which are refused.
+//! Tests of accepted and rejected settings.
 
 use serde_json::json;
 use tare_model::Value;
@@ -7,7 +7,7 @@ use super::super::super::reader::tests::{assert_refused, assert_refuses, with};
 use super::*;
 
 #[test]
-fn the_default_is_what_docker_does() {
+fn container_defaults_match_docker() {
     let settings = Settings::read(&Params::new()).unwrap();
     assert_eq!(settings.namespaces.user, UserNamespace::IfNeeded);
     assert!(settings.namespaces.net && settings.namespaces.cgroup);
@@ -41,7 +41,7 @@ fn nonsense_is_refused_under_its_own_name_with_a_hint() {
 }
 
 #[test]
-fn what_is_not_said_follows_from_the_namespaces() {
+fn unset_settings_follow_from_namespaces() {
     let none = Settings::read(&with("namespaces", "none")).unwrap();
     assert_eq!((none.rootfs, none.network), (Rootfs::Host, Network::Host));
     assert!(!none.masked_paths && !none.private_paths && !none.mounts.proc);
@@ -56,7 +56,7 @@ fn what_is_not_said_follows_from_the_namespaces() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_settings_are_refused() {
     let contradictions = json!([
         {"namespaces": "none", "rootfs": "overlay"},
         {"namespaces": "pid", "masked_paths": true},
@@ -74,7 +74,7 @@ fn what_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn capabilities_are_known_with_and_without_their_prefix() {
+fn capabilities_parse_with_or_without_prefix() {
     let some = Settings::read(&with("caps", "net_raw, CAP_SYS_ADMIN")).unwrap();
     assert_eq!(some.capabilities.unwrap(), ["CAP_NET_RAW", "CAP_SYS_ADMIN"]);
     assert_eq!(

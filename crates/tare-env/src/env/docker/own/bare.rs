@@ -1,11 +1,11 @@
-//! The files of an image as a bare process: what a container of the user's own is compared with below every container.
+//! Runs an image's files as a bare process: the baseline of a user's container, without any container.
 //!
-//! The layers of the engine's `overlay2` are laid below an overlay of our own, where this machine can read them; they are
-//! only read. Otherwise the engine exports the files of a container that is made for it and never started, into the
-//! run's own folder, and they go with that. The folders and volumes of the user's that stay are shown read-only, unless
-//! they may be written to; the files of a mount that is left away lie above the image's, as in the layer of a plain
-//! container.
-//! What it cannot see: what an engine with another storage driver keeps; its files are copied.
+//! The layers of the engine's `overlay2` are put below an overlay of Tare's if this machine can read them; they are
+//! only read. Otherwise the engine exports the files of a container that is created for this and never started, into
+//! the run's folder, where they are removed with the run. The user's folders and volumes that stay are mounted
+//! read-only, unless they may be written to; the files of a removed mount are in a layer above the image's, as in a
+//! plain container.
+//! Limits: layers of other storage drivers are not read; their files are copied.
 
 use crate::env::prelude::*;
 
@@ -26,17 +26,18 @@ use crate::env::container::layers::Layers;
 use crate::env::image::packed;
 use crate::env::own::machine::Machine;
 use crate::env::own::share::shares;
-use crate::env::own::{Bare, LIKE, Own, Shares, Wish};
+use crate::env::own::{Bare, ContainerRequest, LIKE, Own, Shares};
 
-/// The most that is copied of an image where its layers cannot be read, bytes.
+/// Maximum that is copied of an image whose layers cannot be read, bytes.
 const COPIED_MOST: u64 = 1 << 30;
-/// The options of a mount are one page; the rest is for the other folders.
+/// Maximum length of the layers in the mount options, which are limited to one page; the rest is for the other
+/// folders.
 const OPTIONS_MOST: usize = 3000;
-/// Where programs are looked for if the image does not say, as engines have it.
+/// The default search path of engines, for images without one.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// What is mounted anew inside.
+/// Folders that get new mounts inside.
 const MOUNTED: [&str; 3] = ["proc", "sys", "dev"];
-/// Files that engines lay into every container, by which names are found.
+/// Files for name resolution that engines put into every container.
 const NAMES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
 
 fn absent(why: impl Into<String>) -> EnvError {
@@ -46,7 +47,7 @@ fn absent(why: impl Into<String>) -> EnvError {
     }
 }
 
-/// What it takes to lay out the files of an image.
+/// The inputs for laying out an image's files.
 struct Laying<'a> {
     cx: &'a Context<'a>,
     api: &'a Api,
@@ -54,9 +55,9 @@ struct Laying<'a> {
     template: &'a Template,
     image: &'a ImageInspect,
     folder: &'a Path,
-    /// Where they lie, the uppermost first.
+    /// Folders of the layers, the uppermost first.
     lower: Vec<String>,
-    /// What protects the user of a bare process.
+    /// The mechanisms that protect the user from a bare process.
     kept: &'a Params,
 }
 
@@ -65,7 +66,7 @@ impl Docker {
     pub(crate) fn taken_bare(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
+        wish: &ContainerRequest<'_>,
         taken: &Own,
     ) -> Result<Vec<Bare>, EnvError> {
         let (api, engine) = self.identify_linux(cx, super::super::DETECT_LIMIT)?;
@@ -90,14 +91,14 @@ impl Docker {
             Some(layers) => layers,
             None => vec![laying.exported()?],
         };
-        // What a bare process can have of what the program may need.
+        // Things that the program may need and a bare process can have.
         let is_usable = |id: &str| {
             ["env.", "mounted./", "dns"]
                 .iter()
                 .any(|it| id.starts_with(it))
         };
         let mut all = taken.barest_first(is_usable);
-        // Each has copies of its own of what is mounted.
+        // Each has its own copies of the mounted files.
         if all.len() > 2 && !template.copied_for(&all[0]).is_empty() {
             all.drain(1..all.len() - 1);
         }
@@ -107,7 +108,7 @@ impl Docker {
     }
 }
 
-/// Refuses what a bare process on this machine cannot be.
+/// Rejects containers that cannot run as a bare process on this machine.
 fn check(body: &Value, image: &ImageInspect) -> Result<(), EnvError> {
     let own = body["User"].as_str().unwrap_or_default();
     let config = image.config.as_ref();
@@ -140,8 +141,8 @@ fn check(body: &Value, image: &ImageInspect) -> Result<(), EnvError> {
     Ok(())
 }
 
-/// The folders of an image's layers, the uppermost first, where the engine keeps them so that an overlay can lie over
-/// them and this machine sees them; by the engine's short links, since the options of a mount are one page.
+/// The folders of an image's layers, the uppermost first, if the engine stores them in overlayfs format and this
+/// machine sees them. Uses the engine's short links, because mount options are limited to one page.
 fn layers_of(driver: &DriverData) -> Option<Vec<String>> {
     if driver.name != "overlay2" {
         return None;
@@ -157,8 +158,8 @@ fn layers_of(driver: &DriverData) -> Option<Vec<String>> {
     (length <= OPTIONS_MOST).then_some(layers)
 }
 
-/// The short link that the engine has to a layer. A folder without one is not the engine's, but what this machine has in
-/// its place.
+/// The engine's short link to a layer. A folder without one is not the engine's, but another one at the same path on
+/// this machine.
 fn short(layer: &str) -> Option<String> {
     let folder = Path::new(layer).parent()?;
     let link = files::read_text(&folder.join("link")).ok()?;
@@ -168,7 +169,7 @@ fn short(layer: &str) -> Option<String> {
 }
 
 impl Laying<'_> {
-    /// The image's files, copied by the engine into the run's folder.
+    /// Has the engine copy the image's files into the run's folder, and returns that folder.
     fn exported(&self) -> Result<String, EnvError> {
         let size = self.image.size.unwrap_or_default();
         let too_large = || {
@@ -201,7 +202,7 @@ impl Laying<'_> {
         unpacked.map(|()| folder.display().to_string())
     }
 
-    /// Writes the archive of a container's files; whether it is no longer than is copied.
+    /// Writes the archive of a container's files; returns whether it stayed within the limit.
     fn export(&self, name: &str, archive: &Path) -> Result<bool, EnvError> {
         let mut is_whole = true;
         let mut failed = None;
@@ -228,7 +229,7 @@ impl Laying<'_> {
         failed.map_or(Ok(is_whole), Err)
     }
 
-    /// The bare process over these layers that does without these differences.
+    /// The bare process on these layers without these differences.
     fn over(&self, without: Vec<String>, name: &str) -> Result<Bare, EnvError> {
         let body = difference::without(self.template.pair(), &without).map_err(absent)?;
         let body = self.template.shown(&body, self.machine, &mut Vec::new());
@@ -249,7 +250,7 @@ impl Laying<'_> {
         layers.kept(&file, without, &kept)
     }
 
-    /// What of the machine is shown inside.
+    /// The bind mounts from this machine.
     fn binds(&self, body: &Value, without: &[String]) -> Result<Vec<Bind>, EnvError> {
         let copies = self.template.copied_for(without);
         if self.template.shares == Shares::Copied
@@ -280,7 +281,7 @@ impl Laying<'_> {
                 )));
             }
             let source = match share.source.as_str() {
-                // A new and empty one: what the image has there is there.
+                // A new, empty volume: the image's files there stay visible.
                 "" => continue,
                 _ if share.is_folder() => share.source.clone(),
                 volume => self.mounted_at(volume)?,
@@ -295,7 +296,7 @@ impl Laying<'_> {
         Ok(binds)
     }
 
-    /// Where this machine has the files of a volume.
+    /// The path of a volume's files on this machine.
     fn mounted_at(&self, volume: &str) -> Result<String, EnvError> {
         let request = self.api.client.inspect_volume(volume);
         let found = self
@@ -311,7 +312,7 @@ impl Laying<'_> {
         )))
     }
 
-    /// The folder in which the command is started, where the image has none: engines make it.
+    /// A bind mount for the working directory, if the image lacks it: engines create it.
     fn directory(&self, body: &Value) -> Result<Option<Bind>, EnvError> {
         let directory = super::started(body, self.image).directory;
         if directory == "/" || directory.split('/').any(|part| part == "..") {
@@ -333,8 +334,8 @@ impl Laying<'_> {
         }))
     }
 
-    /// A layer above the image's: the places of what is mounted inside, so that no link of the image's leads that
-    /// elsewhere, and the files of the mounts that are left away.
+    /// A layer above the image's with the mount points, so that no link in the image redirects a mount, and with the
+    /// files of the removed mounts.
     fn laid(&self, binds: &[Bind], without: &[String], name: &str) -> Result<String, EnvError> {
         let layer = self.folder.join(format!("{name}-files"));
         let below = |path: &str| layer.join(path.trim_start_matches('/'));
@@ -366,21 +367,21 @@ impl Laying<'_> {
     }
 }
 
-/// Whether something is mounted below a folder that is not shown in containers: a bind here brings it along.
+/// Whether a folder has mounts below it that containers do not see: a bind mount here would include them.
 fn hides_mounts(body: &Value) -> bool {
     let mounts = body["HostConfig"]["Mounts"].as_array();
     let mut mounts = mounts.into_iter().flatten();
     mounts.any(|mount| mount["BindOptions"]["NonRecursive"] == true)
 }
 
-/// Whether a path from the root leads nowhere but down: what is laid out for it stays in the folder of its layer.
+/// Whether a path only leads down from the root, so that what is created for it stays in the layer's folder.
 fn is_plain(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     parts.next() == Some(Component::RootDir)
         && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The variables of a container: the image's, and its own in addition or in their place.
+/// The variables of a container: the image's, extended or replaced by its own.
 fn variables_of(body: &Value, image_env: &[String]) -> BTreeMap<String, String> {
     let usual = [("PATH", PATH), ("HOME", "/root"), ("HOSTNAME", "tare")];
     let usual = usual.map(|(name, text)| (name.to_owned(), Some(text.to_owned())));
@@ -402,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_layers_that_the_engine_keeps_and_this_machine_sees_are_taken() {
+    fn only_local_overlay2_layers_are_used() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for (layer, link) in [("aa", "LA"), ("bb", "LB")] {
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_bare_process_can_be_is_said() {
+    fn unsupported_bare_process_is_refused_with_reason() {
         let image = |user: &str, architecture: Option<&str>| ImageInspect {
             architecture: architecture.map(str::to_owned),
             config: Some(ImageConfig {
@@ -465,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_out_of_containers_is_not_brought_along_by_a_bare_process() {
+    fn nonrecursive_bind_mount_hides_inner_mounts() {
         let body = |options: Value| json!({"HostConfig": {"Mounts": [{"Type": "bind", "BindOptions": options}]}});
         assert!(hides_mounts(&body(json!({"NonRecursive": true}))));
         assert!(!hides_mounts(&body(
@@ -475,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_laid_out_above_the_layer() {
+    fn only_plain_absolute_paths_are_laid_out() {
         for path in ["/srv", "/srv/data/"] {
             assert!(is_plain(path), "{path}");
         }
@@ -485,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_the_images_and_the_containers_over_them() {
+    fn container_variables_override_image_variables() {
         let image = ["A=1".to_owned(), "B=2".to_owned()];
         let all = variables_of(&json!({"Env": ["B", "C=x=y"]}), &image);
         let names: Vec<(&str, &str)> = all

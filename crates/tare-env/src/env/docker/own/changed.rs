@@ -1,32 +1,32 @@
-//! A container of the user's own taken once more, changed as its user would change it: the line, or the compose file.
+//! Takes a user's container again with a change as its user would make it: to the line, or to the compose file.
 //!
-//! What it is asked for stands in the words of differences; what was changed is told, so that it can be repeated.
-//! What it cannot see: a change that means the same in other words; then the switch that found it stands in.
+//! The change is requested by names of differences; the actual change is reported, so that the user can repeat it.
+//! Limits: an equivalent change in other words is not found; then the switch of the difference is used instead.
 
 use crate::env::prelude::*;
 
 use super::super::api::Api;
 use super::super::{DETECT_LIMIT, Docker};
 use super::difference::parts;
-use super::{Beside, Found, Template, kept, remedy};
+use super::{ResolvedContainer, StartedDependencies, Template, kept, remedy};
 #[cfg(unix)]
 use super::{line, patch, version_of};
 use crate::env::own::command;
-use crate::env::own::{self as env_own, Changed, LIKE, Source, Taken, Wish};
+use crate::env::own::{self as env_own, ArmRequest, Changed, ContainerRequest, LIKE, Source};
 
-/// The file in the run's folder in which the changed configuration is kept.
+/// The file in the run's folder with the changed configuration.
 const KEPT: &str = "own-container-changed.json";
 
 impl Docker {
-    /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. A line is changed as its
-    /// user would.
+    /// Takes it again without these differences: [`crate::env::Driver::take_changed`]. A line is changed as its user
+    /// would.
     pub(crate) fn taken_changed(
         &self,
         cx: &Context<'_>,
-        taken: &Taken<'_>,
+        taken: &ArmRequest<'_>,
         without: &[String],
     ) -> Result<Changed, EnvError> {
-        let Taken { wish, settings } = *taken;
+        let ArmRequest { wish, settings } = *taken;
         let fallback = Changed {
             settings: env_own::without(settings, without),
             change: env_own::BY_ITS_SWITCH.to_owned(),
@@ -44,15 +44,15 @@ impl Docker {
             }
             Source::Container(_) | Source::Inside(_) => return Ok(fallback),
         };
-        let found = Found::of(cx, &api, &wish)?;
+        let found = ResolvedContainer::of(cx, &api, &wish)?;
         let Some(patch) = patch_of(cx, &api, words, &found.template, without)? else {
             return Ok(fallback);
         };
-        let wish = Wish {
+        let wish = ContainerRequest {
             source: Source::Line(&patch.0),
             ..wish
         };
-        let mut changed = Found::of(cx, &api, &wish)?;
+        let mut changed = ResolvedContainer::of(cx, &api, &wish)?;
         changed
             .template
             .share_like(&Template::of(cx, &api, like)?.0);
@@ -64,30 +64,29 @@ impl Docker {
     }
 }
 
-/// The service with an override laid over its file that takes these differences away; `None` where there is none
-/// that does exactly that.
+/// The service with a compose override that removes these differences; `None` if no override does exactly that.
 fn service_changed(
     cx: &Context<'_>,
     api: &Api,
-    taken: &Taken<'_>,
+    taken: &ArmRequest<'_>,
     service: &str,
     without: &[String],
 ) -> Result<Option<Changed>, EnvError> {
-    let Taken { wish, settings } = *taken;
+    let ArmRequest { wish, settings } = *taken;
     let like = settings.text(LIKE).unwrap_or_default();
     let (before, _) = Template::of(cx, api, like)?;
-    let beside = wish.with_dependencies.then(|| Beside {
+    let beside = wish.with_dependencies.then(|| StartedDependencies {
         network: before.network().map(str::to_owned),
         notes: Vec::new(),
     });
-    let found = Found::changed(cx, api, &wish, None, beside.as_ref())?;
+    let found = ResolvedContainer::changed(cx, api, &wish, None, beside.as_ref())?;
     let section = found.section.as_ref();
     let Some(patch) = section.and_then(|section| remedy::patch(service, section, without)) else {
         return Ok(None);
     };
     let over = wish.folder.join("compose.override.yml");
     files::write_working(&over, patch.as_bytes())?;
-    let mut changed = Found::changed(cx, api, &wish, Some(&over), beside.as_ref())?;
+    let mut changed = ResolvedContainer::changed(cx, api, &wish, Some(&over), beside.as_ref())?;
     changed.template.share_like(&before);
     let left: Vec<String> = parts(changed.template.pair())
         .into_iter()
@@ -103,7 +102,7 @@ fn service_changed(
     }))
 }
 
-/// The line without these differences, and what was changed in it.
+/// The line without these differences, and a description of the change.
 #[cfg_attr(
     not(unix),
     allow(unused_variables, reason = "no client can be asked there")

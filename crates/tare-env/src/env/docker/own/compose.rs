@@ -1,15 +1,15 @@
-//! A service of a compose file as a line for Docker's client: the plugin says what the file means, the client what the
-//! line means, and neither is parsed here.
+//! Turns a service of a compose file into a line for Docker's client: the plugin interprets the file, the client the
+//! line, and neither is parsed here.
 //!
-//! `docker compose config` resolves profiles, `extends`, variables and further files; of the service that it prints,
-//! every part becomes the flag of the same meaning. A part without a flag is reported as not carried. Variables, the command,
-//! the health check and the log driver's options may be secret: they are never in the client's arguments, which every
-//! user of the machine can read, but are laid into the request that it makes of the rest.
-//! What it cannot see: what the service gets from others at run time.
+//! `docker compose config` resolves profiles, `extends`, variables and further files; every part of the printed
+//! service becomes the equivalent flag. A part without a flag is reported as not carried. Variables, the command, the
+//! health check and the log driver's options may be secret: they are never in the client's arguments, which every
+//! user of the machine can read, but are merged into the request that the client makes of the rest.
+//! Limits: what the service gets from other services at run time is unknown.
 
 use crate::env::prelude::*;
 
-use super::Beside;
+use super::StartedDependencies;
 
 mod flags;
 mod needed;
@@ -18,35 +18,35 @@ use flags::{Files, Flags, Form, scalar, words};
 pub(super) use flags::{nanoseconds, plain, strings};
 pub(super) use needed::{Needed, needed};
 
-/// How long the plugin may take: it reads a few files.
+/// Time limit of the plugin, which reads a few files.
 const CONFIG_LIMIT: Duration = Duration::from_secs(20);
 const INSTALL: &str = "`sudo apt-get install docker-compose-v2` (Docker's own packages call it docker-compose-plugin); or start the service and take its container: `--like CONTAINER`";
 
-/// A service as a line.
+/// A service as a `docker create` line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Service {
     /// The line.
     pub(super) words: Vec<String>,
-    /// What may be secret and stands in no line, as parts of the request that the client makes of it.
+    /// Parts that may be secret and are not in the line, as parts of the request that the client makes of it.
     pub(super) unsaid: Map<String, Value>,
-    /// What is not in it, a line each.
+    /// Parts that are not carried, one line each.
     pub(super) notes: Vec<String>,
     /// Whether its image is built here.
     pub(super) is_built: bool,
-    /// The service as the plugin printed it; it may hold what is secret.
+    /// The service as the plugin printed it; it may contain secrets.
     pub(super) section: Map<String, Value>,
 }
 
-/// The service of this name in compose files, of which a later one is laid over those before it; `beside` is what it
-/// depends on, if that was started.
+/// Reads a service from compose files, later ones overriding earlier ones; `beside` are its dependencies, if they
+/// were started.
 ///
 /// # Errors
-/// There is no plugin, file or service; what the plugin says of a file that it cannot use.
+/// There is no plugin, file or service, or the plugin rejects a file.
 pub(super) fn service(
     cx: &Context<'_>,
     files: &[&str],
     service: &str,
-    beside: Option<&Beside>,
+    beside: Option<&StartedDependencies>,
 ) -> Result<Service, EnvError> {
     let config = config(cx, files)?;
     let network = beside.and_then(|beside| beside.network.as_deref());
@@ -57,11 +57,10 @@ pub(super) fn service(
     Ok(found)
 }
 
-/// The service of this name in what the plugin printed; `network` is the one on which those are that it depends on, in
-/// the words of the client.
+/// Finds a service in the plugin's output; `network` is its dependencies' network, in the client's terms.
 ///
 /// # Errors
-/// There is none of this name.
+/// There is no service of this name.
 pub(super) fn service_in(
     config: &Value,
     service: &str,
@@ -73,13 +72,14 @@ pub(super) fn service_in(
     })
 }
 
-/// The programs that are asked, the usual one first. Version 1 of the second prints YAML alone, and is none of them.
+/// The programs that can print a configuration, the usual one first. Version 1 of the second prints only YAML, and is
+/// not supported.
 const CLIENTS: [&[&str]; 2] = [&["docker", "compose"], &["docker-compose"]];
 
-/// What the plugin makes of files, of which a later one is laid over those before it.
+/// Resolves compose files by the plugin, later ones overriding earlier ones.
 ///
 /// # Errors
-/// There is no plugin or file; what the plugin says of a file that it cannot use.
+/// There is no plugin or file, or the plugin rejects a file.
 pub(super) fn config(cx: &Context<'_>, files: &[&str]) -> Result<Value, EnvError> {
     for client in CLIENTS {
         if let Some(config) = asked(cx, client, files)? {
@@ -93,7 +93,7 @@ pub(super) fn config(cx: &Context<'_>, files: &[&str]) -> Result<Value, EnvError
     })
 }
 
-/// What a program makes of files; `None` where it is not here, or too old to say it.
+/// Resolves files by one program; `None` if it is not installed, or too old.
 fn asked(cx: &Context<'_>, client: &[&str], files: &[&str]) -> Result<Option<Value>, EnvError> {
     let named = files.iter().flat_map(|file| ["-f", *file]);
     let arguments: Vec<&str> = client[1..]
@@ -126,8 +126,8 @@ fn asked(cx: &Context<'_>, client: &[&str], files: &[&str]) -> Result<Option<Val
     })
 }
 
-/// Why a program says nothing of a file. `None` where it is no plugin: a client without it takes `compose` for nothing,
-/// or its flags for its own, and version 1 does not know the form.
+/// Why a program rejects a file. `None` if it is no plugin: a client without it does not know `compose`, or takes its
+/// flags for its own, and version 1 does not know this form.
 fn refused(client: &[&str], file: &str, said: &str) -> Option<EnvError> {
     let is_missing = [
         "is not a docker command",
@@ -145,14 +145,14 @@ fn refused(client: &[&str], file: &str, said: &str) -> Option<EnvError> {
     })
 }
 
-/// Why there is no line.
+/// Why a service cannot become a line.
 #[derive(Debug, PartialEq, Eq)]
 struct Problem {
     why: String,
     fix: Option<String>,
 }
 
-/// The parts that are flags, as compose and as the client calls them.
+/// The parts that have a flag: compose's name and the client's.
 const FLAGS: &[(&str, &str, Form)] = &[
     ("cap_add", "--cap-add", Form::Each),
     ("cap_drop", "--cap-drop", Form::Each),
@@ -198,7 +198,8 @@ const FLAGS: &[(&str, &str, Form)] = &[
     ("userns_mode", "--userns", Form::Text),
 ];
 
-/// Parts that are read below, or that say nothing of how the program runs: names, labels, order, restarts, building.
+/// Parts that are handled below, or that do not affect how the program runs: names, labels, order, restarts,
+/// building.
 const OTHERS: &[&str] = &[
     "annotations",
     "attach",
@@ -211,7 +212,7 @@ const OTHERS: &[&str] = &[
     "deploy",
     "devices",
     "entrypoint",
-    // The plugin has put them into the variables.
+    // The plugin has merged it into `environment`.
     "env_file",
     "environment",
     "extra_hosts",
@@ -233,7 +234,7 @@ const OTHERS: &[&str] = &[
     "working_dir",
 ];
 
-/// Lays parts of a request over it: maps are joined, and lists become longer.
+/// Merges parts of a request into `body`: maps are merged, lists are appended.
 fn lay(over: &Value, body: &mut Value) {
     match (over, body) {
         (Value::Object(over), Value::Object(body)) => {
@@ -247,12 +248,12 @@ fn lay(over: &Value, body: &mut Value) {
 }
 
 impl Service {
-    /// Lays what stands in no line into the request that the client makes of the line.
+    /// Merges the parts that are not in the line into the client's request.
     pub(super) fn complete(&self, body: &mut Value) {
         lay(&Value::Object(self.unsaid.clone()), body);
     }
 
-    /// An error of making it: an image that is built here is not pulled.
+    /// The error of creating it, with a hint to build an image that cannot be pulled.
     pub(super) fn unbuilt(&self, error: EnvError, file: &str, service: &str) -> EnvError {
         match error {
             EnvError::Absent { why, fix: Some(_) } if self.is_built => EnvError::Absent {
@@ -268,7 +269,7 @@ impl Service {
     }
 }
 
-/// What is told where those are not started that a service depends on.
+/// The note about dependencies that are not started.
 fn alone(config: &Value, name: &str) -> Option<String> {
     let names: Vec<String> = needed(config, name)
         .iter()
@@ -284,7 +285,7 @@ fn alone(config: &Value, name: &str) -> Option<String> {
     })
 }
 
-/// The line of a service, and its variables as `NAME=text`, of what the plugin printed.
+/// Builds a service's line, and its variables as `NAME=text`, from the plugin's output.
 fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, Problem> {
     let services = config["services"].as_object();
     let Some(service) = services
@@ -303,7 +304,7 @@ fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, Pr
     };
     let mut flags = Flags::default();
     for name in unset(service) {
-        // A name without a text: not even the image's.
+        // A name without a value: removes the image's value too.
         flags.word("--env", &name);
     }
     for &(part, flag, form) in FLAGS {
@@ -384,7 +385,7 @@ fn variables(service: &Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// Variables that are set to nothing, and that the user's shell does not have either.
+/// Variables without a value that are not in the user's shell either.
 fn unset(service: &Map<String, Value>) -> Vec<String> {
     let map = service.get("environment").and_then(Value::as_object);
     map.into_iter()

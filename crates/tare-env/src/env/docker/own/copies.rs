@@ -1,10 +1,10 @@
-//! The files below the mounts of a container, copied once, so that an arm can have them in its own layer instead, or a
-//! copy of its own where the command writes to them.
+//! Copies the files below a container's mounts once, so that an arm can have them in its own layer instead, or have
+//! its own copy where the command writes to them.
 //!
-//! The engine makes the archives, of a container that is made for it and never started: so it is the same for an engine
-//! elsewhere, and nothing of the user's is opened here. They lie in the run's own folder, where nobody else reads them,
-//! and go with it. A mount that holds much stays on both sides.
-//! What it cannot see: sparse files, whose holes are filled; sockets, which are in no archive.
+//! The engine creates the archives, from a container that is created for this and never started. So it works the same
+//! for an engine elsewhere, and nothing of the user's is opened here. The archives are in the run's private folder
+//! and are removed with it. A mount with too much data stays on both sides.
+//! Limits: holes of sparse files are filled; sockets are not in an archive.
 
 use crate::env::prelude::*;
 
@@ -23,29 +23,29 @@ use crate::env::own::ALIKE;
 use crate::env::own::machine::Machine;
 use crate::env::own::share::Share;
 use crate::env::own::shared::{Copy, retold};
-use crate::env::own::{Retold, Shares};
+use crate::env::own::{ChangedLine, Shares};
 
-/// The most that is copied of one mount so that it can be left away, bytes: it is laid into every container that does
-/// without the mount.
+/// Maximum that is copied of one mount so that it can be removed, bytes: it is copied into every container without
+/// the mount.
 const SWITCHED_MOST: usize = 32 << 20;
-/// The most that is copied of one that the command writes to, bytes: it is laid into every container.
+/// Maximum that is copied of one mount that the command writes to, bytes: it is copied into every container.
 const WRITTEN_MOST: usize = 256 << 20;
 
-/// What it takes to copy files out of the mounts of a container of the user's.
+/// The inputs for copying files out of the mounts of a user's container.
 pub(super) struct Copies<'a> {
     pub(super) cx: &'a Context<'a>,
     pub(super) api: &'a Api,
-    /// Where the mounts lie.
+    /// The machine that has the mounted files.
     pub(super) machine: &'a dyn Machine,
-    /// Where the archives are kept.
+    /// The folder for the archives.
     pub(super) folder: &'a Path,
 }
 
 impl Copies<'_> {
-    /// Copies the files below every mount that can be left away so; says which cannot.
+    /// Copies the files below every removable mount; returns a note of those that cannot be copied.
     ///
     /// # Errors
-    /// No container can be made to copy them from.
+    /// No container can be created to copy them from.
     pub(super) fn take(
         &self,
         template: &mut Template,
@@ -58,8 +58,8 @@ impl Copies<'_> {
         Ok(describe(&others).map(|notes| format!("{ALIKE}{notes}")))
     }
 
-    /// Gives every arm copies of its own of what the command could write to; says of which it cannot. `None` where
-    /// there is nothing to copy.
+    /// Gives every arm its own copies of what the command could write to; reports the mounts that cannot be copied.
+    /// `None` if there is nothing to copy.
     ///
     /// # Errors
     /// Those of [`take`](Self::take).
@@ -67,7 +67,7 @@ impl Copies<'_> {
         &self,
         template: &mut Template,
         image: &ImageInspect,
-    ) -> Result<Option<Vec<Retold>>, EnvError> {
+    ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
         let mut wanted = copyable(&template.body, &volumes_of(image));
         wanted.retain(|share| self.machine.has(share));
         let has = |template: &Template, share: &Share| {
@@ -85,7 +85,7 @@ impl Copies<'_> {
             copied.stands_in = wanted.iter().any(|share| share.target == copied.target);
         }
         template.shares = Shares::Copied;
-        let others = describe(&others).map(|notes| Retold {
+        let others = describe(&others).map(|notes| ChangedLine {
             before: None,
             now: format!("read-only still: {notes}"),
         });
@@ -94,8 +94,8 @@ impl Copies<'_> {
         Ok(Some(lines.collect()))
     }
 
-    /// Copies the files of these shares, each of so many bytes at most, and says of which not, and why. `may_go`:
-    /// whether they can be left away.
+    /// Copies the files of these shares, each up to a limit, and returns those that it could not copy, with the
+    /// reason. `may_go`: whether the mounts can be removed.
     fn copy(
         &self,
         template: &mut Template,
@@ -138,7 +138,7 @@ impl Copies<'_> {
         })
     }
 
-    /// Notes of which files that are mounted the image has one of its own.
+    /// Notes which mounted files replace a file of the image.
     fn note_images(&self, template: &mut Template) -> Result<(), EnvError> {
         let is_file = |copied: &Copied| copied.may_go && copied.holds == Holds::File;
         if !template.copied.iter().any(is_file) {
@@ -161,7 +161,7 @@ impl Copies<'_> {
         })
     }
 
-    /// A container with the same mounts, which is made to copy their files from, and never started.
+    /// A container with the same mounts, to copy their files from; it is never started.
     fn with_the_same_mounts(&self, template: &Template) -> Result<ContainerCreateBody, EnvError> {
         let whole = template.beside(&[], self.machine, &mut Vec::new())?;
         let host = whole.host_config.unwrap_or_default();
@@ -176,7 +176,7 @@ impl Copies<'_> {
         })
     }
 
-    /// The engine's archive of a path; `None` where it is longer than is copied.
+    /// The engine's archive of a path; `None` if it exceeds the limit.
     fn archive_of(
         &self,
         container: &str,
@@ -202,13 +202,13 @@ impl Copies<'_> {
     }
 }
 
-/// The places of an image's own volumes.
+/// The mount points of an image's volumes.
 fn volumes_of(image: &ImageInspect) -> Vec<String> {
     let config = image.config.as_ref();
     config.and_then(|it| it.volumes.clone()).unwrap_or_default()
 }
 
-/// Places with the reasons, if there are any.
+/// The paths with the reasons, if there are any.
 fn describe(others: &[(String, &'static str)]) -> Option<String> {
     let notes: Vec<String> = others
         .iter()
@@ -217,18 +217,18 @@ fn describe(others: &[(String, &'static str)]) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join(", "))
 }
 
-/// Whether an archive is one of a folder, and not of a single file.
+/// Whether an archive is of a folder rather than of a single file.
 fn begins_with_folder(archive: &[u8]) -> bool {
     let mut archive = tar::Archive::new(archive);
     let first = archive.entries().ok().and_then(|mut all| all.next());
     first.is_some_and(|entry| entry.is_ok_and(|entry| entry.header().entry_type().is_dir()))
 }
 
-/// Lays files into a container that has not been started: into its layer in place of a mount, or into the volume that
-/// is mounted there.
+/// Copies files into a container that has not been started: into its layer in place of a mount, or into the volume
+/// that is mounted there.
 ///
 /// # Errors
-/// The run's copies are gone, or the engine takes them not.
+/// The run's copies are gone, or the engine rejects them.
 pub(crate) fn lay_in(
     api: &Api,
     container: &str,
@@ -236,7 +236,7 @@ pub(crate) fn lay_in(
 ) -> Result<(), EnvError> {
     for (copied, copy) in copied {
         if *copy == Copy::Layer {
-            // An empty file takes the place of whatever the image has there, and the folders on the way come with it.
+            // An empty file replaces whatever the image has there, and creates the parent folders.
             let empty = ImageTar::new().with_file(&copied.target, 0o644, b"");
             image::upload(api, container, "/", empty.into_bytes())?;
         }

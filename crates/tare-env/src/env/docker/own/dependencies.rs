@@ -1,10 +1,10 @@
-//! The services that a service of a compose file depends on, started for the time of a question on a network of its own.
+//! Starts the dependencies of a compose service for the duration of a `tare why`, on their own network.
 //!
-//! Each is made of what the plugin says of it, like an arm: without its labels and published numbers, with what it is
-//! shown of the user's read-only, and with an empty volume in place of each that it could write to, so that two
-//! servers never share one. On the network they have the names by which they call each other. All of it carries the
-//! run's label, stands on the run's record before it is made, and is swept with it.
-//! What it cannot see: what a service finds in its volumes in real life; here they are empty.
+//! Each is created like an arm from the plugin's output: without its labels and published ports, with the user's
+//! files mounted read-only, and with an empty volume in place of each writable one, so that two servers never share
+//! one. On the network they have the names by which they call each other. Everything has the run's label, is on the
+//! run's record before it is created, and is cleaned up with the run.
+//! Limits: the contents of the services' real volumes are missing; here they are empty.
 
 use crate::env::prelude::*;
 
@@ -16,24 +16,24 @@ use tare_model::whole_ns;
 
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
+use super::super::creation_record::CreationRecord;
 use super::super::errors::printable;
-use super::super::places::Place;
 use super::compose::{self, Needed, nanoseconds, needed, plain, strings};
 use super::template::Template;
-use super::{Beside, EngineMachine};
+use super::{EngineMachine, StartedDependencies};
 use crate::env::own::Shares;
 use crate::env::own::machine::Machine;
 use crate::env::own::share::Share;
 use crate::env::record;
 
-/// How long a service may take until it is what those want that depend on it.
+/// How long a service may take to meet the condition of those that depend on it.
 const READY_LIMIT: Duration = Duration::from_secs(60);
-/// The label of a service that is to stay: its name.
+/// The label of a service that must keep running; its value is the service's name.
 const STAYS: &str = "tare.stays";
 const PAUSE: Duration = Duration::from_millis(100);
 const ALONE: &str = "what it can write to is empty here, and the rest read-only; start the project yourself and take the container: `--like CONTAINER`";
 
-/// The engine, and what all services of a question have in common.
+/// The engine, and everything that the services have in common.
 struct Project<'a> {
     cx: &'a Context<'a>,
     api: &'a Api,
@@ -42,16 +42,16 @@ struct Project<'a> {
     config: &'a Value,
 }
 
-/// Starts what a service depends on, and says on which network it finds them.
+/// Starts the dependencies of a service, and returns the network they are on.
 ///
 /// # Errors
-/// A service that cannot be made, or does not become what is wanted of it. What was started is swept with the run.
+/// A service cannot be created, or does not meet its condition. Started services are cleaned up with the run.
 pub(super) fn started(
     cx: &Context<'_>,
     (docker, api): (&Docker, &Api),
     machine: &EngineMachine<'_>,
     (file, service): (&str, &str),
-) -> Result<Beside, EnvError> {
+) -> Result<StartedDependencies, EnvError> {
     let config = compose::config(cx, &[file])?;
     let project = Project {
         cx,
@@ -62,10 +62,15 @@ pub(super) fn started(
     };
     let all = needed(&config, service);
     if all.is_empty() {
-        return Ok(Beside::default());
+        return Ok(StartedDependencies::default());
     }
     let arm = ArmId::new("services").expect("the constant is a name");
-    record::add(cx, docker.id(), &arm, &Place::beside(&arm, docker.named()))?;
+    record::add(
+        cx,
+        docker.id(),
+        &arm,
+        &CreationRecord::beside(&arm, docker.named()),
+    )?;
     project.make_network()?;
     let mut notes = Vec::new();
     for needed in &all {
@@ -87,7 +92,7 @@ pub(super) fn started(
         "the network with what it depends on is the same on both sides, and no difference"
             .to_owned(),
     );
-    Ok(Beside {
+    Ok(StartedDependencies {
         network: project.network_of(service),
         notes,
     })
@@ -108,7 +113,7 @@ impl Project<'_> {
         format!("tare-{}-service-{service}", self.cx.run)
     }
 
-    /// The network of a service in the words of the client, unless it has one that is nobody's own.
+    /// The network of a service in the client's terms; `None` for a network mode other than `service:`.
     fn network_of(&self, service: &str) -> Option<String> {
         let mode = self.service(service).get("network_mode");
         match mode.and_then(Value::as_str) {
@@ -131,7 +136,7 @@ impl Project<'_> {
             .map(drop)
     }
 
-    /// Starts a service; a line for what of it is not carried, and for what it reaches.
+    /// Starts a service; returns notes about parts that are not carried and about what it reaches.
     fn start(&self, needed: &Needed) -> Result<Vec<String>, EnvError> {
         let name = self.container(&needed.name);
         let (body, notes) = self.body(needed)?;
@@ -181,7 +186,7 @@ impl Project<'_> {
             });
         }
         if let Some(host) = &mut body.host_config {
-            // Who depends on it is on its network.
+            // The services that depend on it are on its network.
             host.port_bindings = None;
         }
         let mut labels = labels_of_run(self.cx);
@@ -229,7 +234,7 @@ impl Project<'_> {
     }
 }
 
-/// Looks at the services that are to stay once more: one may run for a moment, and end.
+/// Checks again that the services that must keep running do so: one may run for a moment, and end.
 ///
 /// # Errors
 /// One has ended.
@@ -259,13 +264,13 @@ fn ended(service: &str, code: i64) -> EnvError {
     }
 }
 
-/// The network of a service, where it is the machine's or that of a container outside of the file.
+/// The network mode of a service that uses the host's network or that of a container outside the file.
 fn network_of_others(service: &Map<String, Value>) -> Option<&str> {
     let mode = service.get("network_mode").and_then(Value::as_str);
     mode.filter(|mode| *mode == "host" || mode.starts_with("container:"))
 }
 
-/// A machine on which no volume is there that could be written to: each has an empty one in its place.
+/// A machine without writable volumes: each is replaced by an empty one.
 struct Emptied<'a>(&'a EngineMachine<'a>);
 
 impl Machine for Emptied<'_> {
@@ -291,7 +296,7 @@ impl Machine for Emptied<'_> {
     }
 }
 
-/// The names by which others find a service: its own, its container's, and those that it has in networks.
+/// The names by which others find a service: its own, its container's, and its network aliases.
 fn aliases(name: &str, service: &Map<String, Value>) -> Vec<String> {
     let networks = service.get("networks").and_then(Value::as_object);
     let in_networks = networks
@@ -308,7 +313,7 @@ fn aliases(name: &str, service: &Map<String, Value>) -> Vec<String> {
     all
 }
 
-/// How a service is asked whether it is well, if the file says so; else the image's own way holds.
+/// The health check of a service, if the file has one; otherwise the image's applies.
 fn health_check(service: &Map<String, Value>) -> Option<HealthConfig> {
     let check = service.get("healthcheck").filter(|it| it.is_object())?;
     let length = |name: &str| check[name].as_str().and_then(nanoseconds);
@@ -327,17 +332,17 @@ fn health_check(service: &Map<String, Value>) -> Option<HealthConfig> {
     })
 }
 
-/// What a service is like.
+/// The state of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ready,
     NotYet,
-    /// It will not become what is wanted.
+    /// It ended and will not meet its condition.
     Ended,
     Unhealthy,
 }
 
-/// Whoever has a check of its own is waited for until that says so; of the others nobody can say more than that they
+/// Determines a service's state. One with a health check must be healthy; of the others it is only known that they
 /// run.
 fn state(ends: bool, status: &str, exit_code: i64, health: &str) -> State {
     match (ends, matches!(status, "exited" | "dead")) {
@@ -358,7 +363,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_service_is_ready_when_it_is_what_those_want_that_depend_on_it() {
+    fn dependency_is_ready_if_its_condition_holds() {
         for (ends, status, code, health, expected) in [
             (false, "created", 0, "", State::NotYet),
             (false, "running", 0, "", State::Ready),
@@ -378,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_on_the_machines_network_is_not_started_beside_the_original() {
+    fn service_on_host_or_foreign_network_is_not_started() {
         let of = |service: Value| {
             let service = service.as_object().unwrap().clone();
             network_of_others(&service).map(str::to_owned)
@@ -395,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn others_find_a_service_by_every_name_that_compose_gives_it() {
+    fn service_has_every_compose_network_alias() {
         let config: Value = serde_json::from_str(include_str!("compose/captured.json")).unwrap();
         let web = config["services"]["web"].as_object().unwrap();
         assert_eq!(aliases("web", web), ["shop", "web"]);
@@ -405,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_of_the_file_is_the_engines_and_none_leaves_the_images() {
+    fn compose_health_check_replaces_image_only_if_set() {
         let of = |check: Value| health_check(json!({"healthcheck": check}).as_object().unwrap());
         let check = of(json!({
             "test": ["CMD-SHELL", "ask $$HOME"], "interval": "1m30s", "timeout": "500ms", "retries": 4,
@@ -429,7 +434,7 @@ mod tests {
         );
         let none = of(json!({"disable": true})).unwrap();
         assert_eq!(none.test.unwrap(), ["NONE"]);
-        // Only how often it is asked: what is asked is the image's.
+        // Only the interval changes; the test is the image's.
         assert_eq!(of(json!({"interval": "1s"})).unwrap().test, None);
         assert_eq!(health_check(&Map::new()), None);
     }

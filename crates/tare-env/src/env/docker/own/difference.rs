@@ -1,9 +1,9 @@
-//! In which parts a container's configuration differs from that of a plain one, and the configuration without some.
+//! Lists the parts in which a container's configuration differs from a plain one, and removes some of them.
 //!
-//! Pure: two bodies of the request that makes a container come in, as the same client or engine would have written
-//! them, so that no table of defaults is needed. A part is a field, or one entry of a list or map whose entries do
-//! not depend on each other: a variable, a sysctl, a limit, a security option.
-//! What it cannot see: what an engine makes of a field that it fills in only when it starts the container.
+//! Pure: the inputs are two bodies of the request that creates a container, as the same client or engine wrote them,
+//! so no table of defaults is needed. A part is a field, or one entry of a list or map with independent entries: a
+//! variable, a sysctl, a limit, a security option.
+//! Limits: fields that an engine fills in only at the start of the container are not seen.
 
 use crate::env::prelude::*;
 
@@ -20,24 +20,24 @@ pub(super) use health::check_ns;
 pub(crate) use mounts::{Copied, Holds};
 pub(super) use mounts::{copyable, switchable};
 
-/// The configuration of a container beside that of a plain one.
+/// The configuration of a container and that of a plain one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair<'a> {
-    /// As it is.
+    /// The container's configuration.
     pub(super) body: &'a Value,
-    /// That of a plain one of the same image.
+    /// The configuration of a plain container of the same image.
     pub(super) plain: &'a Value,
-    /// The image's own variables.
+    /// The image's variables.
     pub(super) image_env: &'a [String],
-    /// Nanoseconds between two health checks of the image's own, if it has one.
+    /// Nanoseconds between two of the image's health checks, if it has one.
     pub(super) images_check_ns: Option<u64>,
     /// The mounts whose files were copied.
     pub(super) copied: &'a [Copied],
-    /// The limits that a process of this machine's shell has.
+    /// The limits of a process in this machine's shell.
     pub(super) limits: &'a [Ulimit],
 }
 
-/// One part, with how it is taken away.
+/// A part, and how to remove it.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) difference: Difference,
@@ -46,25 +46,25 @@ pub(super) struct Part {
 
 #[derive(Debug, Clone)]
 enum Switch {
-    /// These fields of `HostConfig` as a plain container has them.
+    /// Sets these fields of `HostConfig` to those of a plain container.
     Fields(Vec<String>),
-    /// One entry of a list or map of `HostConfig`, by the beginning of its text or its key.
+    /// Removes one entry of a list or map of `HostConfig`, by its key or the beginning of its text.
     Entry(&'static str, String),
     Variable(String),
-    /// A field beside `HostConfig`.
+    /// Resets a field outside `HostConfig`.
     Top(&'static str),
     HealthCheck,
-    /// What is mounted at this place.
+    /// Removes the mount at this path.
     Mount(String),
-    /// Something that engines do to every container, and the security option that takes it away.
+    /// Adds the security option that switches off something that engines do to every container.
     Option(&'static str),
     HostNetwork,
     NoLog,
-    /// A limit as this machine's shell has it.
+    /// Sets a limit to that of this machine's shell.
     Limit(Ulimit),
 }
 
-/// A value that means the same as none.
+/// Whether a value means the same as an absent one.
 pub(super) fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -88,7 +88,7 @@ fn differs(name: &str, body: &Map<String, Value>, plain: &Map<String, Value>) ->
     of(body) != of(plain)
 }
 
-/// A value in a few words; what may hold somebody's key is not told.
+/// A value in a few words, without possible secrets.
 fn shown(name: &str, value: &Value) -> String {
     let text = match (name, value) {
         ("LogConfig", value) => {
@@ -127,7 +127,7 @@ fn shown(name: &str, value: &Value) -> String {
     format!("{}{rest}", printable(&short))
 }
 
-/// Every part in which a container differs, the likeliest to matter first.
+/// All parts in which a container differs, the likeliest cause first.
 pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     let mut parts = of_fields(pair);
     parts.extend(of_entries(pair));
@@ -173,14 +173,14 @@ fn of_fields(pair: Pair<'_>) -> Vec<Part> {
     parts
 }
 
-/// Whether an engine fills in a field because of another.
+/// Whether an engine derives a field from another one.
 fn is_derived(name: &str, body: &Map<String, Value>) -> bool {
     let number = |name: &str| body.get(name).and_then(Value::as_i64);
     match name {
         "MemorySwap" => number("Memory").is_some_and(|memory| {
             memory > 0 && number(name).is_some_and(|swap| swap == 2 * memory)
         }),
-        // `--privileged` shows every path.
+        // `--privileged` unmasks every path.
         "MaskedPaths" | "ReadonlyPaths" => {
             body.get("Privileged") == Some(&Value::Bool(true))
                 || body.get(name).is_none_or(|paths| !paths.is_array())
@@ -194,7 +194,7 @@ fn of_known(field: &Field, text: &str) -> Part {
     let given = if text.is_empty() {
         field.flag.to_owned()
     } else if text.starts_with("--") {
-        // Options of a log whose driver is the usual one.
+        // Log options with the default driver.
         text.to_owned()
     } else {
         format!("{} {text}", field.flag)
@@ -219,7 +219,7 @@ fn of_known(field: &Field, text: &str) -> Part {
     }
 }
 
-/// Lists and maps whose entries are parts of their own: the field, what their names begin with, the flag.
+/// Lists and maps whose entries are separate parts: the field, the prefix of their names, the flag.
 const ENTRIES: [(&str, &str, &str, &str, f64); 4] = [
     (
         "SecurityOpt",
@@ -233,7 +233,7 @@ const ENTRIES: [(&str, &str, &str, &str, f64); 4] = [
     ("Tmpfs", "tmpfs", "--tmpfs", "tmpfs", 0.3),
 ];
 
-/// The entries of a field by their names, with their texts.
+/// The entries of a field: names and values.
 fn entries(field: &str, body: &Map<String, Value>) -> BTreeMap<String, String> {
     match body.get(field) {
         Some(Value::Array(list)) => list
@@ -241,7 +241,7 @@ fn entries(field: &str, body: &Map<String, Value>) -> BTreeMap<String, String> {
             .filter_map(|entry| match entry {
                 Value::String(text) => {
                     let name = text.split(['=', ':']).next()?;
-                    // A filter is a page of JSON.
+                    // A seccomp profile is a page of JSON.
                     let value = text.get(name.len() + 1..).unwrap_or_default();
                     let value = if value.starts_with('{') {
                         "a profile of its own"
@@ -313,7 +313,7 @@ fn variables(list: Option<&Value>) -> BTreeMap<String, Option<String>> {
         .collect()
 }
 
-/// A variable's name and, where it is set, its text.
+/// A variable's name and its value, if set.
 pub(super) fn split(text: &str) -> (String, Option<String>) {
     match text.split_once('=') {
         Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
@@ -361,7 +361,7 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
     parts
 }
 
-/// What is run, as one text.
+/// The entrypoint and command, as one text.
 fn command_text(body: &Value) -> String {
     ["Entrypoint", "Cmd"]
         .iter()
@@ -396,15 +396,16 @@ fn of_user(pair: Pair<'_>) -> Option<Part> {
     })
 }
 
-/// The configuration without these parts. A name that ends in `?` may be missing; of such, one must be there.
+/// The configuration without these parts. A name that ends in `?` is optional; of the optional ones, at least one
+/// must exist.
 ///
 /// # Errors
-/// The name that is none of the container's differences.
+/// Names a part that the container does not have.
 pub(super) fn without(pair: Pair<'_>, names: &[String]) -> Result<Value, String> {
     let parts = parts(pair);
     let mut body = pair.body.clone();
     let (mut n_optional, mut n_found) = (0, 0);
-    // What the engine does goes last: it undoes what a plain container has.
+    // Engine parts go last: they undo defaults of a plain container.
     let mut wanted: Vec<&Part> = Vec::new();
     for name in names.iter().filter(|name| !command::is_part(name)) {
         let (id, is_optional) = match name.strip_suffix('?') {
@@ -471,17 +472,17 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             let given = list.iter().find(|text| is_it(text)).and_then(Value::as_str);
             let is_other = given.is_some_and(|text| images.is_none_or(|images| images != text));
             list.retain(|text| !is_it(text));
-            // Of a place the image's own text comes back.
+            // A path list gets the image's value back.
             let is_restored = is_other && own::fields::whose(name).is_restored();
             if images.is_some() && !is_restored {
-                // Engines take a name without a text as a wish not to have the image's.
+                // For engines, a name without a value removes the image's.
                 list.push(Value::String(name.clone()));
             }
             body["Env"] = Value::Array(list);
         }
         Switch::Mount(target) => mounts::take_away(body, target),
         Switch::Top(name) => body[*name] = pair.plain.get(*name).cloned().unwrap_or(Value::Null),
-        // Fields that are left out are the image's.
+        // Omitted fields default to the image's.
         Switch::HealthCheck => {
             body["Healthcheck"] = if pair.images_check_ns.is_some() {
                 serde_json::json!({"Test": ["NONE"]})
@@ -499,7 +500,7 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             for name in ["PortBindings", "PublishAllPorts", "Links"] {
                 host[name] = Value::Null;
             }
-            // Of a namespace that is no longer there.
+            // They belong to a namespace that is gone.
             if let Value::Object(sysctls) = &mut host["Sysctls"] {
                 sysctls.retain(|name, _| !name.starts_with("net."));
             }

@@ -1,6 +1,6 @@
-//! The machine of a Docker engine, as it is asked what it has of a user's and what it can do with that.
+//! The machine of a Docker engine: which of the user's folders and volumes it has, and what it can do with them.
 //!
-//! What it cannot see: the mounts of an engine that has a namespace of its own on this machine.
+//! Limits: the mounts of an engine in another mount namespace of this machine are not seen.
 
 use crate::env::prelude::*;
 
@@ -10,7 +10,7 @@ use super::super::errors::is_missing;
 use crate::env::own::machine::{Machine, mounts_of};
 use crate::env::own::share::Share;
 
-/// The machine of an engine, as far as it can be told.
+/// The machine of an engine, as far as it is known.
 pub(crate) struct EngineMachine<'a> {
     api: &'a Api,
     is_here: bool,
@@ -62,13 +62,13 @@ impl Machine for EngineMachine<'_> {
     }
 }
 
-/// Whether an engine of this version of the API makes mounts read-only with what is mounted below them, on demand, and
-/// this kernel lets it.
+/// Whether an engine with this API version can make mounts recursively read-only on request, and the kernel supports
+/// it.
 fn is_recursive(api: &str, kernel: &str) -> bool {
     numbers(api) >= Some((1, 44)) && numbers(kernel) >= Some((5, 12))
 }
 
-/// The first two numbers of a version.
+/// Major and minor number of a version.
 fn numbers(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split(['.', '-', '+']).map(str::parse);
     Some((parts.next()?.ok()?, parts.next()?.ok()?))
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_below_is_closed_by_engines_and_kernels_that_can() {
+    fn recursive_read_only_needs_api_and_kernel_support() {
         for (api, kernel, can) in [
             ("1.44", "5.12.0-rc1", true),
             ("1.51", "6.18.44-fc-v657", true),

@@ -1,22 +1,20 @@
-//! What Docker's client makes of a `docker run` line: asked of the client itself, led to a socket behind which nobody
-//! makes anything.
+//! Resolves a `docker run` line by the user's Docker client, pointed at a fake server that creates nothing.
 //!
-//! So every flag, file of variables and filter means what it means to the user's own client, of its own version, and
-//! nothing is made, named or published to find it out. A line whose client will not say it is explained in the
-//! client's own words.
-//! What it cannot see: what an engine would have refused; it says so when an arm is started.
+//! So every flag, env file and filter means what it means to that version of the client, and nothing is created,
+//! named or published to find out. If the client rejects the line, its own message is shown.
+//! Limits: what an engine would reject is not seen here; it reports that when an arm is started.
 
 use crate::env::prelude::*;
 
-use crate::cx::stand_in::{Heard, Said, StandIn};
+use crate::cx::stand_in::{FakeRequest, FakeResponse, StandIn};
 use crate::env::own::verb;
 
-/// How long a client may take to say what it wants: it reads a few files.
+/// How long a client may take to send its request: it reads a few files.
 const CLIENT_LIMIT: Duration = Duration::from_secs(20);
-/// What the client is told, so that it stops there.
+/// The answer to the client, which makes it stop there.
 const NOTED: &str = "noted, and nothing was made";
 
-/// What a client asked for.
+/// A client's request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
     /// The container's configuration.
@@ -25,10 +23,10 @@ pub(super) struct Request {
     pub(super) platform: Option<String>,
 }
 
-/// Asks the client of `words` what it makes of them.
+/// Gets the request that the client makes of `words`.
 ///
 /// # Errors
-/// There is no client, or it refuses the line.
+/// There is no client, or it rejects the line.
 pub(super) fn asked(
     cx: &Context<'_>,
     api_version: &str,
@@ -45,7 +43,7 @@ pub(super) fn asked(
         Ok(request) => return Ok(request),
         Err(said) => said,
     };
-    // `run -t` wants a terminal before it asks for anything; `create` does not, and takes the same flags.
+    // `run -t` requires a terminal before it sends anything; `create` does not, and takes the same flags.
     if words[place] == "run" && said.contains("TTY") {
         let mut words = words.to_vec();
         "create".clone_into(&mut words[place]);
@@ -59,7 +57,7 @@ pub(super) fn asked(
     })
 }
 
-/// What the client asked for, or what it said instead.
+/// The client's request, or its message.
 fn one_way(
     cx: &Context<'_>,
     api_version: &str,
@@ -85,7 +83,7 @@ fn one_way(
         .exec
         .run(&command, b"", CLIENT_LIMIT)
         .map_err(|error| match error {
-            // The line may hold somebody's keys, and so would the error.
+            // The line may contain secrets, and so would the error.
             CommandError::Timeout { limit, .. } => EnvError::Timeout {
                 phase: "asking Docker's client what it makes of the line".into(),
                 limit,
@@ -117,12 +115,12 @@ fn one_way(
     })
 }
 
-fn path(heard: &Heard) -> &str {
+fn path(heard: &FakeRequest) -> &str {
     heard.target.split('?').next().unwrap_or_default()
 }
 
-/// The value of a name in the query, if it is not empty.
-fn query(heard: &Heard, name: &str) -> Option<String> {
+/// The value of a query parameter, if it is not empty.
+fn query(heard: &FakeRequest, name: &str) -> Option<String> {
     let (_, query) = heard.target.split_once('?')?;
     let value = query.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=')?;
@@ -132,9 +130,9 @@ fn query(heard: &Heard, name: &str) -> Option<String> {
     (!value.is_empty()).then_some(value)
 }
 
-fn answer(heard: &Heard, version: &str) -> Said {
+fn answer(heard: &FakeRequest, version: &str) -> FakeResponse {
     if path(heard).ends_with("/_ping") {
-        return Said {
+        return FakeResponse {
             status: 200,
             headers: vec![
                 ("Api-Version", version.to_owned()),
@@ -144,7 +142,7 @@ fn answer(heard: &Heard, version: &str) -> Said {
             body: "OK".to_owned(),
         };
     }
-    Said {
+    FakeResponse {
         status: 500,
         headers: Vec::new(),
         body: format!("{{\"message\":\"{NOTED}\"}}"),
@@ -157,9 +155,9 @@ mod tests {
 
     #[test]
     fn a_platform_is_read_from_the_query() {
-        let heard = |target: &str| Heard {
+        let heard = |target: &str| FakeRequest {
             target: target.into(),
-            ..Heard::default()
+            ..FakeRequest::default()
         };
         let found = query(
             &heard("/v1/containers/create?name=a&platform=linux%2Farm64"),

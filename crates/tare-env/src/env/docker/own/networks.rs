@@ -1,8 +1,8 @@
-//! The network of copies whose original is on networks of the user's: one of the run's own, so that no copy talks to
-//! what is on those.
+//! Puts copies of a container that is on the user's networks on a network of the run instead, so that no copy talks
+//! to the user's services.
 //!
-//! It carries the run's label, is on record before it is made, and is removed with the run.
-//! What it cannot see: what a network of another driver than `bridge` does to a program; copies have a bridge.
+//! The network has the run's label, is on record before it is created, and is removed with the run.
+//! Limits: effects of a network driver other than `bridge` on the program are not seen; copies have a bridge.
 
 use crate::env::prelude::*;
 
@@ -11,22 +11,22 @@ use bollard::query_parameters::InspectNetworkOptions;
 
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
+use super::super::creation_record::CreationRecord;
 use super::super::errors::{is_missing, printable};
-use super::super::places::Place;
 use super::super::running::looked_up;
 use super::template::Template;
 use super::{difference, resolver};
 use crate::env::own::{LIKE, Own};
 use crate::env::{Driver as _, record};
 
-/// Modes that are no network of the user's.
+/// Modes that are not a user's network.
 const NOT_THE_USERS: [&str; 5] = ["", "default", "bridge", "host", "none"];
-/// The one option of a network that changes what a program can do on it.
+/// The only option of a network that changes what a program can do on it.
 const MTU: &str = "com.docker.network.driver.mtu";
-/// The option that names a bridge's device.
+/// The option that names the bridge device.
 const DEVICE: &str = "com.docker.network.bridge.name";
 
-/// The networks of the user's that a container is on, and the containers to which it has links.
+/// The user's networks that a container is on, and its container links.
 fn named(body: &Value) -> (BTreeSet<String>, Vec<String>) {
     let host = &body["HostConfig"];
     let mode = host["NetworkMode"].as_str().unwrap_or_default();
@@ -42,10 +42,10 @@ fn named(body: &Value) -> (BTreeSet<String>, Vec<String>) {
     )
 }
 
-/// What a network of the user's is like, as far as copies are to find the same.
+/// Properties of a user's network that the copies' network must share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Like {
-    /// Whether nothing outside is reached from it.
+    /// Whether it has no access to the outside.
     is_internal: bool,
     /// Whether there is no network at all.
     is_none: bool,
@@ -75,8 +75,9 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
     })
 }
 
-/// Puts a container that is on networks of the user's, or linked to its containers, on a network of the run's own, unless
-/// it is to join those; what it does not join, in words. The network is that of an arm, or of the whole question.
+/// Moves a container that is on the user's networks, or linked to the user's containers, to a network of the run,
+/// unless it is to join them; returns what it does not join, in words. The network belongs to an arm, or to the whole
+/// run of `tare why`.
 pub(crate) fn isolate(
     cx: &Context<'_>,
     (docker, api): (&Docker, &Api),
@@ -88,7 +89,7 @@ pub(crate) fn isolate(
         return Ok(Vec::new());
     }
     if template.joins {
-        // Without it an arm would be on the default bridge, where other containers are.
+        // Otherwise an arm would be on the default bridge, together with other containers.
         template.keep_network();
         return Ok(Vec::new());
     }
@@ -112,7 +113,7 @@ pub(crate) fn isolate(
     Ok(words(&names, &links))
 }
 
-/// The name of the network of copies: those of a question, or those of an arm of a study.
+/// The name of the network of copies: for the whole run, or for an arm of a study.
 fn of_copies(cx: &Context<'_>, arm: Option<&ArmId>) -> String {
     match arm {
         None => format!("tare-{}-own", cx.run),
@@ -132,8 +133,8 @@ fn found(api: &Api, name: &str) -> Result<Option<NetworkInspect>, EnvError> {
     }
 }
 
-/// Makes a network of the run's, for an arm of a study or for a question, on record before. One that is there already was
-/// made by this run.
+/// Creates a network of the run, which is on record before: for an arm of a study, whose place is on record already,
+/// or for the whole run. An existing one was created by this run.
 fn created(
     cx: &Context<'_>,
     (docker, api): (&Docker, &Api),
@@ -145,7 +146,12 @@ fn created(
         labels.insert("tare.arm".to_owned(), arm.to_string());
     } else {
         let arm = ArmId::new("network").expect("the constant is a name");
-        record::add(cx, docker.id(), &arm, &Place::beside(&arm, docker.named()))?;
+        record::add(
+            cx,
+            docker.id(),
+            &arm,
+            &CreationRecord::beside(&arm, docker.named()),
+        )?;
     }
     if found(api, name)?.is_some() {
         return Ok(());
@@ -162,7 +168,7 @@ fn created(
     Ok(())
 }
 
-/// What a network is like by which copies reach the outside, if they do so and find nothing of the user's there.
+/// Properties of the network by which copies reach the outside, if they do and nothing of the user's is on it.
 fn outside(cx: &Context<'_>, api: &Api, template: &Template) -> Result<Option<Like>, EnvError> {
     let mode = template.body["HostConfig"]["NetworkMode"].as_str();
     match mode.unwrap_or_default() {
@@ -174,7 +180,7 @@ fn outside(cx: &Context<'_>, api: &Api, template: &Template) -> Result<Option<Li
     }
 }
 
-/// The device of a bridge network and its address, as the built-in container takes them.
+/// The device and address of a bridge network, in the built-in container's format.
 fn bridge_of(network: &NetworkInspect) -> Option<String> {
     let named = network.options.as_ref().and_then(|it| it.get(DEVICE));
     let device = match named {
@@ -190,7 +196,7 @@ fn bridge_of(network: &NetworkInspect) -> Option<String> {
 }
 
 impl Docker {
-    /// A network like that of the copies for bare processes: [`crate::env::Driver::take_outside`].
+    /// A network like the copies' for bare processes: [`crate::env::Driver::take_outside`].
     pub(crate) fn taken_outside(
         &self,
         cx: &Context<'_>,
@@ -266,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_of_the_user_are_told_from_the_engines() {
+    fn user_networks_are_distinguished_from_engine_ones() {
         let of = |mode: &str, endpoints: Value, links: Value| {
             let body = json!({
                 "HostConfig": {"NetworkMode": mode, "Links": links},

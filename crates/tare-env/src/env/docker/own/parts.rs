@@ -1,4 +1,4 @@
-//! Files of an image, copied from a container that is made for it and never started.
+//! Copies files of an image from a container that is created for this and never started.
 
 use crate::env::prelude::*;
 
@@ -57,7 +57,7 @@ impl Docker {
     }
 }
 
-/// Copies one file of a container into a folder; the copy's path.
+/// Copies one file of a container into a folder and returns the copy's path.
 fn copy(api: &Api, container: &str, path: &str, folder: &Path) -> Result<PathBuf, EnvError> {
     files::create_folder(folder)?;
     let archive = folder.join("copied.tar");

@@ -1,29 +1,29 @@
-//! The user's own line, changed so that it does without some differences: words left out or put in, each change tried
-//! on the client until it makes of the line what is wanted.
+//! Changes the user's line so that some differences are gone: removes or adds words, and tries each change on the
+//! client until its request is the wanted one.
 //!
-//! No flag is parsed: which words belong to what, only the client knows, and a change counts by what the client then
-//! asks its engine for. What no flag of the line does (a variable of the image, a file of variables, what the engine
-//! does to every container) is put in as a flag of its own where there is one.
-//! What it cannot see: two flags of the same meaning of which the client lets the later win.
+//! No flag is parsed: only the client knows which words belong together, and a change counts by the request that the
+//! client then makes. Parts without a flag in the line (a variable of the image, an env file, what the engine does to
+//! every container) are switched off by an added flag, if there is one.
+//! Limits: two flags of the same meaning, of which the client lets the later win, are not recognised.
 
 use crate::env::prelude::*;
 
 use super::difference::{Pair, is_nothing, without};
 use crate::env::own::fields::FIELDS;
 
-/// How often the client is asked at most: it takes a twentieth of a second each time.
+/// Maximum number of client calls, each of which takes a twentieth of a second.
 const ASKED_MOST: usize = 60;
 
 /// A changed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Patch {
-    /// The whole line; it may hold what is secret.
+    /// The whole line; it may contain secrets.
     pub(super) words: Vec<String>,
-    /// What was changed, for people.
+    /// A description of the change.
     pub(super) how: String,
 }
 
-/// One change of a line: words that go, or that come, at a place.
+/// One change of a line: words removed or inserted at a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Edit {
     Out { place: usize, n_words: usize },
@@ -44,7 +44,7 @@ impl Edit {
         words
     }
 
-    /// As people are told: a flag, without the text of a variable.
+    /// The change in words: the flag, without the value of a variable.
     fn describe(&self, words: &[String]) -> String {
         let (word, flag) = match self {
             Self::Out { place, n_words } => ("without", &words[*place..*place + *n_words]),
@@ -54,15 +54,15 @@ impl Edit {
     }
 }
 
-/// Flags whose texts hold nobody's keys, beside those of the table.
+/// Flags whose values hold no secrets, in addition to those of the table.
 const TELLING: [&str; 20] = tare_model::rows! {
     "--cap-add", "--cap-drop", "--device", "--entrypoint", "--log-driver", "--net", "--network", "--publish",
     "--security-opt", "--tmpfs", "--ulimit", "--user", "--volume", "--workdir", "-c", "-m", "-p", "-u", "-v",
     "-w",
 };
 
-/// A flag, with its text only where that holds nobody's keys: letters may be joined in one word, and what newer clients
-/// know may be anything.
+/// A flag, with its value only if that holds no secrets: short flags may be joined in one word, and newer clients may
+/// have any flag.
 fn shown(flag: &[String]) -> String {
     let text = flag.join(" ");
     let name = flag[0].split('=').next().unwrap_or_default();
@@ -72,7 +72,7 @@ fn shown(flag: &[String]) -> String {
             .any(|field| field.flag == name && !matches!(field.id, "env" | "log" | "label"));
     let shown = match flag {
         _ if is_telling => text,
-        // A variable is told by its name.
+        // For a variable, only the name is shown.
         [one] if one.starts_with("--") => match one.splitn(3, '=').collect::<Vec<_>>()[..] {
             [_] => text,
             [flag, name, _] => format!("{flag}={name}=…"),
@@ -90,8 +90,8 @@ fn shown(flag: &[String]) -> String {
     printable(&shown.chars().take(120).collect::<String>())
 }
 
-/// The line without these differences, asked of the client by `ask`; `verb` is the place of `run` in it. `None` where
-/// no change of words makes exactly that.
+/// The line without these differences, checked by the client through `ask`; `verb` is the position of `run`. `None`
+/// if no change of words has exactly this effect.
 pub(super) fn patched(
     words: &[String],
     verb: usize,
@@ -131,8 +131,8 @@ pub(super) fn patched(
     })
 }
 
-/// What may be changed, the likeliest first: flags that look like what is to go, then a flag that takes it away,
-/// then every other one.
+/// Possible changes, the likeliest first: remove flags that look like the difference, add a flag that switches it
+/// off, remove any other flag.
 fn edits(words: &[String], verb: usize, ids: &[String]) -> Vec<Edit> {
     let flags = (verb + 1..words.len()).filter(|place| words[*place].starts_with('-'));
     let looks_alike = |place: usize| {
@@ -146,7 +146,7 @@ fn edits(words: &[String], verb: usize, ids: &[String]) -> Vec<Edit> {
     let out = |place: usize| {
         let both = (place + 1 < words.len()).then_some(Edit::Out { place, n_words: 2 });
         let one = Edit::Out { place, n_words: 1 };
-        // `--flag=value` is one word, and `--flag value` are two.
+        // `--flag=value` is one word, `--flag value` two.
         if words[place].contains('=') {
             vec![one]
         } else {
@@ -165,7 +165,7 @@ fn edits(words: &[String], verb: usize, ids: &[String]) -> Vec<Edit> {
     near.into_iter().chain(put).chain(far).collect()
 }
 
-/// The flag that takes away what no flag brought.
+/// The flag that switches off a part that no flag added.
 fn opposite(id: &str) -> Option<Vec<String>> {
     let flag: &[&str] = match id {
         "engine.seccomp" => &["--security-opt", "seccomp=unconfined"],
@@ -175,14 +175,14 @@ fn opposite(id: &str) -> Option<Vec<String>> {
         "health" => &["--no-healthcheck"],
         _ => {
             let name = id.strip_prefix("env.")?;
-            // A name without a text, which is not set here either: not even the image's.
+            // A name without a value, unset here too: removes even the image's.
             return Some(vec!["--env".to_owned(), name.to_owned()]);
         }
     };
     Some(flag.iter().map(|word| (*word).to_owned()).collect())
 }
 
-/// The places in which two configurations differ; what means nothing is the same as nothing.
+/// The places where two configurations differ; empty values equal absent ones.
 fn different(one: &Value, other: &Value) -> BTreeSet<String> {
     let mut places = BTreeSet::new();
     compare("", one, other, &mut places);
@@ -204,7 +204,7 @@ fn compare(place: &str, one: &Value, other: &Value, places: &mut BTreeSet<String
             }
         }
         (Value::Array(_) | Value::Null, Value::Array(_) | Value::Null) => {
-            // Entry by entry, whatever their order: a flag that goes brings one nearer.
+            // Compared entry by entry, in any order, so that removing a flag shortens the distance.
             let texts = |value: &Value| -> BTreeSet<String> {
                 let list = value.as_array();
                 list.into_iter().flatten().map(Value::to_string).collect()
@@ -230,7 +230,7 @@ mod tests {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    /// A client that knows a few flags; everything behind the image is the command.
+    /// A client that knows a few flags; everything after the image is the command.
     fn client(line: &[String]) -> Option<Value> {
         let mut host = json!({"NetworkMode": "default"});
         let mut env = Vec::new();
@@ -281,7 +281,7 @@ mod tests {
             body: &body,
             plain: &plain,
             image_env: &image_env,
-            // The image named `checked` has one.
+            // The image named `checked` has a health check.
             images_check_ns: (body["Image"] == "checked").then_some(1),
             copied: &[],
             limits: &[],
@@ -292,9 +292,9 @@ mod tests {
     }
 
     #[test]
-    fn the_words_go_that_the_client_understood_as_the_difference() {
+    fn removing_difference_drops_only_its_flag_words() {
         let line = "docker run --init -c 2 -e A=1 --env=B=hush x sh -c 2";
-        // The command has words that look the same.
+        // The command contains the same words.
         assert_eq!(
             patch(line, &["cpu-shares"], &[]).unwrap(),
             (
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_flag_is_told_that_may_hold_a_key() {
+    fn secret_flag_values_are_not_shown() {
         for (flag, how) in [
             (&["-e", "DB_PASSWORD=hush"][..], "-e DB_PASSWORD=…"),
             (&["--env=DB_PASSWORD=hush"], "--env=DB_PASSWORD=…"),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_flag_brought_is_taken_away_by_one_and_a_health_check_with_all_its_flags() {
+    fn patch_adds_missing_flag_or_drops_all_health_flags() {
         let checked = "docker run --health-cmd=true --health-interval 1s --init x sh";
         for (line, id, image_env, patched, how) in tare_model::rows! {
             (
@@ -358,13 +358,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_changed_so_is_none() {
-        // Nobody takes a difference away that the line has not.
+    fn patch_of_absent_difference_is_none() {
+        // The line does not have this difference.
         assert_eq!(patch("docker run x sh", &["cpu-shares"], &[]), None);
     }
 
     #[test]
-    fn what_means_nothing_is_no_difference() {
+    fn empty_values_are_not_differences() {
         let one = json!({"A": null, "B": [], "C": {"D": 0}, "E": ["x", "y"]});
         let other = json!({"C": {}, "E": ["y"]});
         let places = different(&one, &other);

@@ -1,19 +1,18 @@
-//! What takes differences of a compose file's service away, as a file that is laid over the user's own: ready to be
-//! pasted, and the same that is tried.
+//! Writes compose overrides that remove differences of a service: ready to be pasted, and exactly what Tare tries.
 //!
-//! An override names what goes with `!reset`, as compose understands it; where a limit stands in two places of a
-//! service, both go. Variables are set to nothing, which takes also the image's own away.
-//! Pure: the service as the plugin printed it comes in.
-//! What it cannot see: what a difference is called in files that the plugin merged into one.
+//! An override removes parts by compose's `!reset`; a limit that is set in two places of a service is removed from
+//! both. Variables are set to null, which also removes the image's.
+//! Pure: the input is the service in the plugin's output.
+//! Limits: the names of a difference in the files that the plugin merged are unknown.
 
 use crate::env::prelude::*;
 
 use crate::env::own::fields::FIELDS;
 
-/// What takes a part away.
+/// Removes a part.
 const RESET: &str = "!reset null";
 
-/// A part of an override.
+/// A node of an override.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Node {
     Text(String),
@@ -51,7 +50,7 @@ impl Node {
     }
 }
 
-/// A name as it may stand in YAML.
+/// A name, quoted for YAML if necessary.
 fn key(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
@@ -62,8 +61,8 @@ fn key(name: &str) -> String {
     }
 }
 
-/// The override that takes these differences from a service, in one line of YAML; `None` where compose has no word
-/// for one of them.
+/// The override that removes these differences from a service, as one line of YAML; `None` if compose cannot express
+/// one of them.
 pub(super) fn patch(name: &str, service: &Map<String, Value>, ids: &[String]) -> Option<String> {
     let mut node = Node::Map(BTreeMap::new());
     let mut lists = Lists::default();
@@ -98,7 +97,7 @@ fn of_one(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<()>
     Some(())
 }
 
-/// The parts of a service that are one field, with what means nothing without it.
+/// Resets a part that is one field, and the fields that are meaningless without it.
 fn of_field(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<()> {
     let field = FIELDS.iter().find(|field| field.id == id)?;
     let with = field.with.iter().filter_map(|name| {
@@ -121,7 +120,7 @@ fn of_field(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<(
     (n_found > 0).then_some(())
 }
 
-/// Where a part may stand: below the service, and some limits also below `deploy`.
+/// The paths of a part: in the service, and for some limits also below `deploy`.
 fn places(name: &'static str) -> Vec<Vec<&'static str>> {
     let limits = |part| vec!["deploy", "resources", "limits", part];
     let below = match name {
@@ -148,7 +147,7 @@ fn has(service: &Map<String, Value>, path: &[&str]) -> bool {
     value.is_some_and(|value| !value.is_null())
 }
 
-/// Lists of which single entries go or come: compose lays one list behind another.
+/// Lists whose entries are removed or added one by one: compose appends one list to the other.
 #[derive(Debug, Default)]
 struct Lists {
     /// The list and the name of the entry.
@@ -216,9 +215,10 @@ mod tests {
         patch("web", &service(), &ids)
     }
 
-    /// Each was laid over the captured file by compose's own library, which then printed the service without it.
+    /// Compose's own library merged each of these with the captured file, and then printed the service without the
+    /// part.
     #[test]
-    fn every_kind_of_difference_has_the_word_that_compose_takes() {
+    fn every_difference_kind_has_its_compose_override() {
         for (id, expected) in [
             ("cpu-shares", "cpu_shares: !reset null"),
             ("cpus", "deploy: {resources: {limits: {cpus: !reset null}}}"),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_one_override_and_one_without_a_word_makes_none() {
+    fn overrides_merge_only_if_all_are_supported() {
         assert_eq!(
             of(&[
                 "cpu-shares",

@@ -1,17 +1,18 @@
-//! The name servers of a bare process on a bridge: what the engine would write for a container there.
+//! Writes the `resolv.conf` of a bare process on a bridge, with the name servers that the engine would give a
+//! container there.
 //!
-//! What it cannot see: name servers that are set for the engine itself at its start.
+//! Limits: name servers in the engine's own configuration are not seen.
 
 use tare_model::Value as Setting;
 
 use crate::env::prelude::*;
 
-/// Where this machine keeps its name servers, and where it keeps those behind one of its own on the loopback.
+/// This machine's name servers, and those behind a local resolver on the loopback.
 const PLACES: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
-/// What engines fall back on.
+/// The engines' fallback.
 const USUAL: [&str; 2] = ["8.8.8.8", "8.8.4.4"];
 
-/// Whether a configuration says where names are looked up.
+/// Whether a configuration has DNS settings.
 pub(super) fn is_given(body: &Value) -> bool {
     let host = &body["HostConfig"];
     let mut given = ["Dns", "DnsSearch", "DnsOptions"]
@@ -20,7 +21,7 @@ pub(super) fn is_given(body: &Value) -> bool {
     given.any(|list| list.as_array().is_some_and(|all| !all.is_empty()))
 }
 
-/// Writes the `resolv.conf` for a configuration; the binds that lay it over a bare process's.
+/// Writes the `resolv.conf` for a configuration and returns the bind mount of it for a bare process.
 pub(super) fn written(file: &Path, body: &Value) -> Result<Setting, EnvError> {
     let machines = PLACES.map(|path| files::read_text(Path::new(path)).unwrap_or_default());
     files::write_working(file, text(&body["HostConfig"], &machines).as_bytes())?;
@@ -55,7 +56,7 @@ fn text(host: &Value, machines: &[String]) -> String {
             given
         }
     };
-    // Neither the machine's loopback nor IPv6 is reached from the bridge.
+    // The bridge reaches neither the host's loopback nor IPv6.
     let mut servers = given("Dns", "nameserver", |it| {
         !it.starts_with("127.") && !it.contains(':')
     });

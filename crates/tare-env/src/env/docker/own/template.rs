@@ -1,9 +1,9 @@
-//! What a container of the user's was made with, as the body of the request that would make it, beside that of a plain
+//! The configuration of a user's container, as the body of the request that would create it, with that of a plain
 //! one.
 //!
-//! A line is asked of its client ([`line`](mod@super::line)), a container of the engine. It is kept in the run's own
-//! file, because it may hold what is secret.
-//! What it cannot see: what an original has become since it was started.
+//! That of a line comes from its client ([`line`](mod@super::line)), that of a container from the engine. It is
+//! stored in the run's private file, because it may contain secrets.
+//! Limits: changes to an original since its start are not seen.
 
 use crate::env::prelude::*;
 
@@ -23,38 +23,38 @@ use crate::env::own::share::{self, Share};
 use crate::env::own::shared::{self, Copy};
 use crate::env::own::{self, Shares, reach};
 
-/// What a container of the user's was made with.
+/// The configuration of a user's container.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Template {
-    /// The body of the request that made it, or would.
+    /// The body of the request that created it, or would.
     pub(super) body: Value,
     /// The same for a plain container of the same image.
     pub(super) plain: Value,
-    /// The image's own variables.
+    /// The image's variables.
     pub(super) image_env: Vec<String>,
-    /// Whether the image has a health check of its own.
+    /// Nanoseconds between two of the image's health checks, if it has one.
     pub(super) images_check_ns: Option<u64>,
-    /// What may be written to.
+    /// Which shares may be written to.
     pub(super) shares: Shares,
-    /// Whether a plain one has the same network: what it depends on is there and nowhere else, or it is the run's own.
+    /// Whether a plain one has the same network: either its dependencies are only there, or the network is the run's.
     #[serde(default)]
     has_kept_network: bool,
-    /// The differences that every arm keeps, by name: they protect the user, or nobody consented to try them.
+    /// The names of differences that every arm keeps: they protect the user, or there is no consent to try them.
     #[serde(default)]
     pub(super) kept: Vec<String>,
-    /// Whether sockets and named pipes of the user's are shown.
+    /// Whether copies join the user's networks, and whether the user's sockets and named pipes are mounted.
     #[serde(default)]
     pub(super) joins: bool,
-    /// The mounts whose files were copied, so that each can be left away.
+    /// The mounts whose files were copied, so that each can be removed.
     #[serde(default)]
     pub(super) copied: Vec<Copied>,
-    /// The limits of processes on this machine, where that is the engine's too.
+    /// The limits of processes on this machine, if the engine runs here.
     #[serde(default)]
     pub(super) limits: Vec<Ulimit>,
 }
 
 impl Template {
-    /// Reads one from the run's own file, or takes the container of this name.
+    /// Reads a template from the run's private file, or takes the container of this name.
     pub(crate) fn of(
         cx: &Context<'_>,
         api: &Api,
@@ -68,25 +68,25 @@ impl Template {
         Ok((template, image))
     }
 
-    /// Has a plain one on the same network.
+    /// Gives the plain one the same network.
     pub(super) fn keep_network(&mut self) {
         self.has_kept_network = true;
         self.plain["HostConfig"]["NetworkMode"] = self.body["HostConfig"]["NetworkMode"].clone();
     }
 
-    /// Has it and a plain one on this network, and on no other.
+    /// Moves both it and a plain one to this network, and to no other.
     pub(super) fn move_to(&mut self, network: &str) {
         moved(&mut self.body, network);
         self.keep_network();
     }
 
-    /// The network that a plain one has too, if there is such.
+    /// The network that a plain one has too, if any.
     pub(super) fn network(&self) -> Option<&str> {
         let mode = self.body["HostConfig"]["NetworkMode"].as_str();
         mode.filter(|_| self.has_kept_network)
     }
 
-    /// Whether this part is no difference, because a plain one could not do without it.
+    /// Whether this part is no difference, because a plain one has it too.
     pub(super) fn keeps(&self, id: &str) -> bool {
         self.has_kept_network && matches!(id, "network" | "engine.network")
     }
@@ -107,8 +107,7 @@ impl Template {
         }
     }
 
-    /// The copies that are laid into an arm which does without these differences, and where; none where the image's own
-    /// file comes back.
+    /// The files to copy into an arm without these differences, and where to; none if the image's file reappears.
     pub(crate) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Copy)> {
         let shares = share::shares(&self.body);
         let is_mounted = |copied: &&Copied| shares.iter().any(|it| it.target == copied.target);
@@ -166,10 +165,10 @@ impl Template {
         let body = inspected(api, name)?;
         let image_id = body["Image"].as_str().unwrap_or_default().to_owned();
         let image = image::inspect(api, &image_id)?;
-        // Made and never started, so that the engine says what it fills in by itself.
+        // Created and never started, so that the engine shows its defaults.
         let request = ContainerCreateBody {
             image: Some(image_id),
-            // Engines fill in what is missing only where there is something to fill in.
+            // Engines fill in defaults only in a `HostConfig` that is present.
             host_config: Some(HostConfig::default()),
             ..Default::default()
         };
@@ -190,7 +189,7 @@ impl Template {
         Ok((template, image))
     }
 
-    /// The configuration of an arm that does without these differences, as it may stand beside the original.
+    /// The configuration of an arm without these differences, made safe to run next to the original.
     pub(crate) fn beside(
         &self,
         without: &[String],
@@ -215,7 +214,7 @@ impl Template {
         request(&self.shown(&body, machine, notes))
     }
 
-    /// Shares what is the user's, and reaches what it reaches, as another one of the same container does.
+    /// Takes the shares, limits and network from another template of the same container.
     pub(super) fn share_like(&mut self, other: &Self) {
         self.shares = other.shares;
         self.copied.clone_from(&other.copied);
@@ -227,7 +226,7 @@ impl Template {
         }
     }
 
-    /// A configuration as it may stand beside the original.
+    /// A configuration, made safe to run next to the original.
     pub(super) fn shown(
         &self,
         body: &Value,
@@ -247,14 +246,14 @@ impl Template {
         shared::beside(body, policy, notes)
     }
 
-    /// What is worth knowing of a copy of it: what it reaches, and what of it is lost.
+    /// Warnings about a copy of it: what it reaches, and which fields are lost.
     pub(super) fn warned(&self) -> Vec<String> {
         let lost = self.lost().into_iter();
         let lost = lost.map(|name| format!("NOT carried: `{name}`, which this Tare does not know"));
         reach::warned(&self.body).into_iter().chain(lost).collect()
     }
 
-    /// Fields that newer or older engines know and this program does not: they would be lost.
+    /// Fields of newer or older engines that this program does not know and would lose.
     fn lost(&self) -> Vec<String> {
         let Ok(known) = request(&self.body).and_then(|body| {
             serde_json::to_value(body).map_err(|error| EnvError::Refused {
@@ -281,14 +280,14 @@ impl Template {
     }
 }
 
-/// The same body on another network.
+/// Moves a body to another network.
 fn moved(body: &mut Value, network: &str) {
     body["HostConfig"]["NetworkMode"] = json!(network);
     body["HostConfig"]["Links"] = Value::Null;
     body["NetworkingConfig"] = Value::Null;
 }
 
-/// The newest version of the API that the engine speaks.
+/// The newest API version of the engine.
 #[cfg(unix)]
 pub(super) fn version_of(api: &Api) -> Result<String, EnvError> {
     let version = api.call("tell its version", CONTROL_LIMIT, api.client.version())?;
@@ -302,7 +301,7 @@ fn variables_of(image: &ImageInspect) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Nanoseconds between two health checks of the image's own, if it has one.
+/// Nanoseconds between two of the image's health checks, if it has one.
 fn check_ns(image: &ImageInspect) -> Option<u64> {
     let config = image.config.as_ref();
     let check = config.and_then(|config| config.healthcheck.as_ref())?;
@@ -327,21 +326,21 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// The request that would make a container like one of the user's.
+/// The request that would create a container like one of the user's.
 ///
 /// # Errors
-/// There is none of this name, or it is not understood.
+/// There is no container of this name, or its configuration is not understood.
 pub(crate) fn body_of(api: &Api, name: &str) -> Result<ContainerCreateBody, EnvError> {
     request(&inspected(api, name)?)
 }
 
-/// What a container was made with, as the body of a request.
+/// The configuration of a container, as the body of a request.
 fn inspected(api: &Api, name: &str) -> Result<Value, EnvError> {
     let found = looked_up(api, name)?;
     shown_body(name, found)
 }
 
-/// The body, of what an engine tells of a container.
+/// The body of the request, from an engine's description of a container.
 fn shown_body(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvError> {
     let labels = found
         .config
@@ -381,7 +380,7 @@ fn shown_body(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvE
     let is_joined = mode.starts_with("container:");
     let has_own_name = !is_joined && host["UTSMode"] != "host";
     let id = found.id.unwrap_or_default();
-    // Engines call a container by its id where nobody gave it a name.
+    // Engines use the id as the host name of a container that was given none.
     let is_given = body["Hostname"]
         .as_str()
         .is_some_and(|name| !id.starts_with(name));
@@ -393,7 +392,7 @@ fn shown_body(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvE
     }
     body["Image"] = found.image.map_or(Value::Null, Value::String);
     body["HostConfig"] = host;
-    // The usual network, and those that are another's, are named by their mode.
+    // The default network, and another container's, are named by the mode alone.
     body["NetworkingConfig"] = match mode.as_str() {
         "default" | "bridge" | "host" | "none" => Value::Null,
         _ if is_joined => Value::Null,
@@ -420,7 +419,7 @@ mod tests {
         assert_eq!(body, expected);
     }
 
-    /// As an engine tells of a container, cut down to what matters here.
+    /// An engine's description of a container, reduced to the relevant fields.
     fn notes(config: &Value, host: &Value) -> Result<Value, EnvError> {
         let found = json!({
             "Id": "0a1b2c3d4e5f", "Image": "sha256:ff", "Config": config, "HostConfig": host,
@@ -430,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_of_a_swarm_is_refused_and_a_container_that_is_none_is_taken() {
+    fn swarm_task_is_refused_plain_container_is_accepted() {
         let labels =
             json!({"com.docker.swarm.task.id": "x1", "com.docker.swarm.service.name": "web"});
         let error = notes(&json!({"Labels": labels}), &json!({})).unwrap_err();
@@ -444,18 +443,18 @@ mod tests {
             &host,
         )
         .unwrap();
-        // The name that the engine gave it is nobody's, and its network goes with it.
+        // The host name comes from the engine and is dropped; the network stays.
         assert_eq!(body["Hostname"], Value::Null);
         assert_eq!(
             body["NetworkingConfig"]["EndpointsConfig"]["mine"]["Aliases"],
             json!(["web"])
         );
-        // What it may do on the machine, its copies may.
+        // Copies have the same rights on the machine.
         assert_eq!(reach::warned(&body).len(), 2);
     }
 
     #[test]
-    fn a_container_in_the_network_of_another_has_neither_name_nor_ports() {
+    fn container_network_has_no_hostname_or_ports() {
         let config = json!({"Hostname": "given", "ExposedPorts": {"80/tcp": {}}});
         let body = notes(&config, &json!({"NetworkMode": "container:ff"})).unwrap();
         assert_eq!(body["Hostname"], Value::Null);
@@ -464,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_body_becomes_a_request_and_loses_nothing_that_is_known() {
+    fn client_body_becomes_request_keeping_known_fields() {
         let body = json!({
             "Image": "x", "Env": null, "ExposedPorts": {"80/tcp": {}}, "Volumes": {"/v": {}}, "Healthcheck": null,
             "HostConfig": {"CgroupnsMode": "", "Isolation": "", "ConsoleSize": [0, 0], "MemorySwappiness": -1,

@@ -1,8 +1,9 @@
-//! Containers that are made to be looked at or copied from, and never started.
+//! Creates containers that are examined or copied from, and never started.
 //!
-//! Each stands on the run's record before it is made and is removed on every path; one whose removal fails is told so
-//! that the run's folder, and with it the record, stays for `tare clean`.
-//! What it cannot see: one that an engine makes after it was given up; the sweep of the run finds it by its label.
+//! Each is on the run's record before it is created and is removed on every path; if the removal fails, that is
+//! reported so that the run's folder, and with it the record, stays for `tare clean`.
+//! Limits: does not remove a container that an engine creates after the request was abandoned; the cleanup of the run
+//! finds it by its label.
 
 use crate::env::prelude::*;
 
@@ -10,14 +11,14 @@ use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::CreateContainerOptions;
 
 use super::super::api::{Api, labels_of_run};
+use super::super::creation_record::CreationRecord;
 use super::super::errors::{and_cleanup, is_conflict, is_forbidden, not_removed};
-use super::super::places::Place;
 use crate::env::record;
 
-/// The driver under whose name it is on record.
+/// The driver in the record.
 const DRIVER: &str = "docker";
 
-/// Makes a container of this kind, as `what` says, hands its name to `used`, and removes it.
+/// Creates a container of this kind, passes its name to `used`, and removes it. `what` is for messages.
 pub(super) fn with<T>(
     cx: &Context<'_>,
     api: &Api,
@@ -26,11 +27,11 @@ pub(super) fn with<T>(
     used: impl FnOnce(&str) -> Result<T, EnvError>,
 ) -> Result<T, EnvError> {
     let arm = ArmId::new("own").expect("the constant is a name");
-    let place = Place::beside(&arm, api.named.clone());
+    let place = CreationRecord::beside(&arm, api.named.clone());
     record::add(cx, DRIVER, &arm, &place)?;
     let name = format!("tare-{}-{kind}", cx.run);
     let body = ContainerCreateBody {
-        // Engines want a command where the image has none.
+        // Engines require a command if the image has none.
         cmd: Some(vec!["/".to_owned()]),
         labels: Some(labels_of_run(cx)),
         ..body
@@ -45,7 +46,7 @@ pub(super) fn with<T>(
         Ok(_) => used(&name),
         Err(error) => Err(api.explain(what, CONTROL_LIMIT, error)),
     };
-    // The name is somebody else's then, and so is what bears it; or nothing was made.
+    // On a conflict the name belongs to another container; if forbidden, nothing was created.
     let is_ours = !matches!(&made, Err(error) if is_conflict(error) || is_forbidden(error));
     let removed = if is_ours {
         api.remove_container(&name)

@@ -1,28 +1,30 @@
-//! The settings applied to a specification: Tare's own, or the user's.
+//! Applies the settings to a specification: Tare's, or the user's.
 //!
-//! What it cannot see: whether a runtime heeds what is asked for.
+//! Limits: a runtime may ignore what it is asked for.
 
 use serde_json::json;
 use tare_model::launch::{DOCKER_CAPABILITIES, Network, READ_ONLY_PATHS};
 use tare_model::whole_part;
 
 use super::super::seccomp;
-use super::super::settings::{Capabilities as Wanted, OPTIONAL_NAMESPACES, Settings};
+use super::super::settings::{
+    Capabilities as RequestedCapabilities, OPTIONAL_NAMESPACES, Settings,
+};
 use super::{
-    AGENT, Built, Namespace, PERIOD_US, Place, Remarks, Spec, WORKDIR, cover, mount, show,
+    AGENT, Built, Namespace, PERIOD_US, Remarks, Spec, SpecTarget, WORKDIR, cover, mount, show,
 };
 use crate::env::EnvError;
 
-/// The capabilities that can be given: nobody gives what he does not have.
+/// Returns the capabilities that can be granted: only those that Tare has.
 fn give(
-    wanted: Wanted,
+    wanted: RequestedCapabilities,
     available: &[String],
     remarks: &mut Remarks,
 ) -> Result<Vec<String>, EnvError> {
     let (names, is_listed) = match wanted {
-        Wanted::All => return Ok(available.to_vec()),
-        Wanted::Group(names) => (names, false),
-        Wanted::Listed(names) => (names, true),
+        RequestedCapabilities::All => return Ok(available.to_vec()),
+        RequestedCapabilities::Group(names) => (names, false),
+        RequestedCapabilities::Listed(names) => (names, true),
     };
     let (given, lacking): (Vec<String>, Vec<String>) =
         names.into_iter().partition(|name| available.contains(name));
@@ -62,7 +64,8 @@ fn set_limits(spec: &mut Spec, settings: &Settings) {
     }
 }
 
-/// Takes out of a foreign specification what would reach beyond the container or into the engine that made it.
+/// Removes from a user's or Docker's specification what would reach beyond the container or into the engine that
+/// created it.
 fn isolate(spec: &mut Spec, remarks: &mut Remarks) {
     if spec.hooks.take().is_some() {
         remarks.push((
@@ -87,11 +90,11 @@ fn isolate(spec: &mut Spec, remarks: &mut Remarks) {
     spec.process.cwd = "/".into();
 }
 
-/// Gives the container namespaces of its own.
+/// Sets the container's namespaces.
 fn set_namespaces(
     spec: &mut Spec,
     settings: &Settings,
-    place: &Place<'_>,
+    place: &SpecTarget<'_>,
     is_own: bool,
     remarks: &mut Remarks,
 ) {
@@ -119,7 +122,7 @@ fn set_namespaces(
         }
     }
     if !spec.has_namespace("uts") {
-        // Setting it would set the host's, and runtimes refuse that.
+        // It would be set for the host, which runtimes refuse.
         spec.hostname = None;
     }
     for name in spec.drop_sysctls_of_the_host() {
@@ -128,15 +131,15 @@ fn set_namespaces(
     }
 }
 
-/// Gives and takes rights; what is not said of a specification that `is_own` is as with Docker.
+/// Sets capabilities, seccomp filter and masked paths; for Tare's specification (`is_own`) the default is Docker's.
 fn set_rights(
     spec: &mut Spec,
     settings: &Settings,
-    place: &Place<'_>,
+    place: &SpecTarget<'_>,
     is_own: bool,
     remarks: &mut Remarks,
 ) -> Result<(), EnvError> {
-    let usual = || Wanted::Group(DOCKER_CAPABILITIES.map(str::to_owned).to_vec());
+    let usual = || RequestedCapabilities::Group(DOCKER_CAPABILITIES.map(str::to_owned).to_vec());
     let wanted = settings.capabilities.clone();
     if let Some(wanted) = wanted.or_else(|| is_own.then(usual)) {
         spec.set_capabilities(give(wanted, place.available, remarks)?);
@@ -165,8 +168,8 @@ fn set_rights(
     Ok(())
 }
 
-/// Lays the run's files and program into it.
-fn set_program(spec: &mut Spec, place: &Place<'_>, remarks: &mut Remarks) {
+/// Sets the root, bind mounts, program and cgroup of the container.
+fn set_program(spec: &mut Spec, place: &SpecTarget<'_>, remarks: &mut Remarks) {
     spec.root.path.clone_from(&place.root);
     let covers = place.hidden.iter().map(cover);
     let shown = covers.chain(place.shown.iter().map(show));
@@ -194,7 +197,7 @@ fn set_program(spec: &mut Spec, place: &Place<'_>, remarks: &mut Remarks) {
 pub(crate) fn build(
     base: Option<&Spec>,
     settings: &Settings,
-    place: &Place<'_>,
+    place: &SpecTarget<'_>,
 ) -> Result<Built, EnvError> {
     let mut remarks = Vec::new();
     let mut spec = base.cloned().unwrap_or_else(Spec::own);

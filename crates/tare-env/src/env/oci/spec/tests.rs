@@ -1,4 +1,4 @@
-//! What becomes of a specification: Tare's own, and one shaped like Docker's.
+//! Tests on Tare's specification, and on one shaped like Docker's.
 
 use super::super::settings::Settings;
 use super::*;
@@ -43,7 +43,7 @@ fn build_with(base: Option<&str>, params: &Params) -> Result<Value, EnvError> {
         .into_iter()
         .filter(|name| name != "CAP_SYS_RESOURCE")
         .collect();
-    let place = Place {
+    let place = SpecTarget {
         id: "tare-run-arm-1",
         run: "run",
         root: "/scratch/\"quoted\"/rootfs".into(),
@@ -72,7 +72,7 @@ fn kinds(spec: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_own_one_is_dockers_default_in_a_cgroup_of_its_own() {
+fn built_in_spec_is_docker_default_in_its_cgroup() {
     let spec = build_with(None, &Params::new()).unwrap();
     assert_eq!(
         kinds(&spec),
@@ -121,7 +121,7 @@ fn every_switch_changes_its_own_field_only() {
 }
 
 #[test]
-fn a_foreign_one_keeps_what_it_has_but_for_what_reaches_out() {
+fn foreign_spec_is_preserved_except_outside_access() {
     let spec = build_with(Some(DOCKERS), &Params::new()).unwrap();
     let before: Value = serde_json::from_str(DOCKERS).unwrap();
     for path in [
@@ -151,7 +151,7 @@ fn a_foreign_one_keeps_what_it_has_but_for_what_reaches_out() {
 }
 
 #[test]
-fn one_setting_more_takes_one_mechanism_out_of_a_foreign_one() {
+fn one_setting_changes_one_mechanism_of_foreign_spec() {
     let off = build_with(Some(DOCKERS), &Params::new().with("seccomp", "unconfined")).unwrap();
     let mut on = build_with(Some(DOCKERS), &Params::new()).unwrap();
     on["linux"].as_object_mut().unwrap().remove("seccomp");
@@ -162,7 +162,7 @@ fn one_setting_more_takes_one_mechanism_out_of_a_foreign_one() {
 }
 
 #[test]
-fn a_capability_that_tare_does_not_have_is_refused_by_name_or_left_out_of_all() {
+fn lacking_capability_is_refused_or_omitted_from_all() {
     let listed = Params::new().with("caps", "CHOWN,SYS_RESOURCE");
     let error = build_with(None, &listed).unwrap_err();
     assert!(matches!(error, EnvError::Denied { .. }));
@@ -175,7 +175,7 @@ fn a_capability_that_tare_does_not_have_is_refused_by_name_or_left_out_of_all() 
 }
 
 #[test]
-fn what_is_no_specification_of_linux_is_refused_with_the_missing_part() {
+fn invalid_linux_spec_is_refused_with_missing_part() {
     for (text, part) in [
         ("", "EOF"),
         ("[]", "invalid type"),
@@ -191,7 +191,7 @@ fn what_is_no_specification_of_linux_is_refused_with_the_missing_part() {
 }
 
 #[test]
-fn a_setting_of_the_network_goes_with_its_namespace_and_stays_with_it() {
+fn network_sysctl_follows_its_namespace() {
     let sysctl = |network: &str| {
         let built = build_with(Some(DOCKERS), &Params::new().with("network", network)).unwrap();
         built["linux"]["sysctl"].clone()

@@ -1,4 +1,4 @@
-//! What copies share, over a machine of script.
+//! Tests of what copies share, on a scripted machine.
 
 use super::*;
 use crate::cx::files::Talking;
@@ -18,8 +18,8 @@ fn body() -> Value {
     })
 }
 
-/// A machine on which everything is there but what is called `new`, with something mounted below `/deep`, and with
-/// sockets in `/run`.
+/// A machine on which everything exists except `/new`, with something mounted below `/deep`, and with sockets in
+/// `/run`.
 #[derive(Clone, Copy, Default)]
 struct Fake {
     is_elsewhere: bool,
@@ -91,7 +91,7 @@ fn policy(shares: Shares) -> Policy<'static> {
 }
 
 #[test]
-fn nothing_of_the_users_is_written_to_or_stood_in_for() {
+fn copy_cannot_write_or_impersonate_original() {
     let mut notes = Vec::new();
     let copy = beside(&body(), policy(Shares::ReadOnly), &mut notes);
     let host = &copy["HostConfig"];
@@ -134,7 +134,7 @@ fn nothing_of_the_users_is_written_to_or_stood_in_for() {
 }
 
 #[test]
-fn where_it_may_write_to_copies_what_cannot_be_copied_stays_read_only() {
+fn writable_mounts_are_copied_or_stay_read_only() {
     let mut notes = Vec::new();
     let copy = beside(&body(), policy(Shares::Copied), &mut notes);
     let host = &copy["HostConfig"];
@@ -157,7 +157,7 @@ fn where_it_may_write_to_copies_what_cannot_be_copied_stays_read_only() {
 }
 
 #[test]
-fn who_asks_for_it_gets_what_is_his_as_it_is() {
+fn shared_policy_passes_user_resources_unchanged() {
     let mut notes = Vec::new();
     let shared = policy(Shares::Shared);
     let copy = beside(&body(), shared, &mut notes);
@@ -173,7 +173,7 @@ fn who_asks_for_it_gets_what_is_his_as_it_is() {
     assert_eq!(copy["HostConfig"]["VolumesFrom"], json!(["other:rw"]));
 }
 
-/// What is shown of these binds and mounts, and what is told.
+/// Returns the resulting binds and mounts, and the notes.
 fn shown(machine: Fake, shares: Shares, host: &Value) -> (Value, String) {
     let mut notes = Vec::new();
     let policy = Policy {
@@ -188,7 +188,7 @@ fn shown(machine: Fake, shares: Shares, host: &Value) -> (Value, String) {
 }
 
 #[test]
-fn what_is_mounted_below_a_folder_is_read_only_too_or_not_shown() {
+fn nested_mounts_are_read_only_or_hidden() {
     let asked = || {
         json!({"Binds": ["/deep:/a", "/deep:/b:ro,rslave"],
                "Mounts": [{"Type": "bind", "Source": "/deep", "Target": "/c", "BindOptions": {"Propagation": "rshared"}}]})
@@ -222,7 +222,7 @@ fn what_is_mounted_below_a_folder_is_read_only_too_or_not_shown() {
             "{notes}"
         );
     }
-    // Where nothing is mounted there, what is mounted there later stays outside.
+    // Nothing is mounted there now; later mounts stay outside.
     let plain = json!({"Binds": ["/flat:/a:rslave,exec"], "Mounts": [{"Type": "bind", "Source": "/flat", "Target": "/c",
                        "BindOptions": {"Propagation": "rshared"}}]});
     let (found, _) = shown(Fake::default(), Shares::ReadOnly, &plain);
@@ -234,7 +234,7 @@ fn what_is_mounted_below_a_folder_is_read_only_too_or_not_shown() {
 }
 
 #[test]
-fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
+fn sockets_in_folder_are_masked_or_folder_is_hidden() {
     let cover = |target: &str| json!({"Type": "bind", "Source": "/dev/null", "Target": target, "ReadOnly": true});
     let asked = || json!({"Binds": ["/run:/host/run/:ro"]});
     let recursive = Fake {
@@ -254,7 +254,7 @@ fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
         notes.contains("covered (docker.sock, user/1/bus)"),
         "{notes}"
     );
-    // What is not shown needs no cover, and could have none.
+    // What is not visible needs no cover, and could have none.
     let (found, _) = shown(Fake::default(), Shares::ReadOnly, &asked());
     assert_eq!(
         found[1].as_array().unwrap()[1..],
@@ -275,7 +275,7 @@ fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
 }
 
 #[test]
-fn no_option_changes_the_users_files_and_what_is_not_known_is_not_shown() {
+fn options_cannot_alter_files_unknown_mounts_hidden() {
     let asked = json!({
         "Binds": ["/srv:/srv:U,z,exec", "/srv:/over:O,upperdir=/mine,workdir=/work"],
         "Mounts": [{"Type": "glob", "Source": "/etc/*", "Target": "/g"}, {"Type": "tmpfs", "Target": "/t"}]
@@ -292,7 +292,7 @@ fn no_option_changes_the_users_files_and_what_is_not_known_is_not_shown() {
 }
 
 #[test]
-fn the_mounts_of_another_container_are_judged_like_its_own() {
+fn volumes_from_mounts_follow_same_policy() {
     let asked = || json!({"Binds": ["/mine:/own:ro"], "VolumesFrom": ["proxy", "gone:z"]});
     let mut notes = Vec::new();
     let copy = beside(
@@ -319,7 +319,7 @@ fn the_mounts_of_another_container_are_judged_like_its_own() {
 }
 
 #[test]
-fn a_limit_of_processes_leaves_the_command_as_many_as_the_original_has() {
+fn pids_limit_leaves_command_its_original_count() {
     for (limit, expected) in [
         (json!(20), json!(25)),
         (json!(0), json!(0)),
@@ -335,7 +335,7 @@ fn a_limit_of_processes_leaves_the_command_as_many_as_the_original_has() {
 }
 
 #[test]
-fn sockets_and_pipes_are_covered_until_they_are_joined() {
+fn sockets_and_pipes_are_masked_until_joined() {
     let host = json!({"Binds": ["/app:/a", "/app/run/app.sock:/s", "/crowd:/c:ro"]});
     for shares in [Shares::ReadOnly, Shares::Shared] {
         let (shown_to_it, notes) = shown(Fake::default(), shares, &host);
@@ -358,7 +358,7 @@ fn sockets_and_pipes_are_covered_until_they_are_joined() {
 }
 
 #[test]
-fn what_reaches_further_is_closed_and_reported() {
+fn broader_access_is_closed_and_reported() {
     let device =
         |rights: &str| json!([{"PathOnHost": "/dev/ttyUSB0", "CgroupPermissions": rights}]);
     let share = json!({"Type": "cifs", "Source": "x", "Target": "/x"});

@@ -1,10 +1,9 @@
-//! In what a container of podman's differs from a plain one, flag by flag, and its flags without some of them.
+//! The differences of a podman container from a plain one, flag by flag, and its flags without some of them.
 //!
-//! A difference is a flag with all that was said by it, or one entry of those whose entries do not depend on each
-//! other: a variable, a sysctl, a limit, a security option. They bear the names that other drivers give to the same,
-//! and the same table tells their prices.
-//! Pure: the flags of a line come in and go out.
-//! What it cannot see: what a file of variables brings; it goes as one.
+//! A difference is a flag with all its values, or one entry of a flag with independent entries: a variable, a sysctl,
+//! a limit, a security option. Names and prices are the same as in other drivers, from the same table.
+//! Pure: takes and returns the flags of a line.
+//! Limits: a file of variables is one difference.
 
 use super::words::{Unit, mount};
 use crate::env::own::command;
@@ -12,8 +11,7 @@ use crate::env::own::fields::{FIELDS, Field};
 use crate::env::own::{self, Difference};
 use crate::env::text::printable;
 
-/// Flags that say nothing about how the program is treated, or that no arm keeps: names, what is done at its end, how
-/// the client behaves.
+/// Flags that do not affect the program or that no arm keeps: names, actions at the end, client behaviour.
 const LEFT_OUT: &[&str] = &tare_model::rows! {
     "annotation", "attach", "authfile", "cidfile", "conmon-pidfile", "detach", "detach-keys",
     "disable-content-trust", "health-cmd", "health-interval", "health-retries", "health-start-period",
@@ -22,13 +20,13 @@ const LEFT_OUT: &[&str] = &tare_model::rows! {
     "sdnotify", "sig-proxy", "stop-signal", "stop-timeout", "tls-verify", "tty",
 };
 
-/// Flags that are kept as they are: the same work would not be done without them.
+/// Flags that are always kept: the program would do other work without them.
 const KEPT: &[&str] = &tare_model::rows! {
     "arch", "entrypoint", "env-merge", "expose", "hostname", "image-volume", "mount", "os", "platform",
     "secret", "unsetenv", "variant", "volume", "volumes-from", "workdir",
 };
 
-/// Flags of which every entry is a difference of its own, with what the names of those begin with.
+/// Flags whose entries are separate differences, each with the prefix of their names and its likelihood.
 const ENTRIES: [(&str, &str, f64); 5] = [
     ("security-opt", "security-opt", 0.4),
     ("sysctl", "sysctl", 0.4),
@@ -37,7 +35,7 @@ const ENTRIES: [(&str, &str, f64); 5] = [
     ("env", "env", 0.25),
 ];
 
-/// Flags that mean nothing without another.
+/// Flags with another flag that is meaningless without them.
 const WITH: [(&str, &str); 6] = [
     ("cpu-quota", "cpu-period"),
     ("cpu-rt-runtime", "cpu-rt-period"),
@@ -47,11 +45,11 @@ const WITH: [(&str, &str); 6] = [
     ("log", "log-opt"),
 ];
 
-/// Something that the engine does to every container.
+/// Something that the engine applies to every container.
 struct Engines {
     id: &'static str,
     what: &'static str,
-    /// What takes it away.
+    /// The flag that removes it.
     flag: &'static str,
     text: &'static str,
     price: &'static str,
@@ -94,7 +92,7 @@ pub(super) fn is_left_out(flag: &str) -> bool {
     LEFT_OUT.contains(&flag)
 }
 
-/// The name of the difference that a flag is, or is a part of; none of a flag that is kept or left out.
+/// Returns the name of the difference that a flag belongs to; `None` for a flag that is always kept or never kept.
 fn id(unit: &Unit) -> Option<String> {
     let flag = unit.flag.as_str();
     if let Some(target) = memory_mount(unit) {
@@ -115,7 +113,7 @@ fn id(unit: &Unit) -> Option<String> {
     Some(field(flag).map_or(flag, |field| field.id).to_owned())
 }
 
-/// Where a file system in memory is mounted, if that is what the flag asks for.
+/// Returns the target of a tmpfs, if the flag requests one.
 fn memory_mount(unit: &Unit) -> Option<String> {
     let asked = (unit.flag == "mount").then(|| mount(unit.text()))?;
     let target = asked["Target"].as_str()?;
@@ -128,7 +126,7 @@ fn field(flag: &str) -> Option<&'static Field> {
         .find(|field| field.flag.strip_prefix("--") == Some(flag) || field.id == flag)
 }
 
-/// A flag in a few words; what may hold somebody's key is not told.
+/// Formats a flag briefly, without values that may be secret.
 fn shown(unit: &Unit) -> String {
     let text = match unit.flag.as_str() {
         "env" | "log-opt" => match unit.text().split_once('=') {
@@ -145,8 +143,8 @@ fn shown(unit: &Unit) -> String {
     printable(&text.chars().take(60).collect::<String>())
 }
 
-/// Every difference, the likeliest to matter first. `command` is what is run: a variable that it names is a part of
-/// it.
+/// Returns all differences, the likeliest cause first. `command` is the command to run: a variable that it names is a
+/// part of it.
 pub(super) fn differences(
     units: &[Unit],
     image_env: &[String],
@@ -196,7 +194,7 @@ pub(super) fn differences(
             });
         }
     }
-    // A stable sort: of a name that stands twice the first, which is the line's own, counts.
+    // A stable sort: the first of equal names, which is from the line, is kept.
     all.sort_by(|a, b| a.id.cmp(&b.id));
     all.dedup_by(|later, first| later.id == first.id);
     all.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
@@ -233,10 +231,11 @@ fn of_flag(unit: &Unit, id: String, words: &str, command: &[String]) -> Option<D
     })
 }
 
-/// The flags without these differences. A name that ends in `?` may be missing; of such, one must be there.
+/// Returns the flags without these differences. Names that end in `?` may be missing, but at least one of them must
+/// exist.
 ///
 /// # Errors
-/// The name that is none of the container's differences.
+/// A name is not one of the container's differences.
 pub(super) fn without(
     units: &[Unit],
     image_env: &[String],
@@ -267,14 +266,14 @@ pub(super) fn without(
     Ok(left)
 }
 
-/// Takes one away; whether it was there.
+/// Removes a difference; returns whether it existed.
 fn take_away(left: &mut Vec<Unit>, units: &[Unit], image_env: &[String], id: &str) -> bool {
     if let Some(Engines { flag, text, .. }) = ENGINES.iter().find(|it| it.id == id) {
         if *flag != "security-opt" {
             left.retain(|unit| unit.flag != *flag);
         }
         if id == "engine.network" {
-            // Of a namespace that is no longer there.
+            // Flags for the network namespace, which no longer exists.
             left.retain(|unit| {
                 let is_sysctl = unit.flag == "sysctl" && unit.text().starts_with("net.");
                 let goes = matches!(unit.flag.as_str(), "publish" | "publish-all" | "hostname");
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_that_treats_the_program_is_a_difference_and_no_secret_is_told() {
+    fn program_flags_are_differences_without_secrets() {
         let mut ids: Vec<String> = all().into_iter().map(|it| it.id).collect();
         ids.sort();
         assert_eq!(
@@ -369,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_taken_away_alone_with_what_means_nothing_without_it() {
+    fn each_difference_is_removed_with_dependent_flags() {
         let image = IMAGE.map(str::to_owned);
         let of = |ids: &[&str]| -> Result<String, String> {
             let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();

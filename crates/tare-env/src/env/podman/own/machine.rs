@@ -1,6 +1,6 @@
-//! The machine on which podman's containers run, as podman is asked what it has of a user's.
+//! Inspects the machine of podman's containers through podman.
 //!
-//! What it cannot see: containers of other users' podmans.
+//! Limits: containers of other users' podmans are not seen.
 
 use crate::env::prelude::*;
 
@@ -10,7 +10,7 @@ use super::super::caller::Caller;
 use crate::env::own::machine::{Machine, mounts_of, writes_to};
 use crate::env::own::share::Share;
 
-/// What podman tells of a container.
+/// Returns podman's description of a container.
 pub(super) fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvError> {
     let arguments = ["container", "inspect", "--format=json", "--", name];
     match caller.ask(cx, "inspect the container", &arguments, CONTROL_LIMIT) {
@@ -32,7 +32,7 @@ pub(super) fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result
     }
 }
 
-/// Whether podman can lay a layer over it: it can over folders and volumes.
+/// Whether podman can overlay a share: it can overlay folders and volumes.
 pub(super) fn can_be_overlaid(share: &Share) -> bool {
     let is_folder = || {
         matches!(
@@ -43,7 +43,7 @@ pub(super) fn can_be_overlaid(share: &Share) -> bool {
     !share.source.is_empty() && !share.steers() && (!share.is_folder() || is_folder())
 }
 
-/// The machine on which podman's containers run. What is mounted below a folder it makes read-only on no demand.
+/// The machine on which podman's containers run. Podman cannot mount a folder read-only recursively.
 pub(super) struct PodmansMachine<'a> {
     pub(super) cx: &'a Context<'a>,
     pub(super) caller: &'a Caller,
@@ -54,7 +54,7 @@ impl Machine for PodmansMachine<'_> {
         if share.is_folder() {
             return files::kind(Path::new(&share.source)).is_ok();
         }
-        // One that cannot be asked for is not stood in for: then the line itself fails.
+        // A volume that cannot be inspected is not replaced: then the line itself fails.
         let asked = self.caller.exists(self.cx, "volume", &share.source);
         asked.unwrap_or(true)
     }
@@ -80,7 +80,7 @@ impl Machine for PodmansMachine<'_> {
     }
 }
 
-/// The running containers that write to a path.
+/// Returns the running containers that write to a path.
 pub(crate) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<String> {
     let running = caller.ask(
         cx,

@@ -1,19 +1,19 @@
-//! The network of copies whose original is on networks of the user's: one of the run's own.
+//! Creates the run's network for copies whose original is on the user's networks.
 //!
 //! It carries the run's label and is removed with the run, whose record names this podman.
-//! What it cannot see: what a network of another driver than `bridge` does to a program; copies have a bridge.
+//! Limits: the copies always have a `bridge` network, so the effect of another driver is not measured.
 
 use crate::env::prelude::*;
 
 use super::super::caller::Caller;
 use super::words::Unit;
 
-/// Modes that are no network of the user's, up to a colon.
+/// Network modes that are not the user's networks, up to a colon.
 const NOT_THE_USERS: [&str; 9] = tare_model::rows! {
     "", "bridge", "default", "host", "none", "ns", "pasta", "private", "slirp4netns",
 };
 
-/// The networks and containers of the user's that a line joins.
+/// Returns the user's networks and containers that a line joins.
 fn named(units: &[Unit]) -> Vec<String> {
     let units = units.iter().filter(|unit| unit.flag == "network");
     let names = units.flat_map(|unit| unit.text().split(','));
@@ -32,7 +32,7 @@ fn named(units: &[Unit]) -> Vec<String> {
         .collect()
 }
 
-/// Whether nothing outside is reached from any of these networks.
+/// Whether all of these networks are internal.
 fn is_internal(cx: &Context<'_>, caller: &Caller, units: &[Unit]) -> bool {
     let units = units.iter().filter(|unit| unit.flag == "network");
     let names = units.flat_map(|unit| unit.text().split(','));
@@ -44,7 +44,7 @@ fn is_internal(cx: &Context<'_>, caller: &Caller, units: &[Unit]) -> bool {
     })
 }
 
-/// The name of the network of copies: those of a question, or those of an arm of a study.
+/// Returns the name of the copies' network: of a question, or of an arm of a study.
 fn of_copies(cx: &Context<'_>, arm: Option<&ArmId>) -> String {
     match arm {
         None => format!("tare-{}-own", cx.run),
@@ -57,7 +57,7 @@ fn is_there(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvEr
     Ok(all.iter().any(|it| it == name))
 }
 
-/// Removes the network of an arm's copies, if there is one.
+/// Removes the network of an arm's copies, if it exists.
 pub(crate) fn remove(cx: &Context<'_>, caller: &Caller, arm: &ArmId) -> Result<(), EnvError> {
     let name = of_copies(cx, Some(arm));
     if is_there(cx, caller, &name)? {
@@ -67,7 +67,7 @@ pub(crate) fn remove(cx: &Context<'_>, caller: &Caller, arm: &ArmId) -> Result<(
     Ok(())
 }
 
-/// Puts a line that joins networks of the user's on one of the run's own; what it does not join, in words.
+/// Moves a line that joins the user's networks to a network of the run; returns what it no longer joins.
 pub(super) fn isolate(
     cx: &Context<'_>,
     caller: &Caller,
@@ -85,7 +85,7 @@ pub(super) fn isolate(
         arguments.push("--internal");
     }
     arguments.push(&name);
-    // One that is there already was made by this run.
+    // An existing one was created by this run.
     if !is_there(cx, caller, &name)? {
         let what = "create a network for the copies";
         caller.call(cx, what, &arguments, &[], CONTROL_LIMIT)?;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_of_the_user_are_told_from_podmans() {
+    fn user_networks_are_distinguished_from_podman_ones() {
         let of = |texts: &[&str]| {
             let units: Vec<Unit> = texts
                 .iter()

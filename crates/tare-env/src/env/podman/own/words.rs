@@ -1,9 +1,9 @@
-//! The words of a line that makes a container, told apart as podman itself tells them apart.
+//! Parses a command line that creates a container, by podman's rules.
 //!
-//! Which words are flags and which of them take a text stands in podman's own help, of the version that is here; no
-//! list of ours has to keep up with it. Everything behind the image belongs to the command.
-//! Pure: the help and the words come in.
-//! What it cannot see: what a flag does; a container is made of the line, and looked at, to find that out.
+//! The help of the installed podman lists the flags and which of them take a value, so no list in Tare has to be kept
+//! up to date. Everything after the image belongs to the command.
+//! Pure: takes the help and the words.
+//! Limits: the effect of a flag is unknown here; a container is created from the line and inspected to find out.
 
 use crate::env::prelude::*;
 
@@ -12,12 +12,12 @@ use serde_json::Value as Json;
 /// The flags of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Flags {
-    /// By name or letter: the name, and whether a text follows.
+    /// Key: name or letter. Value: the long name, and whether the flag takes a value.
     known: BTreeMap<String, (String, bool)>,
 }
 
 impl Flags {
-    /// As the help of the command lists them: `-c, --cpu-shares uint   CPU shares`, or `--init   Run an init`.
+    /// Parses a command's help: `-c, --cpu-shares uint   CPU shares`, or `--init   Run an init`.
     pub(super) fn of_help(help: &str) -> Self {
         let mut known = BTreeMap::new();
         for line in help.lines() {
@@ -25,7 +25,7 @@ impl Flags {
             if !line.starts_with('-') {
                 continue;
             }
-            // What is said of a flag stands behind several spaces.
+            // The description follows after several spaces.
             let told = line.split("  ").next().unwrap_or_default();
             let mut words = told.split(' ').filter(|word| !word.is_empty());
             let mut names = Vec::new();
@@ -53,12 +53,12 @@ impl Flags {
     }
 }
 
-/// One flag of a line, with its text.
+/// A flag of a line with its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Unit {
-    /// Its long name, without dashes.
+    /// Long name, without dashes.
     pub(super) flag: String,
-    /// What was given to it.
+    /// Value, if any.
     pub(super) text: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Unit {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// As one word for podman.
+    /// Formats it as one argument for podman.
     pub(super) fn word(&self) -> String {
         match &self.text {
             Some(text) => format!("--{}={text}", self.flag),
@@ -83,17 +83,17 @@ impl Unit {
     }
 }
 
-/// A line, taken apart.
+/// A parsed command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Line {
-    /// The OCI runtime that is named before the verb.
+    /// The OCI runtime that is named before the verb, if any.
     pub(super) runtime: Option<String>,
     pub(super) units: Vec<Unit>,
     pub(super) image: String,
     pub(super) command: Vec<String>,
 }
 
-/// Where `run` or `create` stands, behind flags of podman's own.
+/// Returns the position of `run` or `create`, after podman's global flags.
 pub(crate) fn verb(words: &[String]) -> Option<usize> {
     let mut place = 1;
     let mut may_be_text = false;
@@ -110,10 +110,10 @@ pub(crate) fn verb(words: &[String]) -> Option<usize> {
     }
 }
 
-/// Takes a line apart.
+/// Parses a line.
 ///
 /// # Errors
-/// What in it is no flag of podman's, or is missing.
+/// A word that is no flag of podman's, or a missing word.
 pub(super) fn line(words: &[String], flags: &Flags) -> Result<Line, String> {
     let verb = verb(words).ok_or("this is no `podman run` line")?;
     let mut line = Line {
@@ -170,7 +170,8 @@ pub(super) fn line(words: &[String], flags: &Flags) -> Result<Line, String> {
     Ok(line)
 }
 
-/// The runtime among the flags before the verb; others lead to another podman than the one that is asked here.
+/// Returns the runtime from the flags before the verb; other flags there are an error, because they select another
+/// podman.
 fn runtime(words: &[String]) -> Result<Option<String>, String> {
     let mut found = None;
     let mut words = words.iter();
@@ -196,7 +197,7 @@ fn runtime(words: &[String]) -> Result<Option<String>, String> {
     Ok(found)
 }
 
-/// `type=bind,src=/a,dst=/b,ro` with its parts told apart.
+/// Parses `type=bind,src=/a,dst=/b,ro`.
 pub(super) fn mount(text: &str) -> Json {
     let of = |names: &[&str]| {
         let mut parts = text.split(',');
@@ -243,7 +244,7 @@ Options:
     }
 
     #[test]
-    fn words_are_told_apart_as_podmans_help_says() {
+    fn podman_line_is_parsed_as_help_describes() {
         let line = of("podman --runtime runc run -itd -c 2 --init -e=A=1 -eB=2 --env C=3 --cpu-shares=5 img:1 sh -c 2 --init")
             .unwrap();
         let told: Vec<String> = line.units.iter().map(Unit::word).collect();
@@ -260,7 +261,7 @@ Options:
     }
 
     #[test]
-    fn what_podman_would_not_take_is_said() {
+    fn invalid_podman_line_is_an_error_with_reason() {
         for (text, said) in [
             ("podman run --no-such x", "no flag `no-such`"),
             ("podman run -z x", "no flag `z`"),

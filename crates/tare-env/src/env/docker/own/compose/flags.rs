@@ -1,7 +1,7 @@
-//! The flags that the parts of a service become, one kind after the other; what has none is told as not carried.
+//! Turns the parts of a service into flags; a part without a flag is reported as not carried.
 //!
-//! Pure: what the plugin printed comes in.
-//! What it cannot see: flags that a client is too old for; it says so when it is asked.
+//! Pure: the input is the plugin's output.
+//! Limits: flags that a client is too old for are not detected here; the client rejects them.
 
 use crate::env::prelude::*;
 
@@ -10,17 +10,17 @@ use tare_model::whole_part;
 /// How a part of a service becomes flags.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form {
-    /// One flag with the text.
+    /// One flag with the value.
     Text,
-    /// A flag without a text, if it is true.
+    /// A flag without a value, if it is true.
     Switch,
-    /// A flag for every entry: of a map, `name=text`.
+    /// A flag for every entry; for a map, `name=value`.
     Each,
-    /// The seconds of a length of time.
+    /// The seconds of a duration.
     Seconds,
 }
 
-/// A text as it was meant: the plugin doubles dollars, so that its answer can be a compose file again.
+/// A text with the plugin's doubled dollars undone; it doubles them so that its output is a valid compose file.
 pub(crate) fn plain(text: &str) -> String {
     text.replace("$$", "$")
 }
@@ -42,15 +42,15 @@ pub(crate) fn strings(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// The words of a command; a text is split as a shell would: some versions of the plugin print it as it stands in the
-/// file.
+/// The words of a command; a string is split as a shell would: some versions of the plugin print it unchanged from
+/// the file.
 pub(super) fn words(value: Option<&Value>) -> Vec<String> {
     let text = value.and_then(Value::as_str).map(plain);
     let split = text.as_deref().and_then(shlex::split);
     split.unwrap_or_else(|| strings(value))
 }
 
-/// Nanoseconds of a length such as `1m30s` or `1.5s`.
+/// Nanoseconds of a duration such as `1m30s` or `1.5s`.
 pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
     let (mut all, mut rest) = (0.0, text);
     while !rest.is_empty() {
@@ -78,7 +78,7 @@ pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
 pub(super) struct Flags {
     pub(super) words: Vec<String>,
     pub(super) notes: Vec<String>,
-    /// What stands in no flag, because it may be secret.
+    /// Parts that are not in a flag, because they may be secret.
     pub(super) unsaid: Map<String, Value>,
 }
 
@@ -114,7 +114,7 @@ impl Flags {
         }
     }
 
-    /// Limits that stand below `deploy`, unless the service has them itself.
+    /// Limits below `deploy`, unless the service sets them itself.
     pub(super) fn limits(&mut self, service: &Map<String, Value>) {
         let resources = &service.get("deploy").cloned().unwrap_or_default()["resources"];
         for (group, name, flag, own) in [
@@ -138,7 +138,7 @@ impl Flags {
         let map = service.get("ulimits").and_then(Value::as_object);
         for (name, value) in map.into_iter().flatten() {
             let text = match value {
-                // The plugin leaves out what is 0, also a limit that is one number.
+                // The plugin omits zeros, also for a limit that is one number.
                 Value::Object(limits) => {
                     let of = |name: &str| limits.get(name).and_then(Value::as_i64).unwrap_or(0);
                     format!("{}:{}", of("soft"), of("hard"))
@@ -161,7 +161,7 @@ impl Flags {
         }
     }
 
-    /// The health check: the client's flag is always a line for a shell.
+    /// The health check: the client's flag is always a shell line.
     pub(super) fn health(&mut self, service: &Map<String, Value>) {
         let check = service.get("healthcheck").cloned().unwrap_or_default();
         let words = strings(check.get("test"));
@@ -175,7 +175,7 @@ impl Flags {
             Some((first, words)) if first == "CMD-SHELL" => Some(words.join(" ")),
             _ => match check["test"].as_str() {
                 Some(line) => Some(plain(line)),
-                // The image's own, at other times.
+                // The image's check, at other intervals.
                 None => Some(String::new()),
             },
         };
@@ -196,7 +196,7 @@ impl Flags {
         }
     }
 
-    /// The weight and the rates of block devices, whose parts the plugin writes with capital letters.
+    /// The weight and the rates of block devices, whose keys the plugin writes with capital letters.
     pub(super) fn block_devices(&mut self, service: &Map<String, Value>) {
         let config = service.get("blkio_config").cloned().unwrap_or_default();
         self.put("--blkio-weight", Form::Text, config.get("weight"));
@@ -220,7 +220,7 @@ impl Flags {
         }
     }
 
-    /// Newer plugins write `name=address`, which older clients do not take.
+    /// Newer plugins write `name=address`, which older clients do not accept.
     pub(super) fn hosts(&mut self, service: &Map<String, Value>) {
         for text in strings(service.get("extra_hosts")) {
             self.word("--add-host", &text.replacen('=', ":", 1));
@@ -268,7 +268,7 @@ impl Flags {
         }
     }
 
-    /// The network on which those are that the service depends on stands for all that it has.
+    /// The network of the service's dependencies replaces all of its networks.
     pub(super) fn networks(
         &mut self,
         config: &Value,
@@ -289,7 +289,7 @@ impl Flags {
         let named = service.get("networks").and_then(Value::as_object);
         for name in named.into_iter().flat_map(Map::keys) {
             let known = &config["networks"][name.as_str()];
-            // A network of the project's own is there while the project is up, and never made here.
+            // The project's network exists only while the project is up, and is never created here.
             let shown = printable(known["name"].as_str().unwrap_or(name));
             if known["external"] == true && beside.is_none() {
                 self.word("--network", known["name"].as_str().unwrap_or(name));
@@ -341,7 +341,7 @@ impl Flags {
         }
     }
 
-    /// Secrets and configurations that are files are shown, read-only; others are nobody's here.
+    /// Mounts secrets and configurations that are files, read-only; others are not carried.
     pub(super) fn files(&mut self, config: &Value, service: &Map<String, Value>, kind: &Files) {
         let list = service.get(kind.part).and_then(Value::as_array);
         for entry in list.into_iter().flatten() {
@@ -366,11 +366,11 @@ impl Flags {
     }
 }
 
-/// Files that a service is shown by the name of something else in the compose file.
+/// Files that a service gets by the name of a secret or configuration in the compose file.
 pub(super) struct Files {
     part: &'static str,
     word: &'static str,
-    /// Where those are that name no place.
+    /// Folder of those that name no path.
     folder: &'static str,
 }
 

@@ -1,21 +1,21 @@
-//! What a service of a compose file depends on, in the order in which it has to be there.
+//! Lists the dependencies of a compose service in start order.
 //!
-//! Pure: the services come in as the plugin printed them.
-//! What it cannot see: what a service reaches without saying that it depends on it.
+//! Pure: the input is the plugin's output.
+//! Limits: dependencies that a service does not declare are not found.
 
 use serde_json::{Map, Value};
 
-/// A service that another one depends on, and how it is wanted.
+/// A dependency and its condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
     pub(crate) name: String,
-    /// Whether it is wanted at its end rather than at work.
+    /// Whether it must have ended rather than be running.
     pub(crate) ends: bool,
-    /// Whether those that want it do without it if need be.
+    /// Whether it is optional for all services that depend on it.
     pub(crate) may_be_missing: bool,
 }
 
-/// What a service depends on, each behind those that it depends on itself.
+/// The dependencies of a service, each after its own dependencies.
 pub(crate) fn needed(config: &Value, name: &str) -> Vec<Needed> {
     let mut all = Vec::new();
     if let Some(services) = config["services"].as_object() {
@@ -63,9 +63,9 @@ mod tests {
     }
 
     #[test]
-    fn what_others_depend_on_comes_first_and_a_ring_ends() {
+    fn dependencies_precede_service_and_cycles_end() {
         let config: Value = serde_json::from_str(include_str!("captured.json")).unwrap();
-        // The job wants the web, and the web the database.
+        // The job depends on the web, and the web on the database.
         assert_eq!(names(&config, "job"), ["db", "web"]);
         assert!(names(&config, "db").is_empty() && names(&config, "none").is_empty());
         let ring = json!({"services": {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_wanted_by_several_is_what_all_of_them_want() {
+    fn service_needed_twice_merges_conditions() {
         let config = json!({"services": {
             "job": {"depends_on": {
                 "mid": {},

@@ -1,23 +1,23 @@
-//! What the plugin prints, made into lines.
+//! Tests of turning the plugin's output into lines.
 
 use super::*;
 use serde_json::json;
 
-/// As `docker compose config --format json` prints a file with two services.
+/// Output of `docker compose config --format json` for a file with two services.
 const PRINTED: &str = include_str!("printed.json");
 
 fn of(service: &str) -> Service {
     line(&serde_json::from_str(PRINTED).unwrap(), service, None).unwrap()
 }
 
-/// What is laid into the request that the client makes.
+/// The client's request after the merge.
 fn unsaid(service: &Service) -> Value {
     let mut body = json!({"Cmd": null, "Env": ["UNSET"], "HostConfig": {"LogConfig": {"Type": "x", "Config": {}}}});
     service.complete(&mut body);
     body
 }
 
-/// A text holds all of these.
+/// Asserts that a text contains all of these.
 #[track_caller]
 fn assert_says(text: &str, parts: &[&str]) {
     for part in parts {
@@ -26,7 +26,7 @@ fn assert_says(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
+fn service_parts_map_to_equivalent_flags() {
     let web = of("web");
     let text = web.words.join(" ");
     assert!(text.starts_with("docker create "), "{text}");
@@ -55,7 +55,7 @@ fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
         "--user 1000:1000",
     ];
     assert_says(&text, &flags);
-    // A password is no argument of anybody's.
+    // A password is never an argument.
     assert!(!text.contains("hush"), "{text}");
     let expected = json!({
         "Cmd": ["-q", "serve", "cost=$HOME"], "Env": ["UNSET", "LOG_LEVEL=info", "PASSWORD=hush$"],
@@ -67,12 +67,12 @@ fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
     assert_eq!(web.notes.len(), 2, "{notes}");
 }
 
-/// As the library of the plugin printed a file with profiles, `extends`, secrets, configurations, a section to build and
-/// files of variables.
+/// Output of the plugin's library for a file with profiles, `extends`, secrets, configurations, a `build` section and
+/// `env_file`s.
 const CAPTURED: &str = include_str!("captured.json");
 
 #[test]
-fn what_the_plugin_really_prints_is_carried_or_told() {
+fn real_compose_output_is_mapped_or_noted() {
     let config: Value = serde_json::from_str(CAPTURED).unwrap();
     let web = line(&config, "web", None).unwrap();
     let text = web.words.join(" ");
@@ -102,7 +102,7 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
     assert_says(&text, &flags);
     assert!(!text.contains("null:null"), "{text}");
     assert!(text.ends_with("own/web:1"), "{text}");
-    // Those of `extends` and of the file of variables are among them.
+    // Those of `extends` and of the `env_file` are included.
     let variables = ["BASE=1", "FROM_FILE=2", "LOG_LEVEL=info", "PASSWORD=hush$"];
     assert_eq!(web.unsaid["Env"], json!(variables));
     assert_eq!(web.unsaid["Cmd"], json!(["-q", "serve", "cost=$HOME"]));
@@ -117,7 +117,7 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
         ],
     );
     assert_eq!(web.notes.len(), 4, "{notes}");
-    // Behind a profile, built, in the network and with the volumes of another service.
+    // Behind a profile, built, with the network and the volumes of another service.
     let job = line(&config, "job", None).unwrap();
     assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
     assert!(job.is_built);
@@ -130,7 +130,7 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
 }
 
 #[test]
-fn command_is_split_where_the_plugin_prints_it_as_one_text() {
+fn compose_command_text_is_split_into_words() {
     for (command, words) in [
         (
             json!("serve -q 'a b' $$HOME"),
@@ -172,7 +172,7 @@ fn a_health_check_becomes_the_flags_of_the_client() {
 }
 
 #[test]
-fn a_port_without_a_number_outside_gets_one_from_the_engine() {
+fn port_without_host_number_is_chosen_by_engine() {
     let config = serde_json::json!({"services": {"web": {
         "image": "x", "ports": [{"mode": "ingress", "target": 80, "protocol": "tcp"}]
     }}});
@@ -181,14 +181,14 @@ fn a_port_without_a_number_outside_gets_one_from_the_engine() {
 }
 
 #[test]
-fn a_service_that_is_built_has_the_name_that_the_plugin_gives_its_image() {
+fn built_service_has_image_name_of_plugin() {
     let job = of("job");
     assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
     assert!(job.unsaid.is_empty() && job.words.contains(&"--network".to_owned()));
 }
 
 #[test]
-fn a_service_that_is_not_there_is_told_with_those_that_are() {
+fn unknown_service_error_lists_available_ones() {
     let config = serde_json::from_str(PRINTED).unwrap();
     let problem = line(&config, "wbe", None).unwrap_err();
     assert!(problem.why.contains("`wbe`"), "{problem:?}");
@@ -196,7 +196,7 @@ fn a_service_that_is_not_there_is_told_with_those_that_are() {
 }
 
 #[test]
-fn a_client_without_the_plugin_is_told_from_a_file_that_is_wrong() {
+fn missing_compose_plugin_differs_from_invalid_file() {
     for said in [
         "docker: 'compose' is not a docker command.\nSee 'docker --help'",
         "unknown shorthand flag: 'f' in -f\n\nUsage:  docker [OPTIONS] COMMAND",
@@ -218,7 +218,7 @@ fn a_client_without_the_plugin_is_told_from_a_file_that_is_wrong() {
 }
 
 #[test]
-fn a_network_with_what_it_depends_on_stands_for_those_of_the_project() {
+fn dependency_network_replaces_project_networks() {
     let config: Value = serde_json::from_str(CAPTURED).unwrap();
     let of = |service: &str, network: &str| line(&config, service, Some(network)).unwrap();
     let web = of("web", "tare-r1-services");
@@ -230,7 +230,7 @@ fn a_network_with_what_it_depends_on_stands_for_those_of_the_project() {
         notes.contains("`outer`") && !notes.contains("shop_default"),
         "{notes}"
     );
-    // In the network of another service.
+    // In another service's network.
     let job = of("job", "container:tare-r1-service-web");
     assert!(
         job.words
@@ -241,7 +241,7 @@ fn a_network_with_what_it_depends_on_stands_for_those_of_the_project() {
 }
 
 #[test]
-fn what_is_not_started_is_named_with_what_starts_it() {
+fn unstarted_dependencies_are_named_with_the_flag() {
     let config: Value = serde_json::from_str(CAPTURED).unwrap();
     assert_eq!(
         alone(&config, "job").unwrap(),

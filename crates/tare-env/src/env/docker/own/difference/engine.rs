@@ -1,11 +1,11 @@
-//! What engines do to every container: filter, profile, network, log, and the limits of their own service.
+//! Parts that engines add to every container: seccomp, AppArmor, network, log, and the limits of their service.
 
 use serde_json::Value;
 
 use super::{Pair, Part, Switch, entries, host_config};
 use crate::env::own::{Difference, limits};
 
-/// What engines do to every container, as far as a container can do without.
+/// The parts that engines add to every container, as far as they can be removed.
 pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     let body = host_config(pair.body);
     let is_privileged = body.get("Privileged") == Some(&Value::Bool(true));
@@ -77,7 +77,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     parts
 }
 
-/// The limits that the engine's service passes on, where the line asks for none: as this machine's shell has them.
+/// The engine service's limits where the line sets none; the switch sets those of this machine's shell.
 fn limits(pair: Pair<'_>) -> impl Iterator<Item = Part> {
     let given = entries("Ulimits", host_config(pair.body));
     let left = pair.limits.iter();
@@ -104,7 +104,7 @@ fn limits(pair: Pair<'_>) -> impl Iterator<Item = Part> {
     })
 }
 
-/// A terminal as standard output: what is printed passes its line discipline, and programs print line by line.
+/// A terminal as standard output: output passes its line discipline, and programs print line by line.
 fn terminal(pair: Pair<'_>) -> Option<Part> {
     (pair.body["Tty"] == true && pair.plain["Tty"] != true).then(|| Part {
         difference: Difference {

@@ -1,9 +1,9 @@
-//! The health check of a container as a difference: what asks it again and again whether it is well.
+//! The health check of a container as a difference: it runs periodically next to the program.
 
 use super::{Pair, Part, Switch};
 use crate::env::own::Difference;
 
-/// How long an engine waits between two checks, from what its configuration says; without a word of it, half a minute.
+/// The interval of an engine's health checks, from its configuration; 30 s by default.
 pub(crate) fn check_ns(interval_ns: i64) -> u64 {
     match u64::try_from(interval_ns) {
         Ok(0) | Err(_) => 30_000_000_000,
@@ -11,7 +11,7 @@ pub(crate) fn check_ns(interval_ns: i64) -> u64 {
     }
 }
 
-/// What asks the container again and again whether it is well, beside the program and under its limits.
+/// The periodic health check, which runs next to the program and under its limits.
 pub(super) fn part(pair: Pair<'_>) -> Option<Part> {
     let test = pair.body["Healthcheck"]["Test"].as_array();
     let test = test.filter(|test| !test.is_empty());

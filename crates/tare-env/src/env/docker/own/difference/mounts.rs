@@ -1,9 +1,9 @@
-//! Mounts as parts of their own: the file system below one is left away by having the same files in the container's own
+//! Mounts as parts: the file system below a mount is removed by putting the same files into the container's own
 //! layer.
 //!
-//! Pure: which mounts can be left away so is told from the configuration; the copies of their files are made beside
-//! ([`copies`](super::super::copies)).
-//! What it cannot see: links of the image on the way to a mount.
+//! Pure: the configuration decides which mounts can be removed so; the copies of their files are made in
+//! [`copies`](super::super::copies).
+//! Limits: symbolic links in the image on the path to a mount are not seen.
 
 use crate::env::prelude::*;
 
@@ -12,40 +12,40 @@ use crate::env::own::share::{self, Share};
 use crate::env::own::shared::Copy;
 use crate::env::own::{self, Difference, Shares, is_difference};
 
-/// What is mounted at a place.
+/// What is mounted at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Holds {
     /// A folder.
     Folder,
     /// A single file.
     File,
-    /// A single file where the image has one of its own, which comes back without the mount: what such a file says
-    /// matters more than where it lies.
+    /// A single file over one of the image, which reappears without the mount: the contents of such a file matter
+    /// more than its location.
     OverImages,
 }
 
 /// The files below a mount, copied once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Copied {
-    /// Where it is mounted.
+    /// The mount point.
     pub(crate) target: String,
-    /// The archive that the engine made of it.
+    /// The engine's archive of the files.
     pub(crate) archive: PathBuf,
-    /// What lies there.
+    /// What is mounted.
     pub(crate) holds: Holds,
-    /// Whether the mount can be left away, its files being in the layer.
+    /// Whether the mount can be removed, with its files in the layer.
     pub(crate) may_go: bool,
-    /// Whether it stands in for the mount, because the command writes there.
+    /// Whether the copy replaces the mount, because the command writes there.
     pub(crate) stands_in: bool,
 }
 
 impl Copied {
-    /// Whether this is the name of the part that leaves it away.
+    /// Whether this is the name of the part that removes the mount.
     fn is_named(&self, id: &str) -> bool {
         id.trim_end_matches('?') == id_of(&self.target)
     }
 
-    /// Where its files are laid in an arm that does without these parts, if they are.
+    /// Where the files are copied to in an arm without these parts, if they are.
     pub(crate) fn copy(&self, without: &[String]) -> Option<Copy> {
         if self.may_go && without.iter().any(|id| self.is_named(id)) {
             return Some(match self.holds {
@@ -64,8 +64,8 @@ fn id_of(target: &str) -> String {
     format!("mounted.{target}")
 }
 
-/// The shares that could be left away, and the places inside of the others, with the reason why not. `image_volumes` are
-/// the places of the image's own volumes.
+/// The shares that can be removed, and the paths of the others with the reason why not. `image_volumes` are the mount
+/// points of the image's volumes.
 pub(crate) fn switchable(
     body: &Value,
     policy: Shares,
@@ -97,8 +97,7 @@ pub(crate) fn switchable(
     (able, others)
 }
 
-/// The shares that the command could write to and of which every arm can have a copy of its own. `image_volumes` as
-/// above.
+/// The shares that the command could write to and of which every arm can have its own copy. `image_volumes` as above.
 pub(crate) fn copyable(body: &Value, image_volumes: &[String]) -> Vec<Share> {
     let places = places(body, image_volumes);
     let shares = share::shares(body).into_iter();
@@ -108,7 +107,7 @@ pub(crate) fn copyable(body: &Value, image_volumes: &[String]) -> Vec<Share> {
         .collect()
 }
 
-/// Why the files of a share cannot be laid in at its place.
+/// Why the files of a share cannot be copied to its path.
 fn unfit(body: &Value, share: &Share, places: &[String]) -> Option<&'static str> {
     let host = host_config(body);
     let has = |name: &str| {
@@ -138,7 +137,7 @@ fn unfit(body: &Value, share: &Share, places: &[String]) -> Option<&'static str>
     }
 }
 
-/// A path from the root without anything that would have to be looked up.
+/// Whether a path is absolute and has nothing to resolve.
 fn is_plain(path: &str) -> bool {
     let mut names = path.split('/');
     names.next() == Some("")
@@ -146,7 +145,7 @@ fn is_plain(path: &str) -> bool {
         && names.all(|name| !matches!(name, "" | "." | ".."))
 }
 
-/// Every place inside at which something is mounted.
+/// All paths inside with a mount.
 fn places(body: &Value, image_volumes: &[String]) -> Vec<String> {
     let host = host_config(body);
     let keys = |value: Option<&Value>| -> Vec<String> {
@@ -154,7 +153,7 @@ fn places(body: &Value, image_volumes: &[String]) -> Vec<String> {
         map.into_iter().flat_map(Map::keys).cloned().collect()
     };
     let mut volumes = keys(body.get("Volumes"));
-    // As the engine's own client library writes them.
+    // The format of the engine's own client library.
     let list = body.get("Volumes").and_then(Value::as_array);
     volumes.extend(
         list.into_iter()
@@ -226,7 +225,7 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
         .collect()
 }
 
-/// Files that engines write into every container: one that is mounted there stands in for the engine's.
+/// Files that engines write into every container; a mount there replaces the engine's file.
 const ENGINES_FILES: [&str; 3] = ["/etc/hosts", "/etc/resolv.conf", "/etc/hostname"];
 
 fn advice(target: &str, flag: &str, is_images: bool) -> String {
@@ -245,7 +244,7 @@ fn advice(target: &str, flag: &str, is_images: bool) -> String {
     )
 }
 
-/// File systems in memory that are asked for as mounts, each as a part.
+/// tmpfs file systems that are requested as mounts, each as a part.
 pub(super) fn of_memory(pair: Pair<'_>) -> Vec<Part> {
     let mounts = host_config(pair.body)
         .get("Mounts")
@@ -261,7 +260,7 @@ pub(super) fn of_memory(pair: Pair<'_>) -> Vec<Part> {
         .collect()
 }
 
-/// Leaves the mount at a place away.
+/// Removes the mount at a path.
 pub(super) fn take_away(body: &mut Value, target: &str) {
     let host = &mut body["HostConfig"];
     if let Value::Array(binds) = &mut host["Binds"] {
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_is_a_part_where_its_files_can_stand_in_the_layer_and_nothing_else_is_near() {
+    fn isolated_mount_is_a_part_if_files_fit_layer() {
         let (targets, others) = able(&body(), Shares::ReadOnly);
         assert_eq!(targets, ["/data", "/var/cache", "/mounted"]);
         for place in ["/host", "/a\"", "/a/b", "/o,dd", "/volume"] {
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_written_to_has_a_copy_also_where_the_image_has_a_volume() {
+    fn writable_mounts_have_copies_even_image_volumes() {
         let volumes = ["/volume".to_owned()];
         let targets = |body: &Value| -> Vec<String> {
             let shares = copyable(body, &volumes).into_iter();
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_copied_is_a_part_and_it_alone_goes() {
+    fn only_copied_mounts_are_parts_removed_separately() {
         let (body, plain) = (body(), json!({}));
         let copied = ["/data", "/mounted"].map(|target| Copied {
             target: target.into(),

@@ -1,4 +1,4 @@
-//! The differences of configurations, one by one and all together.
+//! Tests of the differences of configurations, one by one and all together.
 
 use super::*;
 use serde_json::json;
@@ -41,7 +41,7 @@ fn ids(parts: &[Part]) -> Vec<&str> {
 }
 
 #[test]
-fn a_health_check_is_a_difference_where_one_runs_and_goes_as_flags_would_take_it() {
+fn running_health_check_is_a_removable_difference() {
     let check = json!({"Test": ["CMD-SHELL", "hush"], "Interval": 1});
     let ordinary = json!({"Test": ["CMD-SHELL", "hush"]});
     let none = || json!({"Test": ["NONE"]});
@@ -73,7 +73,7 @@ fn a_health_check_is_a_difference_where_one_runs_and_goes_as_flags_would_take_it
 }
 
 #[test]
-fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
+fn exactly_the_non_plain_parts_are_differences() {
     let (body, plain) = (
         body(),
         json!({"HostConfig": {"NetworkMode": "default", "ShmSize": 0}}),
@@ -126,7 +126,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
 }
 
 #[test]
-fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
+fn each_part_is_removed_alone_and_completely() {
     let (body, plain) = (body(), json!({"HostConfig": {"NetworkMode": "default"}}));
     let image_env = [IMAGE.to_owned()];
     let pair = pair(&body, &plain, &image_env);
@@ -145,7 +145,7 @@ fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
             .map(|part| part.difference.id.clone())
             .collect();
         let is_variable_of_image = id == "env.OMP_NUM_THREADS";
-        // The engine's filter is there again where a profile of one's own goes.
+        // Removing the user's profile brings back the engine's seccomp profile.
         let expected: Vec<&String> = all.iter().filter(|it| *it != id).collect();
         let kept = expected.iter().filter(|it| left.contains(it)).count();
         let also_gone: Vec<&&String> = expected.iter().filter(|it| !left.contains(it)).collect();
@@ -175,7 +175,7 @@ fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
 }
 
 #[test]
-fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
+fn optional_missing_parts_are_skipped_unless_all() {
     let (body, plain) = (body(), json!({}));
     let pair = Pair {
         body: &body,
@@ -202,7 +202,7 @@ fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
 }
 
 #[test]
-fn places_differ_only_where_the_line_gives_another_text() {
+fn path_variables_differ_only_if_line_changes_them() {
     let plain = json!({"HostConfig": {}});
     let image_env = ["PATH=/bin", "HOME=/app", "PYTHONPATH=/lib"].map(str::to_owned);
     let env = [
@@ -219,13 +219,13 @@ fn places_differ_only_where_the_line_gives_another_text() {
         .filter(|id| id.starts_with("env."))
         .collect();
     assert_eq!(ids, ["env.LD_LIBRARY_PATH", "env.PATH", "env.PYTHONPATH"]);
-    // The image's own text comes back, rather than none.
+    // The image's value comes back, rather than none.
     let less = without(pair, &["env.PATH".to_owned()]).unwrap();
     assert_eq!(
         less["Env"],
         json!(["HOME=/app", "PYTHONPATH=/lib", "LD_LIBRARY_PATH=/slow"])
     );
-    // A list of the image's own is unset.
+    // A path list of the image is unset.
     let less = without(pair, &["env.PYTHONPATH".to_owned()]).unwrap();
     assert_eq!(
         less["Env"],
@@ -239,7 +239,7 @@ fn places_differ_only_where_the_line_gives_another_text() {
 }
 
 #[test]
-fn limits_terminal_and_client_variables_are_differences() {
+fn ulimits_tty_and_client_variables_are_differences() {
     let body = json!({
         "Tty": true, "Env": ["HTTP_PROXY=http://p", "A=1"],
         "HostConfig": {"Ulimits": [{"Name": "stack", "Soft": 1, "Hard": 2}]}
@@ -256,7 +256,7 @@ fn limits_terminal_and_client_variables_are_differences() {
     };
     let parts = parts(pair);
     let ids = ids(&parts);
-    // A limit that the line asks for is a part by itself.
+    // A limit that the line sets is a separate part.
     let has = |id: &str| ids.contains(&id);
     assert!(
         has("tty") && has("engine.ulimit.nofile") && has("ulimit.stack"),

@@ -1,4 +1,4 @@
-//! Where an arm makes something: its engine, and the folder of the user's that was given for binds.
+//! Records where an arm creates something: its engine, and the user's folder for bind mounts.
 
 use crate::env::prelude::*;
 
@@ -6,22 +6,22 @@ use super::endpoint::Named;
 use super::guest::Guest;
 use super::settings::{Settings, Storage};
 
-/// A place of one arm.
+/// A place where one arm creates something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct CreationRecord {
     arm: String,
     engine: Named,
-    /// Where the engine's context led when the place was made: its name may lead elsewhere by now.
+    /// The address behind the engine's context at that time; the context may have changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<String>,
     folder: Option<PathBuf>,
-    /// A folder of ours in a container of the user's.
+    /// Tare's folder in a user's container, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) guest: Option<Guest>,
 }
 
-impl Place {
-    /// Inside a container of the user's.
+impl CreationRecord {
+    /// A place inside a user's container.
     pub(super) fn in_container(arm: &ArmId, engine: Named, guest: Guest) -> Self {
         Self {
             arm: arm.to_string(),
@@ -32,7 +32,7 @@ impl Place {
         }
     }
 
-    /// Of what stands beside the arms.
+    /// A place for what is created in addition to the arms.
     pub(super) fn beside(arm: &ArmId, engine: Named) -> Self {
         Self {
             arm: arm.to_string(),
@@ -44,7 +44,7 @@ impl Place {
     }
 
     pub(super) fn new(cx: &Context<'_>, arm: &ArmId, engine: Named, settings: &Settings) -> Self {
-        // The run's own folder goes with the run, but for what is mounted in it.
+        // The run's folder is removed with the run, except for mounts in it.
         let own = (settings.storage == Storage::Served).then(|| cx.scratch.to_owned());
         Self {
             arm: arm.to_string(),
@@ -56,8 +56,8 @@ impl Place {
     }
 }
 
-impl Place {
-    /// The engine: by its address where the context of then leads elsewhere, or nowhere, now.
+impl CreationRecord {
+    /// The engine; by its address if the context has changed or is gone.
     pub(super) fn engine(&self) -> Named {
         match &self.at {
             Some(at) if self.engine.context_address().as_ref() != Some(at) => {
@@ -67,7 +67,7 @@ impl Place {
         }
     }
 
-    /// Removes the arm's folders, by `remove`, from the folder in which they are; says which.
+    /// Removes the arm's folders by `remove` and returns their names.
     pub(super) fn remove_folders(
         &self,
         run: &str,
@@ -87,7 +87,7 @@ impl Place {
         Ok(removed)
     }
 
-    /// Whether a name is that of one of the arm's instances, and not of one whose arm begins alike.
+    /// Whether a name is that of one of the arm's instances, rather than of an arm with the same prefix.
     fn owns(&self, run: &str, name: &str) -> bool {
         name.strip_prefix(&format!("tare-{run}-{}-", self.arm))
             .is_some_and(|number| {
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_that_leads_elsewhere_now_is_swept_where_it_led_then() {
-        let place = Place {
+    fn changed_context_is_swept_at_its_original_address() {
+        let place = CreationRecord {
             arm: "far".into(),
             engine: Named::Context("tare-of-no-file".into()),
             at: Some("unix:///run/then.sock".into()),
@@ -110,7 +110,7 @@ mod tests {
             guest: None,
         };
         assert_eq!(place.engine(), Named::Host("unix:///run/then.sock".into()));
-        let usual = Place {
+        let usual = CreationRecord {
             engine: Named::Context("default".into()),
             at: None,
             ..place
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn only_folders_of_the_arms_own_instances_are_removed() {
         let parent = tempfile::tempdir().unwrap();
-        let place = Place {
+        let place = CreationRecord {
             arm: "bind".into(),
             engine: Named::Context("default".into()),
             at: None,

@@ -1,16 +1,16 @@
-//! Reading what arrives on a pipe, for a while and no longer.
+//! Reads from a pipe with a time limit.
 //!
-//! Whoever waits is woken by the kernel itself, when something has come: a thread that reads for it would be woken
-//! first, and then wake it.
-//! What it cannot do: anything where pipes cannot be waited for (Windows); there a thread reads.
+//! The kernel wakes the reader directly when data arrives; with a reader thread, that thread would have to wake first
+//! and then wake the reader.
+//! Limits: pipes cannot be waited for on Windows; a thread reads there.
 
 use std::io::{self, Read};
 use std::time::Duration;
 
-/// A stream of which it can be told whether something has come.
+/// A stream that can be waited for.
 pub trait Arriving: Read + Send {
-    /// Waits until there is something to read or the stream has ended, at most what is `left`, from which it takes
-    /// what it has waited. Whether there is.
+    /// Waits at most `left` until there is something to read or the stream has ended, and subtracts the time waited
+    /// from `left`. Returns whether there is something to read or the stream has ended.
     ///
     /// # Errors
     /// The stream cannot be waited for.
@@ -27,7 +27,7 @@ impl Arriving for std::process::ChildStdout {
         let polled = poll(&mut entries, limit.as_ref());
         *left = left.saturating_sub(begin.elapsed());
         match polled {
-            // Whoever waits asks again, with what is left.
+            // The caller asks again with the remaining time.
             Err(rustix::io::Errno::INTR) => Ok(false),
             polled => Ok(polled? > 0),
         }

@@ -1,9 +1,8 @@
-//! Environments and settings as they are given on a command line, for every command alike:
-//! `docker:image=alpine,cpus=0.5`, `cpus=0.5`, `docker.cpus=0.5`, `binds=["/usr:/usr:ro"]`.
+//! Parses environments and settings from the command line, alike for every command: `docker:image=alpine,cpus=0.5`,
+//! `cpus=0.5`, `docker.cpus=0.5`, `binds=["/usr:/usr:ro"]`.
 //!
-//! Commas stand between environments and between their settings; what has no `=` before the next comma is the next
-//! environment. A comma in brackets or quotes is part of a value. What cannot be seen from here is whether an
-//! environment has the setting.
+//! Commas separate environments and their settings; text without a `=` before the next comma is the next environment.
+//! A comma in brackets or quotes is part of a value. Limits: does not check whether an environment has the setting.
 
 use tare_model::{Params, Value};
 
@@ -18,15 +17,15 @@ pub struct Given {
     pub settings: Params,
 }
 
-/// Reads a list of environments.
+/// Parses a list of environments.
 ///
 /// # Errors
-/// The part that is none, with what it should look like.
+/// The invalid part, with the expected form.
 pub fn environments(text: &str) -> Result<Vec<Given>, String> {
     let mut found: Vec<Given> = Vec::new();
     for part in parts(text) {
         let (name, first) = match (part.split_once(':'), part.split_once('=')) {
-            // `docker:cpus=1`, and `docker:NAME`, which is refused below.
+            // `docker:cpus=1`, and `docker:NAME`, which is rejected below.
             (Some((name, first)), equals)
                 if equals.is_none_or(|(before, _)| before.len() > name.len()) =>
             {
@@ -52,7 +51,7 @@ pub fn environments(text: &str) -> Result<Vec<Given>, String> {
     Ok(found)
 }
 
-/// Reads `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -66,20 +65,20 @@ pub fn setting(text: &str) -> Result<(&str, Value), String> {
     Ok((name, value_of(value)?))
 }
 
-/// Reads `ARM.NAME=VALUE`, or without an arm.
+/// Parses `ARM.NAME=VALUE`, or without an arm.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn setting_of(text: &str) -> Result<(Option<&str>, &str, Value), String> {
     let (name, value) = setting(text)?;
-    // No setting has a dot in its name, and an arm may.
+    // A setting has no dot in its name, but an arm may.
     Ok(match name.rsplit_once('.') {
         Some((arm, name)) => (Some(arm), name, value),
         None => (None, name, value),
     })
 }
 
-/// A value as it is written; lists as they are printed.
+/// Parses a value; lists in their printed form.
 fn value_of(text: &str) -> Result<Value, String> {
     if text.starts_with('[') {
         let wrapped: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
@@ -98,7 +97,7 @@ fn value_of(text: &str) -> Result<Value, String> {
     })
 }
 
-/// The parts between the commas that stand neither in brackets nor in quotes.
+/// Splits at commas that are neither in brackets nor in quotes.
 fn parts(text: &str) -> Vec<&str> {
     let (mut depth, mut is_quoted, mut from) = (0usize, false, 0);
     let mut parts = Vec::new();
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn environments_stand_between_commas_and_so_do_their_settings() {
+    fn commas_separate_environments_and_their_settings() {
         let expected = [
             ("host".to_owned(), Params::new()),
             (
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_as_numbers_and_switches_where_they_are_such() {
+    fn setting_values_parse_as_bool_int_float_or_text() {
         for (text, value) in [
             ("true", Value::Bool(true)),
             ("2", Value::Int(2)),

@@ -1,29 +1,29 @@
-//! A command in an image, with settings of an environment, as the line for the engine's client that means the same.
+//! Converts a command in an image, with settings of an environment, to the equivalent command line of the engine's
+//! client.
 //!
-//! An image's variables are differences that no setting names: only the search through a container's differences finds
-//! them. Settings that the client has no flag for make no line.
-//! This file is no driver; drivers use it.
+//! An image's variables are differences that no setting names: only the search through a container's differences
+//! finds them. Settings without a client flag give no command line.
 
 use tare_model::{Params, Value};
 
 use super::WHICH;
 
-/// A command as it is carried into an image.
+/// A command to run in an image.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Asked {
-    /// The command.
+pub struct ImageCommand {
+    /// The command and its arguments.
     pub argv: Vec<String>,
-    /// What is shown inside, `path:path[:ro]`.
+    /// Bind mounts, `path:path[:ro]`.
     pub binds: Vec<String>,
-    /// Where it is started.
+    /// Working directory, if any.
     pub directory: Option<String>,
-    /// Variables that are asked for, as `-e` takes them.
+    /// Requested variables, as `-e` takes them.
     pub variables: Vec<String>,
-    /// Whether the host has such a program too.
+    /// Whether the host has the program too.
     pub is_on_host: bool,
 }
 
-/// Settings with the flags that mean the same.
+/// Settings and their equivalent flags.
 const FLAGS: [(&str, &str); 17] = [
     ("cpus", "--cpus"),
     ("cpuset", "--cpuset-cpus"),
@@ -44,7 +44,7 @@ const FLAGS: [(&str, &str); 17] = [
     ("no_new_privileges", "--security-opt"),
 ];
 
-/// The words for a setting; `None` where there is no flag for it.
+/// Returns the flags for a setting; `None` if there is none.
 fn flags(name: &str, settings: &Params) -> Option<Vec<String>> {
     let value = settings.value(name)?;
     let option = |name: &str| Some(vec!["--security-opt".to_owned(), format!("{name}={value}")]);
@@ -69,9 +69,9 @@ fn flags(name: &str, settings: &Params) -> Option<Vec<String>> {
     })
 }
 
-impl Asked {
-    /// The line, where the image brings variables that may matter or the host has no such program; `image_env` are the
-    /// image's variables.
+impl ImageCommand {
+    /// Returns the command line if the image sets variables that may be relevant or the host lacks the program;
+    /// `image_env` are the image's variables.
     pub(crate) fn line(
         &self,
         client: &str,
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn line(settings: &Params, image_env: &[&str], is_on_host: bool) -> Option<String> {
-        let asked = Asked {
+        let asked = ImageCommand {
             argv: vec!["work".to_owned(), "-n".to_owned()],
             binds: vec!["/w:/w".to_owned()],
             directory: Some("/w".to_owned()),
@@ -142,13 +142,13 @@ mod tests {
             line(&settings, &["LD_PRELOAD=/x"], true).as_deref(),
             Some(expected)
         );
-        // What has no flag makes no line.
+        // A setting without a flag gives no command line.
         let served = settings.with("storage", "served");
         assert_eq!(line(&served, &["LD_PRELOAD=/x"], true), None);
     }
 
     #[test]
-    fn only_an_image_that_brings_something_is_taken_as_a_line() {
+    fn image_is_a_line_only_if_it_adds_a_difference() {
         let settings = Params::new().with("image", "app");
         assert_eq!(
             line(&settings, &["PATH=/bin", "PYTHON_VERSION=3"], true),

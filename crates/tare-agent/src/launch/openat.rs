@@ -1,4 +1,4 @@
-//! System calls that take a name in an open folder, so that no step of a way is looked up anew.
+//! Wraps syscalls that take a name relative to an open folder, so that no path component is looked up twice.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::sys::{c_text, check};
 
-/// Opens what is called so in an open folder, as [`super::sys::open_path`] does; of a link the link itself.
+/// Opens the entry `name` of an open folder, as [`super::sys::open_path`] does; a symlink is opened itself.
 pub(super) fn open_at(folder: &File, name: &OsStr) -> io::Result<File> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     made_at(folder, name, flags)
@@ -25,7 +25,7 @@ fn made_at(folder: &File, name: &OsStr, flags: libc::c_int) -> io::Result<File> 
     let name = c_text(name)?;
     // SAFETY: the folder is open, and the name is NUL-terminated and outlives the call.
     let found = check(unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags, 0o666) })?;
-    // SAFETY: openat succeeded, so this is an open descriptor that nobody else owns.
+    // SAFETY: openat succeeded, so this is an open descriptor that nothing else owns.
     Ok(unsafe { File::from_raw_fd(found) })
 }
 
@@ -36,7 +36,7 @@ pub(super) fn make_folder_at(folder: &File, name: &OsStr) -> io::Result<()> {
     check(unsafe { libc::mkdirat(folder.as_raw_fd(), name.as_ptr(), 0o777) }).map(drop)
 }
 
-/// Where a link that [`open_at`] opened leads.
+/// Returns the target of a symlink that [`open_at`] opened.
 pub(super) fn read_link(link: &File) -> io::Result<PathBuf> {
     let mut text = vec![0u8; libc::PATH_MAX as usize];
     // SAFETY: the descriptor is open, the empty path means itself, and pointer and length describe `text`.

@@ -1,12 +1,13 @@
-//! How much of a disk a file takes, or a folder with all that is in it.
+//! Measures the disk usage of a file or folder.
 //!
-//! Blocks and not lengths where the system tells them, so that a hole takes nothing. What lies on another file system,
-//! such as something mounted in the folder, is not in it. What it cannot see: blocks that several files share.
+//! Counts blocks and not lengths where the system reports them, so that holes take nothing. Other file systems, such
+//! as one mounted in the folder, are not counted.
+//! Limits: blocks that several files share are not recognised.
 
 use std::fs::Metadata;
 use std::path::Path;
 
-/// Bytes of the disk below this path, links not followed; what cannot be looked at counts as nothing.
+/// Disk usage below this path in bytes, links not followed; what cannot be read counts as zero.
 pub fn taken_bytes(path: &Path) -> u64 {
     let Ok(found) = std::fs::symlink_metadata(path) else {
         return 0;
@@ -26,7 +27,7 @@ pub fn taken_bytes(path: &Path) -> u64 {
 
 #[cfg(unix)]
 fn of(found: &Metadata) -> u64 {
-    // In units of 512 bytes, whatever the file system's own blocks are.
+    // In units of 512 bytes, whatever the file system's block size is.
     std::os::unix::fs::MetadataExt::blocks(found) * 512
 }
 
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_takes_what_its_files_take_and_a_link_leads_nowhere() {
+    fn folder_size_sums_files_without_following_links() {
         let place = tempfile::tempdir().unwrap();
         let empty = taken_bytes(place.path());
         let inner = place.path().join("inner");

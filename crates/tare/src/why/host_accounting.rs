@@ -1,11 +1,11 @@
-//! What this machine's kernel counts of a run from outside: how busy an engine's port proxies are, and of a server what
-//! its network and its control groups count.
+//! Counts a run's resource use from outside: CPU time of the engine's port proxies and, for a server, its network and
+//! cgroup counters.
 //!
-//! A connection that such a process copies leaves no trace in the environment, whose counters only say that it
-//! waits; the process itself is on this machine and its time can be read before and after a run. Its threads are
-//! summed from `/proc/<pid>/task/<tid>/schedstat` (nanoseconds; proc(5)), because `stat` counts in ticks.
-//! What it cannot see: whose bytes were copied; so a run on the host is set beside one inside. Engines on other
-//! machines, and in virtual machines, show nothing here.
+//! A connection that a proxy process copies leaves no trace in the environment, whose counters only show waiting. The
+//! process itself runs on this machine, so its time can be read before and after a run. Its threads are summed from
+//! `/proc/<pid>/task/<tid>/schedstat` (nanoseconds; proc(5)), because `stat` counts in ticks.
+//! Limits: it is unknown whose bytes were copied, so a run on the host is compared with one inside. Engines on other
+//! machines or in VMs show nothing here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,14 +19,14 @@ use crate::run::charges::{self, Charges};
 /// Names of the processes that copy published ports: Docker's, and that of rootless engines.
 const NAMES: [&str; 2] = ["docker-proxy", "rootlessport"];
 
-/// What was counted before a run.
+/// Counters before a run.
 pub(super) struct Before {
     proxies_ns: Option<u64>,
     server: Option<(Charged, Charges)>,
 }
 
 impl Before {
-    /// As it is now, for a run of this call.
+    /// Reads the counters before a run of this call.
     pub(super) fn now(instance: &dyn Instance, call: &CommandCall) -> Self {
         let is_server = call.client.is_some();
         Self {
@@ -39,7 +39,7 @@ impl Before {
         }
     }
 
-    /// Adds what was counted since.
+    /// Adds the increase since then.
     pub(super) fn add_since(self, counters: &mut BTreeMap<String, f64>) {
         if let (Some(before), Some(after)) = (self.proxies_ns, on_processor_ns()) {
             let ns = after.saturating_sub(before) as f64;
@@ -51,7 +51,7 @@ impl Before {
     }
 }
 
-/// The time that all of them were on a processor so far, nanoseconds; `None` where there is none of them.
+/// Total CPU time of all proxies so far, nanoseconds; `None` if there are none.
 fn on_processor_ns() -> Option<u64> {
     let processes = files::names(Path::new("/proc")).ok()?;
     let times = processes
@@ -65,7 +65,7 @@ fn on_processor_ns() -> Option<u64> {
     times.reduce(|sum, time| sum + time)
 }
 
-/// The sum over a process's threads; one that is gone meanwhile counts nothing.
+/// Sum over a process's threads; a thread that ends meanwhile counts as 0.
 fn of_threads(tasks: &Path) -> u64 {
     let threads = files::names(tasks).unwrap_or_default();
     threads
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_time_of_a_process_is_that_of_its_threads() {
-        // Other tests' threads come and go meanwhile; this one stays.
+        // Threads of other tests come and go meanwhile; this one stays.
         let own = || {
             let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
             text.split(' ').next().unwrap().parse::<u64>().unwrap()

@@ -1,4 +1,4 @@
-//! What is asked of every server, and how: the requests and the load.
+//! The requests to every server, and the load.
 
 use serde::{Deserialize, Serialize};
 use tare_model::Params;
@@ -7,31 +7,31 @@ use tare_model::outcome::Bytes;
 use super::http::Request;
 use super::mix;
 
-/// The name by which a recipe says that the client is Tare itself, and that of its reports.
+/// The name by which a recipe selects Tare as its client, and that of its reports.
 pub const CLIENT: &str = "http";
 
-/// What is asked of every server, and how.
+/// The requests to every server, and the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
-    /// Sent one after the other, and again from the first; one at least.
+pub struct RequestPlan {
+    /// Sent one after the other, and again from the first; at least one.
     pub requests: Vec<Request>,
-    /// What stands in the header `Host`; `None` for the server's address.
+    /// The `Host` header; `None` for the server's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Connections to the server at once, at least 1.
+    /// Number of concurrent connections to the server, at least 1.
     pub connections: u32,
-    /// Requests a second, sent whether or not earlier ones were answered (open loop); `None`: each connection sends
+    /// Requests per second, sent whether or not earlier ones were answered (open loop); `None`: each connection sends
     /// when it has its answer (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Whether connections are used for more than one request.
     pub keep_alive: bool,
-    /// The only good status; `None`: 200 to 299, and 304.
+    /// The only accepted status; `None`: 200 to 299, and 304.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<u16>,
 }
 
-/// Which parameter is wrong, and why.
+/// An invalid parameter, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
     /// The parameter.
@@ -40,7 +40,7 @@ pub struct Wrong {
     pub problem: String,
 }
 
-/// The parameters that are about the requests.
+/// The parameters of the requests.
 const PARAMS: [&str; 12] = [
     "url",
     "urls",
@@ -56,15 +56,15 @@ const PARAMS: [&str; 12] = [
     "ready_ms",
 ];
 
-/// Of a workload's parameters those that are about the requests.
+/// Returns those of a workload's parameters that concern the requests.
 pub fn only(params: &Params) -> Params {
     let mut only = params.clone();
     only.0.retain(|name, _| PARAMS.contains(&name.as_str()));
     only
 }
 
-impl Asked {
-    /// One request again and again, over one connection in a closed loop.
+impl RequestPlan {
+    /// Repeats one request over one connection in a closed loop.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -80,10 +80,10 @@ impl Asked {
         })
     }
 
-    /// From complete parameters.
+    /// Reads complete parameters.
     ///
     /// # Errors
-    /// Which is wrong.
+    /// The invalid parameter.
     pub fn from_params(params: &Params) -> Result<Self, Wrong> {
         let text = |name| params.text(name).unwrap_or_default();
         let number = |name| params.int(name).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Asked {
         })
     }
 
-    /// Whether an answer of this status is as it should be.
+    /// Whether a status is accepted.
     pub fn is_expected(&self, status: u16) -> bool {
         match self.expect {
             Some(wanted) => status == wanted,
@@ -123,7 +123,7 @@ impl Asked {
         }
     }
 
-    /// The load, in words.
+    /// Describes the load.
     pub fn load(&self) -> String {
         let connections = match self.connections {
             1 => "one connection".to_owned(),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn load_is_described_as_loop_and_connections() {
-        let mut asked = Asked::of(Request::get("/")).unwrap();
+        let mut asked = RequestPlan::of(Request::get("/")).unwrap();
         assert_eq!(asked.load(), "closed loop, one connection");
         asked.connections = 8;
         asked.rate = Some(500.0);

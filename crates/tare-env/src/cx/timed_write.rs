@@ -1,21 +1,20 @@
-//! Writing to a program that may have stopped reading.
+//! Writes to a program that may have stopped reading.
 //!
-//! A pipe takes some 64 KiB that nobody reads; whoever writes more to a program that was stopped waits for ever, and
-//! hears nobody. Here the pipe's end of this process is made not to block: what there is room for is written at
-//! once, without another thread in between, and the rest is tried again until the program has taken nothing for
-//! a while, or somebody asks to stop.
-//! What it cannot do: anything where pipes cannot be told not to block (Windows); there writing waits.
+//! A pipe takes some 64 KiB that nothing reads; a writer of more to a stopped program would block for ever and miss a
+//! request to stop. This end of the pipe is therefore made non-blocking: as much as fits is written at once, without
+//! another thread, and the rest is retried until the program has read nothing for a while, or a stop is requested.
+//! Limits: pipes cannot be made non-blocking on Windows; writing blocks there.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use super::Cancel;
 
-/// The pauses between two attempts: the first, and the longest.
+/// The first and the longest pause between two attempts.
 const FIRST_STEP: Duration = Duration::from_micros(100);
 const LONGEST_STEP: Duration = Duration::from_millis(5);
 
-/// A pipe's end that does not block, with the patience to write to it.
+/// A non-blocking end of a pipe that retries writes for a limited time.
 pub(super) struct Patient<W> {
     inner: W,
     patience: Duration,
@@ -23,7 +22,7 @@ pub(super) struct Patient<W> {
 }
 
 impl<W: Write> Patient<W> {
-    /// `inner` says `WouldBlock` where it has no room.
+    /// `inner` returns `WouldBlock` when it is full.
     pub(super) fn new(inner: W, patience: Duration, cancel: &Cancel) -> Self {
         Self {
             inner,
@@ -64,7 +63,7 @@ impl<W: Write> Write for Patient<W> {
 mod tests {
     use super::*;
 
-    /// Takes one byte after so many refusals.
+    /// Takes one byte after this many refusals.
     struct Slow(u32);
 
     impl Write for Slow {
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_slow_is_waited_for_and_one_that_has_stopped_is_given_up() {
+    fn slow_reader_is_awaited_stalled_one_is_abandoned() {
         let cancel = Cancel::new();
         let write = |refusals, patience, cancel: &Cancel| {
             Patient::new(Slow(refusals), patience, cancel).write(b"x")
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_to_stop_is_heard_and_still_may_say_what_there_is_room_for() {
+    fn cancel_ends_waiting_but_ready_write_succeeds() {
         let cancel = Cancel::new();
         cancel.request();
         let long = Duration::from_secs(3_600);

@@ -1,4 +1,4 @@
-//! What was tried and is not decided gets further blocks, as long as the budget holds them.
+//! Adds blocks for suspects that were tried but are still undecided, as long as the budget allows.
 
 use tare_model::dossier::{Dossier, DossierFinding};
 use tare_model::{ArmSpec, Status, Study};
@@ -9,9 +9,9 @@ use super::studies::{SAFE, base_arms, start_up};
 use super::{Ask, FEWEST, First};
 use crate::analyze::RunData;
 
-/// The arms of findings that are open, the likeliest first.
+/// The arms of undecided findings, the likeliest first.
 pub fn undecided(run: &RunData, dossier: &Dossier) -> Vec<ArmSpec> {
-    /// So many get more blocks at once.
+    /// The maximum number of arms that get more blocks in one study.
     const AT_ONCE: usize = 4;
     let mut arms: Vec<ArmSpec> = open(&dossier.findings)
         .filter_map(|it| {
@@ -30,8 +30,8 @@ pub fn undecided(run: &RunData, dossier: &Dossier) -> Vec<ArmSpec> {
     arms
 }
 
-/// What was tried and decided nothing: none where a cause is confirmed. Where most of the cost went with a suspect and
-/// chance is not ruled out yet, only that.
+/// Findings that were tried and are still undecided; none if a cause is confirmed. If a suspect removed most of the
+/// slowdown but chance is not ruled out yet, only such suspects.
 fn open(findings: &[DossierFinding]) -> impl Iterator<Item = &DossierFinding> {
     let is_unproved = |it: &DossierFinding| is_most(it) && it.status == Status::Supported;
     let has_cause = findings.iter().any(|it| it.status == Status::Confirmed);
@@ -45,12 +45,12 @@ fn open(findings: &[DossierFinding]) -> impl Iterator<Item = &DossierFinding> {
         })
 }
 
-/// Whether most of the cost went when it was switched off.
+/// Whether switching the suspect off removed most of the slowdown.
 pub(super) fn is_most(finding: &DossierFinding) -> bool {
     finding.share.is_some_and(|share| share.point >= MOST)
 }
 
-/// More blocks of arms that were tried and are not decided. `None` where there are none, or six blocks do not fit.
+/// A study with more blocks for undecided arms. `None` if there are no arms, or the budget does not hold six blocks.
 pub fn study(
     ask: &Ask,
     first: &First,
@@ -72,7 +72,7 @@ pub fn study(
         return None;
     }
     let mut specs = base_arms(ask, first, false);
-    // What the sides note of their steps stays as it was.
+    // The two sides keep what they note about their steps.
     let known = |arm: &ArmSpec| specs.iter().any(|it| it.id == arm.id);
     let more: Vec<ArmSpec> = arms.into_iter().filter(|arm| !known(arm)).collect();
     specs.extend(more);
@@ -86,7 +86,7 @@ pub fn study(
     Some(study)
 }
 
-/// Whether an arm tries a suspect of starting it.
+/// Whether the arm has a suspect for the start-up.
 fn has_start_up(arm: &ArmSpec) -> bool {
     let mut suspects = arm.role.suspects.iter();
     suspects.any(|it| it.metric.starts_with("start-up"))
@@ -99,7 +99,7 @@ mod tests {
     use tare_model::{ArmId, Params};
 
     #[test]
-    fn what_most_of_the_cost_went_with_is_proved_before_anything_else() {
+    fn open_findings_prove_the_largest_share_first() {
         use super::super::conclude::tests::finding;
         use Status::{Confirmed, Refuted, Supported, Undecided};
         let all = |status| {
@@ -137,7 +137,7 @@ mod tests {
         let found = of(std::slice::from_ref(&arm), 60 * SECOND).unwrap();
         assert!(found.arms.iter().any(|it| it.id == arm.id));
         assert_eq!(found.blocks_max, 24);
-        // Two starts and six blocks of three take twenty seconds, and there is some reserve.
+        // Two starts and six blocks of three trials take twenty seconds, and some time is kept in reserve.
         assert_eq!(of(&[arm], 20 * SECOND), None);
         assert_eq!(of(&[], 60 * SECOND), None);
     }

@@ -1,26 +1,26 @@
-//! A folder on another machine, as it stands on record until it is gone from there.
+//! A folder on another machine, on record until it is removed there.
 //!
-//! The name is made of the run, the arm and a number, so that nothing has to be searched for. After a `kill -9` the
-//! guard on the other machine removes the folder by itself; the record is for when it could not.
+//! The name consists of the run, the arm and a number, so nothing has to be searched. After a `kill -9` the guard on
+//! the other machine removes the folder; the record is for when it could not.
 
 use crate::env::prelude::*;
 
 use super::settings::{Settings, is_plain};
 
-/// Where a folder was made.
+/// The location of a folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct FolderRecord {
     settings: Params,
     pub(super) name: String,
 }
 
-/// The name of an arm's folders of its `number`th connection. `+` is in no identifier, so no run's name is
-/// the beginning of another's.
+/// Returns the name of the folders of an arm's `number`th connection. `+` is in no identifier, so no run's name is a
+/// prefix of another's.
 pub(super) fn folder_name(run: &RunId, arm: &ArmId, number: u32) -> String {
     format!("tare-{run}+{arm}+{number}")
 }
 
-impl Place {
+impl FolderRecord {
     pub(super) fn new(settings: &Settings, name: &str) -> Self {
         Self {
             settings: settings.params(),
@@ -28,7 +28,7 @@ impl Place {
         }
     }
 
-    /// Where to go to remove a folder of `run`: checked again, for it was read from a file.
+    /// Returns the host of a folder of `run`; checked again, because it was read from a file.
     pub(super) fn checked(&self, run: &str) -> Option<Settings> {
         let is_fine = self.name.starts_with(&format!("tare-{run}+"))
             && is_plain(&self.name)
@@ -41,18 +41,18 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn place(name: &str) -> Place {
-        Place {
+    fn place(name: &str) -> FolderRecord {
+        FolderRecord {
             settings: Params::new().with("host", "h").with("port", 22i64),
             name: name.into(),
         }
     }
 
     #[test]
-    fn a_place_leads_back_to_where_it_was_made_for_its_own_run_only() {
+    fn place_is_restored_only_for_its_run() {
         let (run, arm) = (RunId::new("r-1").unwrap(), ArmId::new("a").unwrap());
         let settings = Settings::read(&place("").settings).unwrap();
-        let place = Place::new(&settings, &folder_name(&run, &arm, 1));
+        let place = FolderRecord::new(&settings, &folder_name(&run, &arm, 1));
         assert_eq!(place.checked("r-1"), Some(settings));
         assert_eq!(place.checked("r"), None);
     }

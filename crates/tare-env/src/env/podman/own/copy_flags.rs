@@ -1,7 +1,8 @@
-//! The flags of a container as they can stand beside it: what is done with what is shared is one rule for all engines.
+//! Changes the flags of a user's container so that a copy can run next to it, by the same rules for shares as for
+//! other engines.
 //!
-//! Pure: flags in, flags out, with a line for every change.
-//! What it cannot see: what a program does over a network that both are in.
+//! Pure: takes flags, returns flags, and a note for every change.
+//! Limits: a program's traffic over a common network is not restricted.
 
 use serde_json::{Value as Json, json};
 
@@ -11,14 +12,14 @@ use crate::env::own::reach;
 use crate::env::own::share::{self, Share};
 use crate::env::own::shared::{self, Policy};
 
-/// Flags that are made anew, of what may be shared.
+/// Flags that are rebuilt from what may be shared.
 const SHARED: [&str; 7] = tare_model::rows! {
     "device", "device-cgroup-rule", "mount", "publish", "publish-all", "volume", "volumes-from",
 };
-/// Parts of a mount by which the user's files would get other labels or owners.
+/// Parts of a mount that would change the labels or owners of the user's files.
 const CHANGES: [&str; 5] = ["U", "Z", "chown", "relabel", "z"];
 
-/// What the flags ask of an engine, as far as it is shared, in the words of the other engine's API.
+/// Converts the flags on shared resources to the form of Docker's API.
 pub(super) fn body_of(units: &[Unit]) -> Json {
     let of = |flag: &str| -> Vec<&str> {
         let units = units.iter().filter(|unit| unit.flag == flag);
@@ -56,8 +57,7 @@ pub(super) fn body_of(units: &[Unit]) -> Json {
     })
 }
 
-/// `/dev/x:/dev/y:rwm` with its parts told apart; none of what is no path, by which a device is asked for in the words of
-/// its maker.
+/// Parses `/dev/x:/dev/y:rwm`; `None` if it is no path but a vendor's device name.
 fn device(text: &str) -> Option<Json> {
     let mut words = text.split(':');
     let path = words.next().filter(|path| path.starts_with('/'))?;
@@ -72,20 +72,20 @@ fn device(text: &str) -> Option<Json> {
     Some(json!({"PathOnHost": path, "PathInContainer": inside, "CgroupPermissions": rights}))
 }
 
-/// Why the container's own command is not to run a second time.
+/// Returns why the container's own command must not run a second time, if so.
 pub(super) fn would_answer(units: &[Unit], is_server: bool) -> Option<String> {
     let is_exposed = units.iter().any(|unit| unit.flag == "expose");
     reach::would_answer(&body_of(units), is_server || is_exposed)
 }
 
-/// What of the user's could be written to.
+/// Returns the user's shares that could be written to.
 pub(super) fn writable(units: &[Unit]) -> Vec<Share> {
     let mut shares = share::shares(&body_of(units));
     shares.retain(|share| share.may_write);
     shares
 }
 
-/// The flags as they can stand beside the original; what is done with what is shared is one rule for all engines.
+/// Returns the flags changed so that a copy can run next to the original.
 pub(super) fn beside(units: &[Unit], policy: Policy<'_>, notes: &mut Vec<String>) -> Vec<Unit> {
     let body = body_of(units);
     let changed = shared::beside(&body, policy, notes);
@@ -139,8 +139,8 @@ pub(super) fn beside(units: &[Unit], policy: Policy<'_>, notes: &mut Vec<String>
     left
 }
 
-/// A mount in the words of the client: those of the line, but for what would change the user's files, where it is one of
-/// the line's.
+/// Converts a mount to a flag. A mount of the line keeps its words, except for those that would change the user's
+/// files.
 fn unit_of(mount: &Json) -> Unit {
     let part = |name: &str| mount[name].as_str().unwrap_or_default();
     if part("Type") == "volume" && part("Source").is_empty() {
@@ -177,7 +177,7 @@ mod tests {
     use crate::env::own::machine::Machine;
     use crate::env::own::shared::Copy;
 
-    /// A machine on which everything is there but `/new`, with something mounted below `/deep`.
+    /// A machine on which everything exists except `/new`, with something mounted below `/deep`.
     struct Fake;
 
     impl Machine for Fake {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_users_is_written_to_or_stood_in_for() {
+    fn copy_cannot_write_or_impersonate_original() {
         let given = units(&[
             ("name", "web"),
             ("label", "traefik.enable=true"),
@@ -300,7 +300,7 @@ mod tests {
         assert!(notes.join("\n").contains("a COPY of `data`"), "{notes:?}");
     }
 
-    /// The words that are left of these flags, and what is told.
+    /// Returns the remaining words of these flags, and the notes.
     fn left(shares: Shares, all: &[(&str, &str)]) -> (Vec<String>, String) {
         let mut notes = Vec::new();
         let policy = Policy {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn no_option_changes_the_users_files_and_nothing_below_a_folder_is_written_to() {
+    fn options_cannot_alter_files_or_write_nested_mounts() {
         let given = [
             ("volume", "/srv:/srv:U,z"),
             ("volume", "/deep:/deep"),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_are_read_and_servers_on_the_machines_network_are_known() {
+    fn disks_are_read_only_and_host_servers_are_detected() {
         let given = [
             ("device", "/dev/sda:/dev/disk"),
             ("device", "/dev/fuse"),

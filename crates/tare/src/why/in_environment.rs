@@ -1,4 +1,4 @@
-//! A question from its first look to its answer: which mechanism makes a command cost more in an environment.
+//! Answers a question from the first run of the command to the conclusion: what makes it slower in an environment?
 
 use tare_model::WhyOutcome;
 use tare_model::dossier::{Dossier, Span};
@@ -8,34 +8,34 @@ use super::observed::COMPLAINT;
 use super::question::Question;
 use super::rounds::{Ending, Measured, Runner};
 use super::words::{tell_first, tell_round, too_long, usual};
-use super::{Ask, First, again, calibrate, carry, conclude, cut_off, served, studies, user};
+use super::{Ask, First, calibrate, carry, conclude, cut_off, more_blocks, served, studies, user};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
 use crate::env;
 use crate::failed::{Exit, Failed};
 use crate::output;
-use crate::session::home::{self, Place};
+use crate::session::home::{self, GivenPaths};
 use crate::session::progress::Progress;
 use crate::session::{self, Session, dry_run};
 use crate::store::Store;
 use crate::why;
 use crate::why::pace::{Before, Pace};
 
-/// How a container that runs already is asked about.
+/// Hint on how to ask about a running container.
 pub(crate) const RUNNING: &str =
     "a container that is running is asked about with `--env oci:spec=docker:CONTAINER`";
 
 impl Question {
-    /// Answers it, or says what would be done. What was measured is written by `write`.
+    /// Answers the question, or prints what would be done. `write` writes the dossier.
     pub(crate) fn answered(
         mut self,
-        place: &Place,
+        place: &GivenPaths,
         write: impl FnOnce(&Dossier) -> Result<(), Failed>,
     ) -> Result<Exit, Failed> {
         let mut session = Session::begin(place, None)?;
         let begun_ns = session.now_ns();
         let progress = Progress::new();
-        // Who names no engine means the one that has a container of this name.
+        // Without a named engine: the one that has a container of this name.
         if let (Some(container), None) = (&self.like, &self.driver) {
             match user::engine_of(&session.context(&progress), container) {
                 Ok(found) => self.driver = found.map(str::to_owned),
@@ -47,7 +47,7 @@ impl Question {
             None => self,
         };
         let subject = this.subject();
-        // To take it, containers are made that no arm removes.
+        // Taking it creates containers that no arm removes.
         if let Some(subject) = subject {
             session.starts_beside(subject.driver);
         }
@@ -97,7 +97,7 @@ impl Question {
         end(session, result, write)
     }
 
-    /// What would be done, a line each.
+    /// What would be done, one line each.
     fn planned(&self, session: &Session, progress: &Progress) -> Result<Vec<String>, Failed> {
         if let Some(subject) = self.subject() {
             return subject.plan(session, progress);
@@ -113,7 +113,7 @@ impl Question {
         }
     }
 
-    /// What is asked: about a container of the user's own, or about an environment. Carries the command and looks at it
+    /// Prepares the question, about the user's container or an environment: carries the command into it and runs it
     /// on both sides.
     fn ask(&self, session: &Session, progress: &Progress) -> Result<(Ask, First), Failed> {
         if let Some(subject) = self.subject() {
@@ -125,14 +125,14 @@ impl Question {
         }
         let driver = self.driver_or_usual(&cx)?;
         let settings = &self.settings;
-        let mut wish = carry::Wish {
+        let mut wish = carry::CarryRequest {
             argv: self.command.clone(),
             variables: self.variables.clone(),
             stdin_file: None,
             has_own_image: settings.value("image").is_some(),
             shows_private: self.show_private,
             empty: home::empty_folder()?,
-            ..carry::Wish::default()
+            ..carry::CarryRequest::default()
         };
         match stdin::read()? {
             Input::None => {}
@@ -149,7 +149,7 @@ impl Question {
             Input::Bytes(bytes) => {
                 let file = cx.scratch.join("stdin");
                 files::write_working(&file, &bytes)?;
-                // Inside somebody else may be the one who reads it; the folder stays closed.
+                // Another user may read it inside; its folder stays closed.
                 if ["user", "as", "image"]
                     .iter()
                     .any(|name| settings.value(name).is_some())
@@ -165,7 +165,8 @@ impl Question {
         }
         let found = env::find(&driver).expect("the name was looked up, or found, before");
         let settings = carry::with_binds(found, settings, &carried);
-        // Where nothing can be shown, the program is packed or looked up; over the host's files it asks for these.
+        // Without bind mounts the program is packed or looked up; an environment over the host's files asks for
+        // these.
         let shows = found.settings().iter().any(|spec| spec.name == "binds");
         let is_over_hosts = found.declared().files == env::Files::Hosts;
         let program = (!shows || is_over_hosts).then(|| carried.call.argv[0].clone());
@@ -209,7 +210,7 @@ impl Question {
     }
 }
 
-/// Removes what was started next to the arms, writes the answer, and gives the folders of its runs back.
+/// Removes everything started in addition to the arms, writes the answer, and removes the folders of its runs.
 fn end(
     session: Session,
     result: Result<Measured, Failed>,
@@ -218,7 +219,7 @@ fn end(
     let beside = session.end_beside();
     let mut measured = match result {
         Ok(measured) => measured,
-        // What could not be removed is looked for by `tare clean` where the folder is.
+        // `tare clean` needs the folder to find what could not be removed.
         Err(failed) if beside.is_empty() => return Err(session.end_after(failed)),
         Err(failed) => {
             output::left_behind(&beside);
@@ -239,7 +240,7 @@ fn end(
     Ok(Exit::Done)
 }
 
-/// Blocks of the first study that gives more to what is not decided.
+/// Blocks of the first study that adds blocks to undecided results.
 const AGAIN_FIRST: u32 = 24;
 
 /// Compares, suspects and proves, as far as the budget goes.
@@ -268,7 +269,7 @@ fn answer(
     } else {
         rounds(ask, first, runner, measured)
     };
-    // What seemed a difference may be open after more blocks: then the rest of the time is for both sides.
+    // An apparent difference may become inconclusive with more blocks; then both sides get the rest of the time.
     Ok(if differs(&measured) && asked.apply_check {
         measured
     } else if differs(&measured) {
@@ -278,7 +279,7 @@ fn answer(
     })
 }
 
-/// Tries suspects and steps, as far as the time goes.
+/// Tests suspects and steps, as far as the time goes.
 fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
     let mut trials = conclude::suspects(&measured.data, &measured.dossier);
     loop {
@@ -291,7 +292,7 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
         let before = Before {
             pace: Pace::of(data, &ask.driver, first),
             n_arms: data.head.arms.len(),
-            // Several steps of a server would have the machine's own network, and the same port.
+            // Several steps of a server would share the host's network, and the same port.
             has_ladder: measured.dossier.ladder.is_some() || ask.call.client.is_some(),
             enough: Before::enough(data, &ask.driver, metric),
         };
@@ -308,9 +309,9 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
     }
 }
 
-/// Until both sides were compared closely enough, or the time is over: more blocks of both, first in a part of the time,
-/// so that some is left to say why. With `then_why` a difference that is plain, or still there after a closer look, is
-/// enough, and the time for a search is left: it has both sides in its blocks again.
+/// Adds blocks of both sides until they are compared precisely enough, or the time is over; first with a part of the
+/// time, so that some is left to find the cause. With `then_why`, a clear difference is enough, or one that remains
+/// after more blocks; the rest of the time is for the search, whose blocks include both sides.
 fn closer(
     ask: &Ask,
     first: &First,
@@ -318,12 +319,12 @@ fn closer(
     mut measured: Measured,
     then_why: bool,
 ) -> Measured {
-    // The first comparison of a user's container is a short one.
+    // The first comparison of a user's container is short.
     let first_part = if ask.own.is_some() { 4 } else { 2 };
     let mut part = first_part;
     while !measured.is_over() && !why::is_settled(&measured.dossier) {
         let is_enough = part < first_part || is_plain(ask, &measured);
-        // Of a container of the user's own the time for its search is left in any case.
+        // For a user's container, time for the search is always reserved.
         let may = ask.own.is_none() && may_differ(ask, &measured);
         if then_why && is_enough && (differs(&measured) || may) {
             break;
@@ -345,14 +346,14 @@ fn closer(
     measured
 }
 
-/// What was tried and not decided gets further blocks, as long as six of them fit: each time twice as many.
+/// Adds blocks to undecided results as long as six of them fit, twice as many each time.
 fn decided(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
     let mut blocks = AGAIN_FIRST;
     while !measured.is_over() && differs(&measured) {
         let pace = Pace::of(&measured.data, &ask.driver, first);
-        let open = again::undecided(&measured.data, &measured.dossier);
+        let open = more_blocks::undecided(&measured.data, &measured.dossier);
         let left_ns = runner.left_ns(ask);
-        let Some(study) = again::study(ask, first, pace, open, (left_ns, blocks)) else {
+        let Some(study) = more_blocks::study(ask, first, pace, open, (left_ns, blocks)) else {
             break;
         };
         output::tell("more blocks for what was tried and is not decided");
@@ -362,13 +363,13 @@ fn decided(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Meas
     measured
 }
 
-/// Whether the sides look different but for their interval.
+/// Whether the point estimate differs enough, regardless of the interval.
 fn may_differ(ask: &Ask, measured: &Measured) -> bool {
     let ratio = ratio(ask, measured);
     ratio.is_some_and(|ratio| ratio.point.ln().abs() >= WORTH_A_SEARCH.ln())
 }
 
-/// Whether all of the interval is worth a search.
+/// Whether the whole interval differs enough.
 fn is_plain(ask: &Ask, measured: &Measured) -> bool {
     let ratio = ratio(ask, measured);
     ratio.is_some_and(|it| it.low >= WORTH_A_SEARCH || it.high <= WORTH_A_SEARCH.recip())
@@ -380,7 +381,7 @@ fn ratio(ask: &Ask, measured: &Measured) -> Option<Span> {
     cell?.ratio
 }
 
-/// Whether there is a difference to explain: the command is slower or faster, or starting the environment takes long.
+/// Whether there is a difference to explain: the command is slower or faster, or the environment starts slowly.
 fn differs(measured: &Measured) -> bool {
     let why = measured.dossier.why.as_ref();
     why.is_some_and(|why| {

@@ -1,23 +1,23 @@
-//! Refusals of engines that are known by their words.
+//! Explains engines' refusals by the wording of their messages.
 //!
 //! An engine passes on what its runtime and the kernel said, so one cause has several wordings.
-//! What it cannot see: whether two causes share a wording; explanations say only what the words prove.
+//! Limits: two causes may share a wording, so an explanation claims only what the words prove.
 
 use super::EnvError;
 
-/// An explanation.
+/// An explanation of a message.
 pub(super) struct Known {
-    /// Wordings in lower case, each as fragments that must all occur, with `…` between them.
+    /// Wordings in lower case; the fragments between `…` must all occur.
     said: &'static [&'static str],
-    /// What they mean.
+    /// What the wordings mean.
     pub(super) why: &'static str,
-    /// What would help.
+    /// Hint.
     pub(super) fix: &'static str,
     is_denied: bool,
 }
 
 impl Known {
-    /// Words by which something is missing.
+    /// For messages about something missing.
     pub(super) const fn absent(
         said: &'static [&'static str],
         why: &'static str,
@@ -31,7 +31,7 @@ impl Known {
         }
     }
 
-    /// Words by which something is not allowed.
+    /// For messages about something not permitted.
     pub(super) const fn denied(
         said: &'static [&'static str],
         why: &'static str,
@@ -43,19 +43,19 @@ impl Known {
         }
     }
 
-    /// The first of a table that explains these words.
+    /// Returns the first row of a table that explains these words.
     pub(super) fn find(table: &'static [Self], words: &str) -> Option<&'static Self> {
         table.iter().find(|known| known.explains(words))
     }
 
-    /// Whether one of its wordings is in these words.
+    /// Whether these words contain one of its wordings.
     pub(super) fn explains(&self, words: &str) -> bool {
         let words = words.to_lowercase();
         let is_said = |said: &&str| said.split(" … ").all(|fragment| words.contains(fragment));
         self.said.iter().any(is_said)
     }
 
-    /// As an error, each name of `filled` replaced by what it stands for.
+    /// Converts it to an error, with each placeholder of `filled` replaced.
     pub(super) fn error(&self, filled: &[(&str, &str)]) -> EnvError {
         let fill = |text: &str| {
             let texts = filled.iter();

@@ -1,10 +1,11 @@
-//! Two runs of the same question beside each other: does the second find what the first found?
+//! Compares two runs of the same question: does the second reproduce the first?
 //!
-//! What is held against each other are costs, not values: another machine is faster or slower, and what an environment
-//! adds can still be the same. The quotient of the two ratios has an interval made of both, for the runs share no block
-//! ([`difference_of_independent`]), and is judged like any ratio: with the margin, as the same, different or open.
-//! What forbids either cell to be called equal forbids it of the quotient, and what qualifies either qualifies the row.
-//! What it cannot see: why they differ; what is known of the machines stands in the dossiers.
+//! The runs are compared by overhead, not by value: another machine is faster or slower, but the environment's
+//! overhead can still be the same. The quotient of the two ratios has an interval made of both, because the runs
+//! share no block ([`difference_of_independent`]). It is judged like any ratio: with the margin, as the same,
+//! different or inconclusive. What forbids calling either cell equal also forbids it for the quotient, and
+//! qualifications of either cell apply to the row.
+//! Limits: does not explain why the runs differ; what is known of the machines is in the dossiers.
 
 use tare_model::Verdict;
 use tare_model::dossier::{Dossier, DossierCell, Span};
@@ -15,7 +16,7 @@ use super::diagnostics::{DIFFERENT_TOOL, DRIFTING_EFFECT, EMULATED, ONE_LAUNCH};
 use super::effect::not_within;
 use super::flag::THROTTLED;
 
-/// Flags of a cell that a reader must know who takes it for a cost, with what they mean in a word or two.
+/// Flags that a reader must know before taking a cell for an overhead, each with a short meaning.
 const QUALIFICATIONS: [(&str, &str); 5] = [
     (EMULATED, "emulated"),
     (DIFFERENT_TOOL, "different tool"),
@@ -27,18 +28,18 @@ const QUALIFICATIONS: [(&str, &str); 5] = [
 /// A metric that both runs measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// As the first run has it.
+    /// The cell of the first run.
     pub first: &'a DossierCell,
-    /// As the second run has it.
+    /// The cell of the second run.
     pub second: &'a DossierCell,
-    /// The second's cost ratio over the first's; `None` where one of them has none.
+    /// The second's cost ratio over the first's; `None` if either has none.
     pub quotient: Option<Span>,
-    /// Of the quotient: a cost where the environment costs more in the second run.
+    /// Verdict on the quotient: a cost if the environment costs more in the second run.
     pub verdict: Verdict,
 }
 
 impl Row<'_> {
-    /// What is to be known of either cell, in a word or two each.
+    /// Returns the qualifications of either cell, a word or two each.
     pub fn qualifications(&self) -> impl Iterator<Item = &'static str> {
         let is_flagged = |id: &str| {
             let mut cells = [self.first, self.second].into_iter();
@@ -54,14 +55,14 @@ fn has(cell: &DossierCell, id: &str) -> bool {
     cell.flags.iter().any(|flag| flag.id == id)
 }
 
-/// Two runs beside each other.
+/// The comparison of two runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Beside<'a> {
-    /// What both measured, in the second's order.
+pub struct RunComparison<'a> {
+    /// Metrics that both measured, in the second's order.
     pub rows: Vec<Row<'a>>,
-    /// What the first alone has.
+    /// Cells that only the first has.
     pub only_first: Vec<&'a DossierCell>,
-    /// What the second alone has.
+    /// Cells that only the second has.
     pub only_second: Vec<&'a DossierCell>,
 }
 
@@ -75,7 +76,8 @@ pub fn is_same_metric(one: &DossierCell, other: &DossierCell) -> bool {
         && one.spread == other.spread
 }
 
-/// Whether two cells ask the same: the same metric of the same arm against the same baseline, by the same timed work.
+/// Whether two cells ask the same question: the same metric of the same arm against the same baseline, by the same
+/// timed work.
 pub fn is_same_question(one: &DossierCell, other: &DossierCell) -> bool {
     one.arm == other.arm
         && one.baseline == other.baseline
@@ -83,8 +85,8 @@ pub fn is_same_question(one: &DossierCell, other: &DossierCell) -> bool {
         && is_same_metric(one, other)
 }
 
-/// Sets two dossiers beside each other.
-pub fn beside<'a>(first: &'a Dossier, second: &'a Dossier) -> Beside<'a> {
+/// Compares two dossiers.
+pub fn beside<'a>(first: &'a Dossier, second: &'a Dossier) -> RunComparison<'a> {
     let counterpart = |cell: &DossierCell| {
         let mut all = first.cells.iter();
         all.find(|other| is_same_question(other, cell))
@@ -99,14 +101,14 @@ pub fn beside<'a>(first: &'a Dossier, second: &'a Dossier) -> Beside<'a> {
     }
     let is_met = |cell: &&DossierCell| rows.iter().any(|row| std::ptr::eq(row.first, *cell));
     let only_first = first.cells.iter().filter(|cell| !is_met(cell)).collect();
-    Beside {
+    RunComparison {
         rows,
         only_first,
         only_second,
     }
 }
 
-/// Sets two cells that ask the same beside each other.
+/// Compares two cells that ask the same question.
 pub fn row<'a>(first: &'a DossierCell, second: &'a DossierCell) -> Row<'a> {
     let quotient = quotient(first.ratio, second.ratio, LEVEL);
     let narrow = quotient_of_90(first, second);
@@ -134,7 +136,7 @@ fn quotient_of_90(first: &DossierCell, second: &DossierCell) -> Option<Interval>
     quotient(first.ratio90, second.ratio90, 0.90)
 }
 
-/// ln of the second over the first; `None` where an end has no logarithm.
+/// ln of the second over the first; `None` if an end has no logarithm.
 fn quotient(first: Option<Span>, second: Option<Span>, level: f64) -> Option<Interval> {
     let logarithm = |span: Span| -> Option<Interval> {
         let ends = [span.low, span.point, span.high];

@@ -1,7 +1,7 @@
-//! What each step of the ladder added, by the blocks that all of them have.
+//! Computes the contribution of each step of the ladder from the blocks that all steps have.
 //!
-//! A step's contribution is a paired difference, and the contributions add up to the total but for their noise.
-//! What it cannot see: what only costs something together with a later step is counted with the later one.
+//! A step's contribution is a paired difference, and the contributions add up to the total apart from noise.
+//! Limits: an overhead that appears only together with a later step is counted for the later one.
 
 use std::collections::BTreeSet;
 
@@ -15,19 +15,19 @@ use super::super::readings::{Block, ByBlock, Readings, interval, plain, span};
 use super::together;
 use crate::analyze::{LEVEL, RunData};
 
-/// Draws for the interval of the sum.
+/// Bootstrap draws for the interval of the sum.
 const DRAWS: usize = 999;
-/// Seed of those draws: the same run gives the same interval.
+/// Seed of the draws: the same run gives the same interval.
 const SUM_SEED: u64 = 0x6c61_6464;
 
-/// What was measured of a run's steps.
+/// The measurements of a run's steps.
 struct Climb<'a> {
     run: &'a RunData,
     readings: &'a Readings,
     metric: &'a str,
     /// The arm below the first step.
     begin: &'a str,
-    /// The blocks that count; `None` for all.
+    /// The blocks that are used; `None` for all.
     common: Option<BTreeSet<Block>>,
 }
 
@@ -49,7 +49,7 @@ impl Climb<'_> {
         steps
     }
 
-    /// The steps that were measured, and all of them as they are drawn.
+    /// The differences of the measured steps, and all steps as they are displayed.
     fn steps(&self, rungs: &[(&Rung, &ArmSpec)]) -> (Vec<ByBlock>, Vec<DossierRung>) {
         let mut below = self.begin;
         let (mut drawn, mut joined, mut steps) = (Vec::new(), Vec::<&str>::new(), Vec::new());
@@ -81,7 +81,7 @@ impl Climb<'_> {
         (steps, drawn)
     }
 
-    /// Why a step was not measured.
+    /// The reason why a step was not measured.
     fn absence(&self, spec: &ArmSpec) -> String {
         let mut arms = self.run.head.arms.iter();
         let reason = arms.find(|arm| arm.spec.id == spec.id);
@@ -92,7 +92,7 @@ impl Climb<'_> {
     }
 }
 
-/// How high values are: their interval, or from the least to the greatest.
+/// The level of values: their interval, or the range from minimum to maximum.
 fn level(values: &ByBlock) -> Option<Span> {
     let values: ByBlock = values
         .iter()
@@ -109,7 +109,7 @@ fn level(values: &ByBlock) -> Option<Span> {
     })
 }
 
-/// What each step of a run added.
+/// The ladder of a run, with the contribution of each step.
 pub fn climbed(
     run: &RunData,
     readings: &Readings,
@@ -162,8 +162,7 @@ pub fn climbed(
     })
 }
 
-/// The arm below the first step: the baseline, or what that stands for where it is a step itself and the other was
-/// measured.
+/// The arm below the first step: the baseline, unless it is a step itself and the arm that it replaces was measured.
 fn begin<'a>(
     rungs: &[(&Rung, &'a ArmSpec)],
     baseline: &'a str,
@@ -177,8 +176,8 @@ fn begin<'a>(
         .unwrap_or(baseline)
 }
 
-/// The blocks that host, environment and every step with enough of them have, so that in each of them the steps
-/// add up; `None` where they are too few for an interval.
+/// The blocks that the host, the environment and every step with enough blocks have, so that the steps add up in each
+/// of them. `None` if these are too few for an interval.
 pub(super) fn common_blocks(
     base: &ByBlock,
     whole: &ByBlock,
@@ -199,8 +198,8 @@ pub(super) fn sum_of(steps: &[ByBlock]) -> f64 {
         .sum()
 }
 
-/// The sum of the steps with its interval. In a block the steps add up exactly, so that only drawing the blocks
-/// again shows how far the sum of their typical values wanders. `None` below ten blocks.
+/// The sum of the steps with its interval. The steps add up exactly within a block, so only resampling the blocks
+/// shows how much the sum of their typical values varies. `None` below ten blocks.
 pub(super) fn sum_interval(steps: &[ByBlock], is_common: bool) -> Option<Span> {
     let steps: Vec<Vec<Differences>> = steps
         .iter()
@@ -228,7 +227,7 @@ pub(super) fn sum_interval(steps: &[ByBlock], is_common: bool) -> Option<Span> {
     found.ok().map(span)
 }
 
-/// The estimate that [`interval`] has in its middle.
+/// The point estimate of [`interval`].
 fn centre(values: &[Differences]) -> f64 {
     clustered(values, LEVEL).map_or(f64::NAN, |found| found.interval.point)
 }

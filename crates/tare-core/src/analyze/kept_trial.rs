@@ -1,6 +1,6 @@
-//! What is kept of trials: of one its readings and what a probe told beside them, of many what may be compared.
+//! Data kept of trials: of each its readings and the probe's other data, grouped by what may be compared.
 //!
-//! Plain data, that whoever decodes, collects and judges shares.
+//! Plain data, shared by the code that decodes, collects and judges.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::reading::Reading;
 use super::turns::Turns;
 use crate::workload::{Remark, Workload};
 
-/// What may be compared: same work, same number at once. The workload's place in the study stands for its
+/// Key of comparable trials: same work, same number of instances. The workload's index in the study stands for its
 /// parameters and its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GroupKey {
@@ -26,46 +26,46 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) params: Params,
     pub(crate) path: Option<Path>,
-    /// Where the instances run, for a workload with a series of them.
+    /// Where the instances run, if the workload has a series of them.
     pub(crate) spread: Option<Spread>,
-    /// `None` where this version of Tare has no such workload.
+    /// `None` if this version of Tare has no such workload.
     pub(crate) workload: Option<&'static dyn Workload>,
     /// By arm, in the study's order; then by block.
-    pub(crate) arms: Vec<Blocks<Kept>>,
-    /// The blocks in which each arm was tried, whatever came of it.
+    pub(crate) arms: Vec<Blocks<KeptTrial>>,
+    /// The blocks in which each arm was tried, whatever the outcome.
     pub(crate) tried: Vec<Blocks<()>>,
 }
 
-/// What is kept of a completed trial.
+/// Data kept of a completed trial.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
-    /// Place among the block's arms.
+pub(crate) struct KeptTrial {
+    /// Position among the block's arms.
     pub(crate) position: u32,
     /// The launch of the arms that the trial belongs to.
     pub(crate) launch: u32,
     pub(crate) host_ns: u64,
     /// One for each of the workload's metrics, in their order.
     pub(crate) readings: Box<[Option<Reading>]>,
-    /// What the arms' taking turns left.
+    /// Result of interleaving the arms.
     pub(crate) turns: Turns,
-    /// What only a probe's report tells. In the same piece of memory: whoever examines a cell goes through all of its
-    /// blocks again and again.
+    /// Data that only a probe's report contains. Stored inline, because examining a cell iterates over its blocks
+    /// many times.
     pub(crate) probe: Option<ProbeFacts>,
-    /// What the workload says of the trial; a box of nothing takes no memory of its own.
+    /// The workload's remarks on the trial; an empty box allocates nothing.
     pub(crate) remarks: Box<[Remark]>,
-    /// What its instances did, one by one, where they were started together.
+    /// What each instance did, if several were started together.
     pub(crate) joint: Option<Box<Joint>>,
-    /// How it went from beginning to end, where it tells that.
+    /// Its course from start to end, if reported.
     pub(crate) course: Option<Box<Course>>,
-    /// Another trial of the same arm and block came before and was replaced.
+    /// Whether it replaced an earlier trial of the same arm and block.
     pub(crate) replaced: bool,
 }
 
-/// Where a trial stands in its run.
+/// The position of a trial in its run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct TrialPosition {
     pub(super) key: GroupKey,
-    /// The arm's place in the study.
+    /// The arm's index in the study.
     pub(super) arm: usize,
     pub(super) block: u32,
     pub(super) position: u32,
@@ -73,26 +73,26 @@ pub(super) struct Place {
     pub(super) host_ns: u64,
 }
 
-/// A trial that left something usable: what is kept of it, and what is only counted.
-pub(super) struct Taken {
-    pub(super) kept: Kept,
+/// A usable trial: the data to keep, and the data that is only counted.
+pub(super) struct UsableTrial {
+    pub(super) kept: KeptTrial,
     pub(super) unavailable: BTreeMap<String, Reason>,
     pub(super) timed_ns: Option<u64>,
 }
 
 impl Decoded {
-    /// With what is known of the trial from outside.
-    pub(super) fn taken(mut self, place: &Place, charged: &CounterRow) -> Taken {
+    /// Adds what is known of the trial from outside.
+    pub(super) fn taken(mut self, place: &TrialPosition, charged: &CounterRow) -> UsableTrial {
         let timed_ns = match (self.timed_ns, &self.probe) {
-            // A program that times nothing of its own is timed from its start to its end.
+            // A program that times nothing itself is timed from start to end.
             (None, None) => Some(place.host_ns),
             (told, _) => told,
         };
         if let Some(probe) = &mut self.probe {
             probe.counters.put_row(charged);
         }
-        Taken {
-            kept: Kept {
+        UsableTrial {
+            kept: KeptTrial {
                 position: place.position,
                 launch: place.launch,
                 host_ns: place.host_ns,
@@ -111,12 +111,12 @@ impl Decoded {
 }
 
 impl Group {
-    /// Whether every arm of the study has left something in a block.
+    /// Whether every arm of the study left something in a block.
     pub(super) fn is_whole(&self, block: u32) -> bool {
         self.arms.iter().all(|arm| arm.contains(block))
     }
 
-    /// Compares those arms of a block that have slices and drops these.
+    /// Compares the arms of a block that have slices and drops the slices.
     pub(super) fn settle(&mut self, block: u32) {
         let of_block: Vec<Option<&Turns>> = self
             .arms
@@ -132,7 +132,7 @@ impl Group {
     }
 }
 
-/// A number, or none: in half of the memory that an `Option` of it takes.
+/// An optional number in half the memory of an `Option<f64>`; NaN means none.
 #[derive(Clone, Copy)]
 pub(crate) struct Maybe(f64);
 
@@ -160,7 +160,7 @@ impl std::fmt::Debug for Maybe {
     }
 }
 
-/// A checksum of the work. The sixteen digits that the agent's probes write are kept as the number that they are.
+/// A checksum of the work. The sixteen digits that the agent's probes write are stored as a number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Checksum {
     Number(u64),
@@ -188,41 +188,40 @@ impl std::fmt::Display for Checksum {
     }
 }
 
-/// What a probe reports beside its series.
+/// Data that a probe reports in addition to its series.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProbeFacts {
     pub(crate) revision: u32,
     pub(crate) checksum: Option<Checksum>,
     pub(crate) elapsed_ns: u64,
-    /// The faster of the two canary loops: the one that was interrupted says nothing about the clock.
+    /// The faster of the two canary loops: an interrupted one is no evidence about the clock.
     pub(crate) canary_ns: Maybe,
     pub(crate) steal_ns: Maybe,
     pub(crate) throttled_ns: Maybe,
     pub(crate) major_faults: Maybe,
     pub(crate) clock_cost_ns: Maybe,
-    /// The processor to which a worker that took turns was bound.
+    /// The CPU to which an interleaved worker was bound.
     pub(crate) cpu: Option<u32>,
-    /// Batches that are short against the clock.
+    /// Whether batches are short compared with the clock's resolution.
     pub(crate) coarse: bool,
-    /// The `T(2k)/T(k)` that is farthest from two.
+    /// The `T(2k)/T(k)` farthest from two.
     pub(crate) linearity: Maybe,
-    /// What causes are told by.
+    /// The counters by which causes are judged.
     pub(crate) counters: CounterRow,
 }
 
-/// What the instances of one trial did, in the order in which they were told to go on.
+/// What the instances of one trial did, in the order in which they were released.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Joint {
-    /// For each of the workload's metrics what each instance took, in the metric's unit; empty where one of them
-    /// has no value.
+    /// For each of the workload's metrics what each instance took, in the metric's unit; empty if any has no value.
     pub(crate) values: Box<[Box<[f64]>]>,
-    /// When each was at work; empty where one of them does not say.
+    /// When each was running; empty if any does not report it.
     pub(crate) spans: Box<[WorkSpan]>,
-    /// From the first word to go on to the last answer, by the host's clock, nanoseconds.
+    /// From the first go signal to the last answer, by the host's clock, in nanoseconds.
     pub(crate) host_ns: f64,
 }
 
-/// What can be read from one trial.
+/// Everything that can be read from one trial.
 pub(super) struct Decoded {
     pub(super) readings: Box<[Option<Reading>]>,
     pub(super) turns: Turns,
@@ -230,7 +229,7 @@ pub(super) struct Decoded {
     pub(super) probe: Option<ProbeFacts>,
     pub(super) remarks: Vec<Remark>,
     pub(super) span: Option<WorkSpan>,
-    /// Time in which its values were taken, where it says so.
+    /// Time in which its values were taken, if reported.
     pub(super) timed_ns: Option<u64>,
     pub(super) joint: Option<Box<Joint>>,
     pub(super) course: Option<Box<Course>>,

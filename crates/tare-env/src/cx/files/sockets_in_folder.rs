@@ -1,26 +1,26 @@
-//! Sockets and named pipes in a folder: what opens or connects to one talks to another program.
+//! Finds sockets and named pipes in a folder: opening one talks to another program.
 //!
-//! A folder is read by the kinds that it tells of its entries, without a look at each. Links are not followed, and the
-//! kernel's own file systems are left out.
-//! What it cannot see: folders that this user may not read; the result says so.
+//! Uses the entry types that reading a folder returns, without a stat of each entry. Does not follow links, and skips
+//! `/proc` and `/sys`.
+//! Limits: folders that this user may not read are skipped; the result says so.
 
 use std::path::{Path, PathBuf};
 
-/// So many entries are looked at.
+/// Maximum of entries examined.
 const ENTRIES_MOST: usize = 1_000_000;
-/// So many are listed.
+/// Maximum of sockets and pipes listed.
 const LISTED_MOST: usize = 256;
 
-/// What was found.
+/// The sockets and named pipes that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Talking {
-    /// By their paths from the folder, in order.
+    /// Their paths relative to the folder, sorted.
     pub paths: Vec<String>,
-    /// Whether all of it was looked at.
+    /// Whether the whole folder was searched.
     pub is_whole: bool,
 }
 
-/// The sockets and named pipes below a folder; none of what is no folder.
+/// Finds the sockets and named pipes below a folder; none if it is not a folder.
 pub fn talking_below(folder: &Path) -> Talking {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut found = Talking {
@@ -66,7 +66,7 @@ pub fn talking_below(folder: &Path) -> Talking {
     found
 }
 
-/// Whether a path, whose links are followed, is one.
+/// Whether a path, links followed, is a socket or a named pipe.
 pub fn talks(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| is_talking(found.file_type()))
 }

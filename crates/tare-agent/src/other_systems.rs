@@ -1,10 +1,10 @@
-//! What the probes that are written for Linux answer on other systems: that they are not available.
+//! Reports the Linux-only probes as unavailable on other systems.
 
 use tare_model::{Params, Reason};
 
 use crate::meter::{Meter, ProbeError};
 
-/// Stands in for such a probe's `run`.
+/// Replaces such a probe's `run`.
 pub fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(ProbeError::Unavailable(Reason::Unsupported(
         "the probe is written for Linux".into(),

@@ -1,51 +1,51 @@
-//! What is shown of the user's, in the words of the engine: as it was asked for, or closed, covered or left out.
+//! Writes the resulting shares as the engine's binds and mounts: unchanged, read-only, covered or omitted.
 //!
-//! Pure: how a share is to be shown is decided by whoever asks.
-//! What it cannot see: options of mounts that engines will have one day; those of today stay as they are.
+//! Pure: the caller decides how a share is mounted.
+//! Limits: mount options unknown today are passed through.
 
 use serde_json::{Value, json};
 
 use super::super::share::Share;
 
-/// What is shown of the user's, as it was asked for or in its place.
+/// The binds and mounts of a copy.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct CopyMounts {
     pub(super) binds: Vec<Value>,
     pub(super) mounts: Vec<Value>,
 }
 
-impl Kept {
-    pub(super) fn bind(&mut self, text: &str, share: &Share, shown: Shown) {
+impl CopyMounts {
+    pub(super) fn bind(&mut self, text: &str, share: &Share, shown: SharedMount) {
         let bind = match shown.fate {
-            Fate::AsItIs => without_changes(text),
-            // With a layer of the arm's own, and none that the user has named for it.
-            Fate::ReadOnly(_) if is_overlaid(text) => overlaid(share),
-            Fate::ReadOnly(Below::Nothing) => read_only(text, share),
-            Fate::ReadOnly(below) => {
+            ShareMode::AsItIs => without_changes(text),
+            // With a new overlay of the arm, not one that the user named.
+            ShareMode::ReadOnly(_) if is_overlaid(text) => overlaid(share),
+            ShareMode::ReadOnly(Below::Nothing) => read_only(text, share),
+            ShareMode::ReadOnly(below) => {
                 let mount = json!({"Type": "bind", "Source": share.source, "Target": share.target});
                 self.mounts.push(closed(mount, below));
                 return self.cover(share, shown.sockets);
             }
-            Fate::Over => overlaid(share),
-            Fate::New => return self.mounts.push(new_volume(share)),
-            Fate::Gone => return,
+            ShareMode::Over => overlaid(share),
+            ShareMode::New => return self.mounts.push(new_volume(share)),
+            ShareMode::Gone => return,
         };
         self.binds.push(Value::String(bind));
         self.cover(share, shown.sockets);
     }
 
-    pub(super) fn mount(&mut self, mount: Value, share: &Share, shown: Shown) {
+    pub(super) fn mount(&mut self, mount: Value, share: &Share, shown: SharedMount) {
         match shown.fate {
-            Fate::AsItIs => self.mounts.push(mount),
-            Fate::ReadOnly(below) => self.mounts.push(closed(mount, below)),
-            Fate::Over => self.binds.push(Value::String(overlaid(share))),
-            Fate::New => return self.mounts.push(new_volume(share)),
-            Fate::Gone => return,
+            ShareMode::AsItIs => self.mounts.push(mount),
+            ShareMode::ReadOnly(below) => self.mounts.push(closed(mount, below)),
+            ShareMode::Over => self.binds.push(Value::String(overlaid(share))),
+            ShareMode::New => return self.mounts.push(new_volume(share)),
+            ShareMode::Gone => return,
         }
         self.cover(share, shown.sockets);
     }
 
-    /// Has something that nobody hears at stand over sockets in a folder.
+    /// Covers sockets in a folder with `/dev/null`.
     fn cover(&mut self, share: &Share, sockets: Vec<String>) {
         let target = share.target.trim_end_matches('/');
         self.mounts.extend(sockets.into_iter().map(|socket| {
@@ -54,16 +54,16 @@ impl Kept {
     }
 }
 
-/// A mount that is only read, with what is mounted below it.
+/// Makes a mount read-only, including the mounts below it.
 fn closed(mut mount: Value, below: Below) -> Value {
     mount["ReadOnly"] = Value::Bool(true);
     if mount["Type"] == "volume" {
-        // An empty one would be filled with what the image has there.
+        // An empty volume would be filled with the image's files there.
         mount["VolumeOptions"]["NoCopy"] = Value::Bool(true);
     }
     let how = match below {
         Below::Nothing => {
-            // What comes later stays outside.
+            // Later mounts stay outside.
             if mount["BindOptions"]["Propagation"].is_string() {
                 mount["BindOptions"]["Propagation"] = json!("rprivate");
             }
@@ -80,15 +80,15 @@ fn new_volume(share: &Share) -> Value {
     json!({"Type": "volume", "Target": share.target})
 }
 
-/// What is shown of a share.
-pub(super) struct Shown {
-    pub(super) fate: Fate,
-    /// The sockets in it that are covered, by their paths from there.
+/// How a share is mounted.
+pub(super) struct SharedMount {
+    pub(super) fate: ShareMode,
+    /// The sockets in it to cover, by relative path.
     pub(super) sockets: Vec<String>,
 }
 
-impl From<Fate> for Shown {
-    fn from(fate: Fate) -> Self {
+impl From<ShareMode> for SharedMount {
+    fn from(fate: ShareMode) -> Self {
         Self {
             fate,
             sockets: Vec::new(),
@@ -96,25 +96,25 @@ impl From<Fate> for Shown {
     }
 }
 
-pub(super) enum Fate {
+pub(super) enum ShareMode {
     AsItIs,
     ReadOnly(Below),
-    /// An empty volume of the arm's own.
+    /// An empty volume of the arm.
     New,
-    /// As it is, below a layer of the arm's own.
+    /// Unchanged, below an overlay of the arm.
     Over,
     Gone,
 }
 
-/// What becomes of what is mounted below a folder that is shown read-only, of which an engine makes the uppermost
-/// mount read-only by itself.
+/// What happens to mounts below a folder that is mounted read-only; by itself, an engine makes only the topmost mount
+/// read-only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Below {
-    /// There is nothing.
+    /// There are none.
     Nothing,
-    /// It is read-only too.
+    /// They are read-only too.
     ReadOnly,
-    /// It is not shown.
+    /// They are not visible.
     Hidden,
 }
 
@@ -122,12 +122,13 @@ fn overlaid(share: &Share) -> String {
     format!("{}:{}:O", share.source, share.target)
 }
 
-/// A bind without the wishes that change the files themselves, which are the user's: labels and owners.
+/// Returns a bind without the options that change the user's files themselves: labels and owners.
 fn without_changes(text: &str) -> String {
     with_options(text, |option| !matches!(option, "" | "z" | "Z" | "U"), None)
 }
 
-/// The same, only to be read: nothing of the image is copied into it, and what is mounted in it later stays outside.
+/// Like `without_changes`, but read-only: no files of the image are copied into it, and later mounts in it stay
+/// outside.
 fn read_only(text: &str, share: &Share) -> String {
     let is_kept = |option: &str| {
         let changes = matches!(
@@ -141,7 +142,7 @@ fn read_only(text: &str, share: &Share) -> String {
     with_options(text, is_kept, Some(volume))
 }
 
-/// Whether the engine lays a layer over what is bound.
+/// Whether the engine mounts the bind as an overlay.
 fn is_overlaid(text: &str) -> bool {
     let mut options = text
         .split(':')

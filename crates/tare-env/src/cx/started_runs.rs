@@ -1,8 +1,8 @@
-//! Which runs this user has begun, by their plans.
+//! Records which runs this user has started, by their plans.
 //!
-//! A plan says which commands are run, so going on with a run executes what stands in a store. A store may have come
-//! from anywhere; a file in the state folder, which only its user can write, says which plans did not.
-//! What it cannot see: runs begun with another state folder.
+//! A plan contains the commands to run, so resuming a run executes what is in a store. A store may have come from
+//! anywhere; a file in the state folder, which only its user can write, lists the plans that were started here.
+//! Limits: runs started with another state folder are unknown.
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn line(run: &RunId, plan_sha256: &str) -> String {
     format!("{run} {plan_sha256}")
 }
 
-/// Notes that a run of this plan is about to be begun here.
+/// Records that a run of this plan is about to start here.
 pub fn note(state: &Path, run: &RunId, plan_sha256: &str) -> Result<(), FileError> {
     let path = file(state);
     let mut file = files::open_file(&path, true)?.expect("it is made where there is none");
@@ -36,7 +36,7 @@ pub fn note(state: &Path, run: &RunId, plan_sha256: &str) -> Result<(), FileErro
     })
 }
 
-/// Whether a run of this plan was begun here.
+/// Whether a run of this plan was started here.
 pub fn is_noted(state: &Path, run: &RunId, plan_sha256: &str) -> Result<bool, FileError> {
     let path = file(state);
     let Some(mut file) = files::open_file(&path, false)? else {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_run_that_was_begun_here_with_this_very_plan_is_known() {
+    fn only_run_started_here_with_same_plan_is_known() {
         let state = tempfile::tempdir().unwrap();
         let runs = ["a", "b"].map(|name| RunId::new(name).unwrap());
         assert!(!is_noted(state.path(), &runs[0], "1f").unwrap());

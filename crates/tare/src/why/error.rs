@@ -1,8 +1,8 @@
-//! What stands in the way of an answer, cut by what the reader can do, each with what helps.
+//! Errors that prevent an answer, grouped by what the user can do about them, with hints.
 //!
-//! A command that cannot be measured still gets an answer: which side it fails on, what it said, and what that
-//! usually means. The guesses go by the words that programs and kernels use; what they cannot see is a program
-//! that fails without a word.
+//! A command that cannot be measured still gets an answer: on which side it fails, its output, and what that usually
+//! means. The guesses are based on messages that programs and kernels usually print.
+//! Limits: a program that fails without output gets only a general hint.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use super::observed::{COMPLAINT, Inside};
 use crate::env::EnvError;
 use crate::output;
 
-/// How much of what a program said is repeated, bytes.
+/// Most bytes of a program's output that are repeated.
 const SAID_LIMIT: usize = 600;
-/// Characters of a line of standard error that are shown.
+/// Most characters shown of a line of stderr.
 const COMPLAINT_CHARS: usize = 120;
-/// What shells, interpreters and the C library say of something that is not there.
+/// Messages of shells, interpreters and the C library about something missing.
 const MISSING: [&str; 5] = [
     "not found",
     "No such file",
@@ -27,9 +27,9 @@ const MISSING: [&str; 5] = [
     "Permission denied",
 ];
 
-/// Why there is no comparison.
+/// Why a question cannot be answered.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum WhyError {
     /// No command was given.
     #[error("there is no command")]
     Nothing,
@@ -41,22 +41,22 @@ pub enum Trouble {
         "`{program}` is not on this machine, and the host is what the environment is compared with"
     )]
     NotHere {
-        /// As it was given, escaped.
+        /// The program as typed, escaped.
         program: String,
     },
-    /// A variable that is to be passed is not set.
+    /// A variable to be passed is not set.
     #[error("the variable `{name}` is not set")]
     NoVariable {
         /// Its name, escaped.
         name: String,
     },
-    /// A path that cannot be written down as a bind.
+    /// A path cannot be used in a bind mount.
     #[error("`{path}` holds a colon, a comma or a control character and cannot be shown inside")]
     OddPath {
         /// The path, escaped.
         path: String,
     },
-    /// A folder that would be shown inside is, or holds, what is nobody's business there.
+    /// A folder to be mounted is, or contains, something private.
     #[error(
         "`{path}` would be shown inside and written to there, and {}",
         holds(path, place)
@@ -64,68 +64,68 @@ pub enum Trouble {
     Private {
         /// The folder, escaped.
         path: String,
-        /// The home, or where Tare keeps its files, escaped.
+        /// The home, or the folder of Tare's files, escaped.
         place: String,
     },
-    /// It fails on the host.
+    /// The command fails on the host.
     #[error("the command fails on the host already: it {how}{said}")]
     FailsOnHost {
         /// How it ended.
         how: String,
-        /// What it said, escaped.
+        /// The end of its output, escaped.
         said: String,
         /// What that usually means.
         hint: Option<String>,
     },
-    /// One of the commands that are compared fails.
+    /// One of the compared commands fails.
     #[error("`{command}` {how}{said}")]
     FailsAtSide {
         /// The command, escaped.
         command: String,
         /// How it ended.
         how: String,
-        /// What it said, escaped.
+        /// The end of its output, escaped.
         said: String,
     },
-    /// It works once and fails the second time.
+    /// The command works once and fails the second time.
     #[error("the command works once and fails when it is run again: it {how}{said}")]
     FailsAgain {
         /// How it ended.
         how: String,
-        /// What it said, escaped.
+        /// The end of its output, escaped.
         said: String,
     },
-    /// It works on the host and fails inside.
+    /// The command works on the host and fails inside.
     #[error("the command works on the host and fails in `{env}`: it {how}{said}")]
     FailsInside {
         /// The environment.
         env: String,
         /// How it ended.
         how: String,
-        /// What it said, escaped.
+        /// The end of its output, escaped.
         said: String,
         /// What that usually means.
         hint: Option<String>,
     },
-    /// It cannot even be started inside.
+    /// The command cannot be started inside.
     #[error("the command cannot be started in `{env}`: {why}")]
     NotInside {
         /// The environment.
         env: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It takes too long for the budget.
+    /// The command takes too long for the budget.
     #[error("the command {place} did not end within {limit_s} s, and the budget is {budget_s} s")]
     TooLong {
         /// Where.
         place: String,
-        /// What it was given, seconds.
+        /// Its time limit, seconds.
         limit_s: u64,
         /// The budget, seconds.
         budget_s: u64,
     },
-    /// A server never served, or ended.
+    /// The server did not become ready, or ended.
     #[error("the server in `{place}` {why}")]
     NoServer {
         /// Where.
@@ -135,12 +135,12 @@ pub enum Trouble {
         /// The port on which it should listen.
         port: u16,
     },
-    /// Its answers are not those that are wanted.
+    /// The server's answers are not as expected.
     #[error("the server in `{place}` does not answer as it should: {}", why.split("; hint: ").next().unwrap_or_default())]
     WrongAnswer {
         /// Where.
         place: String,
-        /// What it answers, with what helps behind `; hint: `.
+        /// Its answer, and a hint after `; hint: `.
         why: String,
     },
     /// The client failed against a server that was ready.
@@ -150,18 +150,18 @@ pub enum Trouble {
         place: String,
         /// How it ended.
         how: String,
-        /// What it said, escaped.
+        /// The end of its output, escaped.
         said: String,
     },
-    /// The client does not end.
+    /// The client did not end in time.
     #[error("the client of the server in `{place}` did not end within {limit_s} s")]
     ClientTooLong {
         /// Where.
         place: String,
-        /// What it was given, seconds.
+        /// Its time limit, seconds.
         limit_s: u64,
     },
-    /// The number that was to be picked is not in its output.
+    /// The number to pick is not in the output.
     #[error("`--metric {pattern}` finds no number in the output {place}, which {begins}")]
     NothingPicked {
         /// The pattern, escaped.
@@ -176,25 +176,25 @@ pub enum Trouble {
     Environment {
         /// The environment.
         env: String,
-        /// Why.
+        /// The reason.
         source: EnvError,
     },
-    /// All went well until it was to be removed.
+    /// Everything succeeded except removing the environment.
     #[error("`{env}` could not be removed: {source}")]
     NotRemoved {
         /// The environment.
         env: String,
-        /// Why.
+        /// The reason.
         source: EnvError,
     },
     /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Cancelled,
-    /// Something is left behind beside another trouble.
+    /// Something is left behind after another error.
     #[error("{first}; left behind: {left}")]
     Left {
-        /// What went wrong first.
-        first: Box<Trouble>,
+        /// The first error.
+        first: Box<WhyError>,
         /// What could not be removed, and why.
         left: EnvError,
     },
@@ -203,7 +203,7 @@ pub enum Trouble {
     Agent {
         /// Where.
         place: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -218,8 +218,8 @@ fn holds(path: &str, place: &str) -> String {
     }
 }
 
-impl Trouble {
-    /// That the command takes too long inside.
+impl WhyError {
+    /// The error that the command takes too long inside.
     pub fn too_long(ask: &Ask, inside: &Inside) -> Self {
         Self::TooLong {
             place: format!("in `{}`", ask.driver),
@@ -228,7 +228,7 @@ impl Trouble {
         }
     }
 
-    /// Whether something that was started may still be there.
+    /// Whether something that was started may still exist.
     pub fn may_have_left(&self) -> bool {
         let source = match self {
             Self::Left { .. } | Self::NotRemoved { .. } => return true,
@@ -238,7 +238,7 @@ impl Trouble {
         matches!(source, EnvError::AndCleanup { .. })
     }
 
-    /// What helps.
+    /// What the user can do, if known.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Nothing => "write the command behind `--`, for example `tare why -- python3 work.py`".to_owned(),
@@ -284,7 +284,7 @@ pub fn how(exit: Exit) -> String {
     }
 }
 
-/// The end of what a program said, escaped, behind a colon; empty if it said nothing.
+/// The end of a program's output, escaped, after a colon; says so if there was no output.
 pub fn said(report: &CommandReport) -> String {
     let bytes = if report.stderr.0.is_empty() {
         &report.stdout.0
@@ -307,8 +307,8 @@ pub fn said(report: &CommandReport) -> String {
     }
 }
 
-/// What commands that succeed write to standard error, where that may mean that work was not done: in one line. It is
-/// shown where only one side does it, or where both name something that is missing. `places`: the sides, as in "by it".
+/// One line about stderr output of successful commands that may not have done their work: if only one side has such
+/// output, or both name something missing. `places` names the sides, as in "by it".
 pub fn complaint(places: [&str; 2], reports: [&CommandReport; 2]) -> Option<String> {
     let last = |report: &CommandReport| {
         let text = String::from_utf8_lossy(&report.stderr.0);
@@ -330,7 +330,7 @@ pub fn complaint(places: [&str; 2], reports: [&CommandReport; 2]) -> Option<Stri
     ))
 }
 
-/// Whether a command names something on standard error that is not there.
+/// Whether a command names something missing on stderr.
 pub fn is_something_missing(report: &CommandReport) -> bool {
     names_missing(&String::from_utf8_lossy(&report.stderr.0))
 }
@@ -339,7 +339,7 @@ fn names_missing(text: &str) -> bool {
     MISSING.iter().any(|words| text.contains(words))
 }
 
-/// What a failure usually means; `inside` where it works on the host.
+/// What a failure usually means; `inside` if the command works on the host.
 pub fn meaning(report: &CommandReport, inside: bool) -> Option<String> {
     let text = String::from_utf8_lossy(&report.stderr.0).to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -403,12 +403,12 @@ pub fn meaning(report: &CommandReport, inside: bool) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// An outcome without a report, in words.
+/// Describes an outcome without a report.
 pub fn absent(reason: &Reason) -> String {
     reason.to_string()
 }
 
-/// A failure without a report, in words.
+/// Describes a failure without a report.
 pub fn failed(failure: &Failure) -> String {
     failure.to_string().escape_debug().to_string()
 }
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_may_have_failed_in_a_pipe_is_pointed_out() {
+    fn possible_pipe_failure_is_reported_with_side() {
         let said = |host: &str, env: &str| {
             let [host, env] = [host, env].map(|text| report(Exit::Code(0), text));
             complaint(["on the host", "inside"], [&host, &env])
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_leads_to_what_helps() {
+    fn program_output_leads_to_matching_advice() {
         let failed = [
             (
                 "stty: 'standard input': Inappropriate ioctl for device",
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_cannot_steer_the_terminal() {
+    fn quoted_program_output_is_terminal_safe() {
         let text = said(&report(Exit::Code(1), "\u{1b}[31mred\nsecond\n"));
         assert!(
             !text.contains('\u{1b}') && text.contains("second"),
