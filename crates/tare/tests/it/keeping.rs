@@ -9,17 +9,29 @@ use tare::cx::owner::Owner;
 use crate::broken_disk::with_mounts;
 use crate::traces::docker_objects;
 
-/// Returns everything below a folder with its permissions and, for files, its content.
+/// `None` if the file does not exist any more.
+fn existing<T>(result: std::io::Result<T>) -> Option<T> {
+    match result {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        other => Some(other.unwrap()),
+    }
+}
+
+/// Returns everything below a folder with its permissions and, for files, its content; without what a run removes
+/// meanwhile.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
-        let metadata = fs::symlink_metadata(&path).unwrap();
-        let bytes = if metadata.is_file() {
-            fs::read(&path).unwrap()
-        } else {
-            Vec::new()
+        let Some(metadata) = existing(fs::symlink_metadata(&path)) else {
+            continue;
         };
+        let bytes = if metadata.is_file() {
+            existing(fs::read(&path))
+        } else {
+            Some(Vec::new())
+        };
+        let Some(bytes) = bytes else { continue };
         if metadata.is_dir() {
             found.extend(everything(&path));
         }
