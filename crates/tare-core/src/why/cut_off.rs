@@ -19,7 +19,7 @@ use crate::workload::user_command;
 const WHOLE_SHARE: f64 = 0.4;
 /// A run lasts at least this many times as long as on the other side, and this part of the total time.
 const LEAST_TIMES: u64 = 3;
-const LEAST_PART: u64 = 60;
+const LEAST_PART: u64 = 120;
 
 /// The time limit after which runs are ended early, if that makes an answer possible within `left_ns`.
 pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
@@ -79,8 +79,11 @@ mod tests {
     fn cut_off_requires_obvious_cost_and_no_time_for_runs() {
         let ask = ask("docker", Params::new());
         let of = |host_ns, env_ns| decided(&ask, &first_of(host_ns, env_ns), 100 * SECOND);
-        // Three times the other side's time or a sixtieth of the budget, whichever is more.
-        assert_eq!(of(SECOND / 2, 70 * SECOND), Some(100 * SECOND / LEAST_PART));
+        // Three times the other side's time or a part of the budget, whichever is more.
+        assert_eq!(
+            of(SECOND / 10, 70 * SECOND),
+            Some(100 * SECOND / LEAST_PART)
+        );
         let cut_ns = of(2 * SECOND, 70 * SECOND).unwrap();
         assert!((6 * SECOND..7 * SECOND).contains(&cut_ns), "{cut_ns}");
         // Whole runs fit; the slowdown is not obvious; not even one block of ended runs fits.
