@@ -107,9 +107,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         fs::remove_dir_all(&folder)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut told: Vec<Outcome> = Vec::new();
+    let mut outcomes: Vec<Outcome> = Vec::new();
     for seed in FIRST_SEED.. {
-        if told.len() >= wanted {
+        if outcomes.len() >= wanted {
             break;
         }
         let dossier = program(&tare, &["run"])
@@ -118,21 +118,21 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             .arguments(&["--agent", &agent.to_string_lossy()])
             .variable("TARE_HOME", folder.join("home"))
             .json()?;
-        for metric in METRICS.iter().take(wanted - told.len()) {
+        for metric in METRICS.iter().take(wanted - outcomes.len()) {
             let one = Outcome::of(&dossier, metric, planted)?;
             println!("seed {seed}: {metric} {}", one.line);
-            told.push(one);
+            outcomes.push(one);
         }
-        step(&summary(&told));
+        step(&summary(&outcomes));
     }
     fs::remove_dir_all(&folder)?;
-    println!("{}", summary(&told));
+    println!("{}", summary(&outcomes));
     Ok(ExitCode::SUCCESS)
 }
 
-fn summary(told: &[Outcome]) -> String {
-    let count = |what: fn(&Outcome) -> bool| told.iter().filter(|one| what(one)).count();
-    let all = told.len();
+fn summary(outcomes: &[Outcome]) -> String {
+    let count = |what: fn(&Outcome) -> bool| outcomes.iter().filter(|one| what(one)).count();
+    let all = outcomes.len();
     let found = count(|one| one.is_found);
     let (above, below) = (count(|one| one.is_above), count(|one| one.is_below));
     format!("found {found} of {all}, interval above the truth {above}, below {below}")
@@ -185,16 +185,16 @@ mod tests {
 
     #[test]
     fn interval_above_one_is_found_around_truth_holds() {
-        let told = |low: f64, high: f64| {
+        let outcome = |low: f64, high: f64| {
             let cell = json!({"arm": "slower", "metric": METRICS[0], "verdict": "v", "n_blocks": 20,
                               "ratio": {"point": 1.04, "low": low, "high": high}});
-            let told = Outcome::of(&json!({"cells": [cell]}), METRICS[0], 1.05).unwrap();
-            (told.is_found, told.is_above, told.is_below)
+            let outcome = Outcome::of(&json!({"cells": [cell]}), METRICS[0], 1.05).unwrap();
+            (outcome.is_found, outcome.is_above, outcome.is_below)
         };
-        assert_eq!(told(1.01, 1.07), (true, false, false));
-        assert_eq!(told(0.99, 1.07), (false, false, false));
-        assert_eq!(told(1.01, 1.04), (true, false, true));
-        assert_eq!(told(1.06, 1.09), (true, true, false));
+        assert_eq!(outcome(1.01, 1.07), (true, false, false));
+        assert_eq!(outcome(0.99, 1.07), (false, false, false));
+        assert_eq!(outcome(1.01, 1.04), (true, false, true));
+        assert_eq!(outcome(1.06, 1.09), (true, true, false));
         let none = json!({"cells": [{"arm": "slower", "metric": METRICS[1], "ratio": null}]});
         let none = Outcome::of(&none, METRICS[1], 1.05).unwrap();
         assert!(!none.is_found && !none.is_below);

@@ -12,12 +12,13 @@ use crate::failed::{Exit, Failed};
 use crate::report::{self, terminal::plain};
 use tare_core::foreign::{harmless, steers};
 
-/// Writes what a person reads to standard output, in letters that the locale has.
+/// Writes text for people to stdout, in characters that the locale has.
 pub(crate) fn text(text: &str) -> io::Result<()> {
     written(&readable(text))
 }
 
-/// Writes data to standard output, as it is. A terminal is not to be steered by it; in JSON it means the same.
+/// Writes data to stdout unchanged, except on a terminal: control characters are escaped as in JSON, with the same
+/// meaning.
 pub(crate) fn data(text: &str) -> io::Result<()> {
     if is_terminal() {
         written(&visible(text))
@@ -26,7 +27,7 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
     }
 }
 
-/// With what could steer a terminal as JSON writes it.
+/// Escapes control characters as JSON does.
 fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -47,15 +48,15 @@ fn written(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes what is no text to standard output.
+/// Writes binary data to stdout.
 pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes)?;
     stdout.flush()
 }
 
-/// Writes page and dossier into the files that were asked for; whether the dossier went to standard output, on which
-/// then nothing else may stand.
+/// Writes page and dossier to the requested files; returns whether the dossier went to stdout, which then must hold
+/// nothing else.
 pub(crate) fn write_files(
     dossier: &Dossier,
     html: Option<&Path>,
@@ -76,7 +77,7 @@ pub(crate) fn write_files(
     Ok(false)
 }
 
-/// Whether both may be written, found out before a long measurement rather than after it.
+/// Checks that both files are writable, before a long measurement rather than after it.
 pub(crate) fn check_files(html: Option<&Path>, json: Option<&Path>) -> Result<(), Failed> {
     let json = json.filter(|file| !is_dash(file));
     for file in json.into_iter().chain(html) {
@@ -91,17 +92,17 @@ fn is_dash(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Whether somebody looks at standard output.
+/// Whether stdout is a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Tells the reader something on standard error, where names and texts from anywhere may stand in it.
+/// Prints a message to stderr; it may contain untrusted names and texts.
 pub(crate) fn tell(text: &str) {
     drawn(&printable(text));
 }
 
-/// Says what could not be removed.
+/// Prints what could not be removed.
 pub(crate) fn left_behind(lines: &[String]) {
     for line in lines {
         tell(&format!("left behind: {line}; `tare clean` tries again"));
@@ -109,22 +110,22 @@ pub(crate) fn left_behind(lines: &[String]) {
 }
 
 fn drawn(text: &str) {
-    // Nobody is left to be told that standard error is closed.
+    // A closed stderr cannot be reported.
     let _ = writeln!(anstream::stderr().lock(), "{}", readable(text));
 }
 
-/// Help and version on standard output, and what was wrong with a command line on standard error.
+/// Prints help and version to stdout, and usage errors to stderr.
 pub(crate) fn usage(told: &clap::Error) {
     let drawn = told.render().ansi().to_string();
     if told.use_stderr() {
         self::drawn(drawn.trim_end());
     } else {
-        // Nobody is left to be told that standard output is closed.
+        // A closed stdout is not an error.
         let _ = text(&drawn);
     }
 }
 
-/// `text` in letters that the locale has.
+/// Returns `text` in characters that the locale has.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || has_unicode() {
         Cow::Borrowed(text)
@@ -146,7 +147,7 @@ pub(crate) fn wants_colour() -> bool {
     is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
 }
 
-/// Whether the locale's letters are those of Unicode. Where no locale is set they are taken to be: nobody chose others.
+/// Whether the locale uses Unicode. Without a locale it is assumed to.
 pub(crate) fn has_unicode() -> bool {
     let set = |name| crate::cx::vars::text(name).filter(|text| !text.is_empty());
     let locale = set("LC_ALL")
@@ -160,14 +161,14 @@ fn is_of_unicode(locale: &str) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// Columns to draw in: `COLUMNS`, which shells seldom pass on, else those of the terminal that standard output is,
-/// or, where that goes through a pager, standard error; else 100.
+/// Returns the width in columns: `COLUMNS`, which shells seldom export, else that of the terminal on stdout or, if a
+/// pager is used, on stderr; else 100.
 pub(crate) fn width() -> usize {
     let asked = crate::cx::vars::text("COLUMNS").and_then(|text| text.parse().ok());
     let of_terminal = || {
         let size = terminal_size::terminal_size_of(io::stdout())
             .or_else(|| terminal_size::terminal_size_of(io::stderr()));
-        // A terminal that nobody gave a size says 0.
+        // A terminal without a size reports 0.
         size.map(|(width, _)| usize::from(width.0))
             .filter(|width| *width > 0)
     };
@@ -175,11 +176,11 @@ pub(crate) fn width() -> usize {
     if has_unicode() {
         return columns;
     }
-    // Plain letters in place of others may take more room.
+    // ASCII replacements may be wider.
     columns - columns / 20
 }
 
-/// How to draw on this standard output.
+/// Returns the style for this stdout.
 pub(crate) fn style() -> crate::report::terminal::Style {
     crate::report::terminal::Style {
         width: width(),
@@ -187,14 +188,13 @@ pub(crate) fn style() -> crate::report::terminal::Style {
     }
 }
 
-/// Text from elsewhere, of one or more lines, with what could steer the terminal or turn the text around made
-/// visible.
+/// Escapes untrusted text of one or more lines: control characters and bidirectional overrides become visible.
 pub(crate) fn printable(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(harmless).collect();
     lines.join("\n")
 }
 
-/// Lines of columns, each as wide as its widest entry; the last is not padded.
+/// Formats rows as columns, each as wide as its widest entry; the last is not padded.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..n_columns)

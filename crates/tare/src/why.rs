@@ -1,9 +1,9 @@
 //! Runs `tare why` on the machine. Questions, plans and conclusions are in [`tare_core::why`].
 //!
-//! The subject of a question (`question`, `in_environment`) is a command that is carried into an environment ([`carry`]), the
-//! user's container (`user`), or two sides of a comparison (`two_sides`). It first runs once on both sides
-//! ([`calibrate`]); then study after study is measured (`rounds`). After any other study, its suspects are tested
-//! (`proving`).
+//! The subject of a question (`question`, `in_environment`) is a command that is carried into an environment
+//! ([`carry`]), the user's container (`user`), or two sides of a comparison (`two_sides`). It first runs once on both
+//! sides ([`calibrate`]); then study after study is measured (`rounds`). After any other study, its suspects are
+//! tested (`proving`).
 
 pub use error::WhyError;
 pub use tare_core::why::*;

@@ -18,7 +18,7 @@ pub(crate) struct Clean {}
 impl Clean {
     #[allow(clippy::unused_self, reason = "every command is executed the same way")]
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        // Where there is nothing to remove, nothing is made either.
+        // Does not create a state folder if there is none.
         let state = GivenPaths::existing_state_folder()?;
         let dead = state.as_deref().map(owner::dead_runs).transpose()?;
         let (Some(state), Some(dead)) = (state, dead.filter(|dead| !dead.is_empty())) else {

@@ -1,4 +1,4 @@
-//! What the arms of a stored run are held against: the baseline, another arm, or each other.
+//! The options that choose what the arms of a stored run are compared with: the baseline, another arm, or each other.
 
 use clap::Args;
 use tare_model::RunId;
@@ -19,7 +19,7 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// The dossier of a stored run with these comparisons.
+    /// Returns the dossier of a stored run with these comparisons.
     pub(super) fn dossier(&self, store: &Store, run: &RunId) -> Result<Dossier, Failed> {
         match &self.against {
             Some(arm) => recount::against(store, run, arm),

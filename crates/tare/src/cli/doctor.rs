@@ -29,7 +29,7 @@ pub(crate) struct Doctor {
     json: bool,
 }
 
-/// How a fixed loop of integer operations fared.
+/// The result of the noise check.
 struct Noise {
     typical_ns: f64,
     best_ns: f64,
@@ -135,14 +135,14 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
     text
 }
 
-/// What identifies an environment, in a few words; `--json` has everything.
+/// Returns the facts that identify an environment; `--json` has all of them.
 fn worth_knowing(facts: &Facts) -> Vec<String> {
     const TELLING: [&str; 7] = tare_model::rows! {
         "accelerator", "version", "cgroup", "storage", "rootless", "user_namespace", "missing",
     };
     const LONGEST: usize = 60;
     let told = |name: &str, value: &str| {
-        // The capabilities that an engine cannot give its containers, because nobody gave them to it.
+        // Capabilities that an engine cannot give its containers because it lacks them.
         if name == fact::ENGINE_CAPABILITIES_MISSING {
             return format!("without {value}, which it was not given itself");
         }
@@ -154,7 +154,7 @@ fn worth_knowing(facts: &Facts) -> Vec<String> {
         .filter(|(_, value)| value.chars().count() <= LONGEST)
         .filter_map(|(name, value)| {
             let place = TELLING.iter().position(|word| name.contains(word))?;
-            // Its own version before those of what it rests on.
+            // Its version before those of its dependencies.
             let is_own = matches!(name.split_once('.'), Some((_, "version")));
             let place = if is_own { 0 } else { place + 1 };
             Some((place, told(name, value)))
@@ -164,7 +164,7 @@ fn worth_knowing(facts: &Facts) -> Vec<String> {
     telling.into_iter().take(4).map(|(_, text)| text).collect()
 }
 
-/// What the spread means for a run: ten blocks resolve about 2.5 times the spread of a pair's difference.
+/// Explains the spread: ten blocks resolve about 2.5 times the spread of a pair's difference.
 fn advice(spread: f64) -> &'static str {
     if spread < 0.005 {
         "quiet: differences of 2 % in processor work are found in the default budget"
@@ -193,7 +193,7 @@ fn as_json(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> serd
     })
 }
 
-/// Runs the integer loop on the host and looks at how its trials differ.
+/// Runs a fixed integer loop on the host and measures how its trials differ.
 fn noise(cx: &Context<'_>) -> Result<(Noise, Facts), Failed> {
     let mut instance = session::host_instance(cx)?;
     let workdir = instance.workdir();

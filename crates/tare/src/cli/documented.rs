@@ -1,8 +1,7 @@
-//! What the documentation says, held against the program: every command in it is one that the program takes, every study
-//! in it one that is understood, and every page is in the book.
+//! Checks the documentation against the program: every command in it parses, every study in it is valid, and every
+//! page is in the book.
 //!
-//! What it cannot see: whether a command does what the page says; those that need nothing but this machine are carried
-//! out by the integration tests.
+//! Limits: does not check what a command does; integration tests run those that need only this machine.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,7 +32,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// A line as a shell takes it apart, up to a comment, a pipe or a redirection.
+/// Splits a line as a shell does, up to a comment, a pipe or a redirection.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -53,7 +52,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The commands of a page: lines of its blocks, and what stands between backticks elsewhere.
+/// Returns the commands of a page: lines of its code blocks, and inline code elsewhere.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut is_block = false;
@@ -124,12 +123,12 @@ fn recommended_commands_parse() {
             continue;
         }
         let text = text(&file);
-        // A command may go on in the next line of a text.
+        // A command may continue in the next line of a text.
         let lines = text.lines().map(str::trim);
         let code: String = lines.filter(|line| !line.starts_with("//")).collect();
         for begun in code.split("`tare ").skip(1) {
             let command = begun.split('`').next().unwrap_or_default();
-            // What is filled in later may be any one word; `…` and brackets stand for more of it.
+            // A placeholder may be any word; `…` and brackets stand for more words.
             let mut filled = String::from("tare ");
             for (n, part) in command.split('{').enumerate() {
                 let rest = if n == 0 {

@@ -42,7 +42,7 @@ impl Gate {
         let answered = answer(&self.options, kind, place);
         let answer = match answered {
             Ok(answer) => answer,
-            // A commit that does not build or run is neither good nor bad, and git takes every other status for bad.
+            // A commit that does not build or run is neither good nor bad, and git treats any other status as bad.
             Err(failed) if self.bisect => {
                 let exit = if failed.exit == Exit::Interrupted {
                     Exit::Abort

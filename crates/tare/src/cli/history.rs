@@ -83,7 +83,7 @@ impl History {
         Ok(Exit::Done)
     }
 
-    /// The points against the newest reference, oldest first; how many have another.
+    /// Returns the points relative to the newest reference, oldest first, and the number of points with another one.
     fn points(&self, store: &Store) -> Result<(Vec<Point>, usize, Option<Reference>), Failed> {
         let from_ns = self.since.map(|ns| {
             SystemClock::default()

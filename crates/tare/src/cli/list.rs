@@ -244,7 +244,7 @@ fn studies_json() -> Result<serde_json::Value, Failed> {
     Ok(list.into())
 }
 
-/// The catalogue, an entry each: identifier and title, then how large it is and what it reads.
+/// Formats the catalogue: for each cause its identifier, title, typical size and inputs.
 fn causes(style: Style) -> String {
     let mut text = String::new();
     for cause in cause::CAUSES {

@@ -30,7 +30,7 @@ impl Man {
     }
 }
 
-/// Writes the page of one command, and says where.
+/// Writes the page of one command and prints its path.
 fn written(command: &Command, folder: &Path) -> Result<(), Failed> {
     let page = Roff::new(command.clone());
     let path = folder.join(page.get_filename());

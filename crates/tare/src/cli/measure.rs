@@ -1,5 +1,5 @@
-//! What `run`, `resume` and `repeat` share: a study or a stored run is measured, its suspected causes are tested, and the
-//! result is reported.
+//! Shared by `run`, `resume` and `repeat`: measures a study or a stored run, tests suspected causes and reports the
+//! result.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl Precision for Rule {
     }
 }
 
-/// A budget that by the plan does not hold the blocks that an interval takes.
+/// A budget that is too short for the blocks that an interval needs.
 struct TooShortBudget {
     budget_ns: u64,
     blocks: u64,
@@ -114,7 +114,7 @@ impl std::fmt::Display for TooShortBudget {
 }
 
 impl Work<'_> {
-    /// Measures what is asked for into the run of this name.
+    /// Measures and stores the result under this run's name.
     fn measured(
         &self,
         session: &Session,
@@ -166,7 +166,7 @@ impl Work<'_> {
 }
 
 impl Ends {
-    /// Refuses files that cannot be written, before anything is measured.
+    /// Checks that output files are writable, before anything is measured.
     ///
     /// # Errors
     /// One of them.
@@ -174,7 +174,7 @@ impl Ends {
         output::check_files(self.html.as_deref(), self.json.as_deref())
     }
 
-    /// Refuses a comparison with an arm that the study has not; names settings by their new words.
+    /// Checks that the arm to compare with exists; names settings by their new words.
     ///
     /// # Errors
     /// There is no such arm.
@@ -191,7 +191,7 @@ impl Ends {
     /// Measures, tests suspected causes and reports.
     ///
     /// # Errors
-    /// What ended the run before its time; nothing of it is lost.
+    /// The reason why the run ended early; its results are kept.
     pub(super) fn carried_out(
         &self,
         place: &GivenPaths,
@@ -241,7 +241,7 @@ impl Ends {
         Ok(exit)
     }
 
-    /// Draws what was measured, also when the run ended early: nothing measured is lost.
+    /// Prints the result, also if the run ended early.
     fn report(
         &self,
         store: &Store,

@@ -91,12 +91,12 @@ enum Command {
     Man(man::Man),
 }
 
-/// Reads the command line, does the work, and says how it ended.
+/// Parses the command line, runs the command and returns its exit status.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are data and no error.
+            // Help and version are data, not errors.
             let exit = if error.use_stderr() {
                 Exit::Usage
             } else {

@@ -1,9 +1,10 @@
-//! `tare repeat BUNDLE`: a published run's study, measured here, and its overhead next to the published one.
+//! `tare repeat BUNDLE`: measures the study of a published run here and prints its overhead next to the published
+//! one.
 //!
-//! A study is a program: its workloads and settings name commands. So what was not begun by this user, with this very
-//! plan, is carried out only when it is trusted in so many words.
-//! What it cannot see: whether the bundle's numbers were measured as it says; `tare replay` says what follows from its
-//! raw output.
+//! A study is a program: its workloads and settings name commands. One that this user did not start with exactly this
+//! plan runs only with `--trust`.
+//! Limits: cannot check that the bundle's numbers were measured as it says; `tare replay` checks that they follow
+//! from its raw output.
 
 use std::path::{Path, PathBuf};
 
@@ -59,7 +60,7 @@ struct Published {
 }
 
 impl Published {
-    /// The study and numbers of a bundle, if it may be carried out here.
+    /// Reads the study and numbers of a bundle, if it may be executed here.
     fn read(path: &Path, budget_ns: Option<u64>, is_trusted: bool) -> Result<Self, Failed> {
         let bundle = Bundle::read(path)?;
         let there = bundle.dossier()?;
@@ -80,7 +81,7 @@ impl Published {
             ));
         }
         trusted::check_size(&study)?;
-        // Of the study that would be carried out, whatever the bundle says of it.
+        // From the study that would run, not from the bundle's claim about it.
         let plan = Plan::new(&study);
         let state = GivenPaths::state_folder()?;
         if !is_trusted && !started_runs::is_noted(&state, &run, plan.sha256())? {

@@ -1,4 +1,4 @@
-//! `tare replay`: derives every number of a bundle again from its raw output, and compares.
+//! `tare replay`: computes every number of a bundle again from its raw output, and compares.
 
 use std::path::PathBuf;
 

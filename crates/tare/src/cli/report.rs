@@ -1,4 +1,4 @@
-//! `tare report RUN --format NAME`: a stored run in a form for others.
+//! `tare report RUN --format NAME`: writes a stored run in one of the report formats.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Report {
     }
 }
 
-/// The names of the forms with what each is for, as help prints them.
+/// The format names with their descriptions for the help.
 fn formats() -> impl TypedValueParser<Value = &'static Format> {
     let names = FORMATS.iter().map(|format| {
         PossibleValue::new(format.name)
@@ -68,7 +68,7 @@ impl Report {
             return Ok(Exit::Done);
         }
         let (dossier, readings) = if self.format.needs_readings {
-            // Every arm's own, whatever it is held against.
+            // Readings of each arm, independent of the comparison.
             recount::readings(&store, &run)?
         } else {
             (self.compared.dossier(&store, &run)?, Vec::new())
@@ -78,7 +78,7 @@ impl Report {
     }
 }
 
-/// Writes a form to where it is wanted.
+/// Writes a report to its destination.
 fn write(
     format: &Format,
     dossier: &Dossier,

@@ -1,7 +1,7 @@
-//! `tare resume`: an interrupted run goes on, and a finished one gets further blocks.
+//! `tare resume`: resumes an interrupted run, or adds blocks to a finished one.
 //!
-//! A study is a program: its workloads and settings name commands. A run that was not begun by this user, with this very
-//! plan, is resumed only with `--trust`.
+//! A study is a program: its workloads and settings name commands. A run that this user did not start with exactly
+//! this plan is resumed only with `--trust`.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ impl Resume {
         self.ends.carried_out(place, &mut store, &work)
     }
 
-    /// The run, where it may be carried out here.
+    /// Returns the run if it may be executed here.
     fn work(&self, store: &Store) -> Result<Work<'static>, Failed> {
         let run = match &self.run {
             None => store.latest_unfinished()?.ok_or_else(|| {

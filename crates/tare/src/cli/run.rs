@@ -60,7 +60,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         self.ends.check_files()?;
-        // A study with a mistake must not make a store, and a missing store must not hide the mistake.
+        // Before the store: an invalid study must not create one, and a store error must not hide the mistake.
         let study = self.study()?;
         self.ends.check(&study)?;
         if self.is_dry {

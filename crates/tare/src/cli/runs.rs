@@ -1,4 +1,4 @@
-//! `tare runs`: what the store holds.
+//! `tare runs`: lists and deletes stored runs.
 
 use clap::Args;
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Runs {
 /// Deletes a run from the store.
 fn delete(place: &GivenPaths, run: &str) -> Result<Exit, Failed> {
     let file = place.store_file()?;
-    // Asked first of a store that is only read: a wrong name makes and changes nothing.
+    // Resolved read-only first, so that a wrong name creates and changes nothing.
     let run = Store::open_to_read(&file)?.resolve(run)?;
     let mut store = Store::open(&file)?;
     store.delete(&run)?;
@@ -72,8 +72,8 @@ fn delete(place: &GivenPaths, run: &str) -> Result<Exit, Failed> {
     Ok(Exit::Done)
 }
 
-/// One line an answer, under the name of its last run: of runs, the newest first, those that came before another of
-/// the same study are counted with that.
+/// Returns one line per answer, under the name of its last run: earlier runs of the same study are merged into it.
+/// Newest first.
 pub(super) fn answers(runs: Vec<RunLine>) -> Vec<RunLine> {
     let mut answers: Vec<RunLine> = Vec::new();
     for run in runs {
@@ -108,7 +108,7 @@ fn row(run: &RunLine) -> Vec<String> {
 /// The longest text about a run in a list.
 const MOST_LETTERS: usize = 60;
 
-/// What a run is about: the command of an answer and where it was asked about, or the study's title.
+/// Describes a run: the command of an answer and its environment, or the study's title.
 pub(super) fn about(run: &RunLine) -> String {
     let mut arms = run.arms.iter().skip(1).filter(|arm| *arm != A_PRIME);
     let text = match (&run.command, arms.next()) {

@@ -1,8 +1,8 @@
-//! `tare selfcheck`: how often this Tare errs on this machine, counted where the truth is known.
+//! `tare selfcheck`: counts the errors of this Tare on this machine where the truth is known.
 //!
-//! Three parts: golden numbers of another implementation, made-up runs through the whole analysis, and a run of three
-//! equal arms of this machine that is judged window by window. The run is stored like any other; what came of it is a line
-//! of a file next to the store, which later runs read.
+//! Three parts: golden numbers of another implementation, simulated runs through the whole analysis, and a run of
+//! three equal arms on this machine, judged in windows. The run is stored like any other; the result is a line of a
+//! file next to the store, which later runs read.
 
 use clap::Args;
 use tare_model::Study;
@@ -17,9 +17,9 @@ use crate::session::progress::Progress;
 use crate::store::Store;
 use crate::why::rounds::{Ending, Runner};
 
-/// Made-up runs, and in a long check.
+/// The number of simulated runs, in a short and in a long check.
 const SIMULATED: (u32, u32) = (400, 4_000);
-/// How long equal arms are measured, and in a long check, nanoseconds.
+/// The time for which equal arms are measured, in a short and in a long check, nanoseconds.
 const MEASURED_NS: (u64, u64) = (120_000_000_000, 8 * 3_600_000_000_000);
 const STUDY: &str = r#"id = "selfcheck"
 title = "Three equal arms"
@@ -101,7 +101,7 @@ impl Selfcheck {
         })
     }
 
-    /// A run of three equal arms; `None` where it was interrupted.
+    /// Runs three equal arms; `None` if interrupted.
     fn measure(&self, place: &GivenPaths, store: &mut Store) -> Result<Option<RunData>, Failed> {
         let study = self.study()?;
         let mut session = Session::begin(place, None)?;

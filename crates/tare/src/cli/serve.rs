@@ -1,9 +1,9 @@
-//! `tare serve`: the runs of the store as pages, for a browser on this machine.
+//! `tare serve`: serves stored runs as pages to a browser on this machine.
 //!
-//! Only questions for this very address are answered, and none that another site's page asks: a name that its owner
-//! points to the loopback, or a form on a foreign page, gets nothing. Nothing is written. A run that is at work is told by
-//! what the store knows of it; nothing is derived meanwhile unless it is asked for, for that would disturb it.
-//! What it cannot see: which user of the machine asks; the address is told on standard error alone.
+//! Only requests with this exact address as `Host` are answered, and none from pages of other sites, which prevents
+//! DNS rebinding and cross-site requests. Read-only. A running run is shown from its stored state; its dossier is
+//! computed only on request, because that would disturb the run.
+//! Limits: cannot identify the user who sends a request; the address is printed to stderr only.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let file = place.store_file()?;
-        // Found out now rather than at the first question.
+        // Fails now rather than at the first request.
         Store::open_to_read(&file)?;
         let tell = |address: SocketAddr| {
             output::tell(&format!("http://{address}/ shows the runs; Ctrl-C ends it"));
@@ -70,7 +70,7 @@ fn plain_answer(status: u16, text: &str) -> Answer {
     }
 }
 
-/// The answer to a question.
+/// Answers a request.
 fn answered(address: SocketAddr, question: &Question, pages: &Pages) -> Answer {
     if let Some(refused) = refused(address, question) {
         return refused;
@@ -86,7 +86,7 @@ fn answered(address: SocketAddr, question: &Question, pages: &Pages) -> Answer {
         })
 }
 
-/// Why a question is not answered, if it is not.
+/// Returns the refusal of a request, if it must be refused.
 fn refused(address: SocketAddr, question: &Question) -> Option<Answer> {
     let own = [address.to_string(), format!("localhost:{}", address.port())];
     let is_own = |name: &str| own.iter().any(|own| own == name);
@@ -106,7 +106,7 @@ fn refused(address: SocketAddr, question: &Question) -> Option<Answer> {
     None
 }
 
-/// What a question asks for, by the fields behind its question mark.
+/// A request's path and query fields.
 struct PageRequest<'a> {
     path: &'a str,
     fields: BTreeMap<String, String>,
@@ -128,16 +128,16 @@ impl<'a> PageRequest<'a> {
     }
 }
 
-/// More runs than this are found, not listed.
+/// The maximum number of listed runs; the rest is counted.
 const MOST_LISTED: usize = 500;
-/// More runs than this are not looked through for one metric: each is derived again from its raw output.
+/// The maximum number of runs in one metric's history: each dossier is computed from raw output.
 const MOST_OVER_TIME: usize = 60;
 
-/// More runs than this are not kept derived.
+/// The maximum number of cached dossiers.
 const MOST_DERIVED: usize = 4 * MOST_OVER_TIME;
 
-/// What was derived already, for the histories of metrics: by what a run is called, how many trials it had, and its
-/// dossier without what is large and no history tells.
+/// Cached dossiers for histories, by run name: the number of trials, and the dossier without large parts that no
+/// history shows.
 type Derived = BTreeMap<String, (u32, Rc<Dossier>)>;
 
 /// The pages of a store.
@@ -203,7 +203,7 @@ impl Pages {
         Ok(page(html::page(&recount::dossier(&store, &run)?)))
     }
 
-    /// A metric over the runs whose studies have its arms and its workload.
+    /// Returns the page of a metric over all runs that have its arm and workload.
     fn history(&self, store: &Store, question: &str) -> Result<String, Failed> {
         let parts: Vec<serde_json::Value> = serde_json::from_str(question).unwrap_or_default();
         let text = |at: usize| parts.get(at).and_then(serde_json::Value::as_str);
@@ -233,7 +233,7 @@ impl Pages {
         Ok(html::history(&moments, n_left_out))
     }
 
-    /// The dossier of a run, derived once for as many trials as it has.
+    /// Returns the dossier of a run, from the cache if the number of trials is unchanged.
     fn derived(&self, store: &Store, line: &RunLine) -> Result<Rc<Dossier>, Failed> {
         let name = line.id.to_string();
         if let Some((n_trials, known)) = self.derived.borrow().get(&name)
@@ -249,7 +249,7 @@ impl Pages {
         let mut all = self.derived.borrow_mut();
         all.insert(name, (line.n_trials, Rc::clone(&dossier)));
         while all.len() > MOST_DERIVED {
-            // Names begin with the time: the oldest run.
+            // Names begin with the time, so this is the oldest run.
             all.pop_first();
         }
         Ok(dossier)
@@ -261,7 +261,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '%'])
 }
 
-/// The list of runs in which every one of these words is found.
+/// Returns the page that lists the runs containing all of these words.
 fn listed(store: &Store, search: &str) -> Result<String, Failed> {
     let all = runs::answers(store.runs()?);
     let wanted: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
@@ -302,7 +302,7 @@ fn line(line: &RunLine) -> Listed {
     }
 }
 
-/// What the store knows of a run that is at work, without deriving anything.
+/// Returns the stored state of a running run, without computing its dossier.
 fn live(store: &Store, run: &RunId) -> Result<Live, Failed> {
     let stored = store.run_without_records(run)?;
     let line = store.runs()?.into_iter().find(|line| line.id == *run);

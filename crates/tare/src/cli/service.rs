@@ -1,6 +1,6 @@
-//! The flags of a question about a server: how it is asked from outside, and when it is ready.
+//! The flags for servers: which requests are sent, and when the server is ready.
 //!
-//! What it cannot see: what the container publishes; ports are looked up once it was taken.
+//! Limits: the container's published ports are not known yet; they are looked up later.
 
 use clap::Args;
 use tare_model::command::Pick;
@@ -68,7 +68,7 @@ fn wrong(problem: impl std::fmt::Display) -> Failed {
 }
 
 impl ServiceFlags {
-    /// The flag that makes the command a server, if it was given.
+    /// Returns the given flag that makes the command a server, if any.
     pub(super) fn given(&self) -> Option<&'static str> {
         let flags = [(&self.url, "--url"), (&self.client, "--client")];
         flags
@@ -76,12 +76,12 @@ impl ServiceFlags {
             .find_map(|(is, name)| is.as_ref().map(|_| name))
     }
 
-    /// Whether Tare itself asks.
+    /// Whether Tare sends the requests itself.
     pub(super) fn is_by_url(&self) -> bool {
         self.url.is_some()
     }
 
-    /// The rates at which both sides are to be asked, rising, if there are several.
+    /// Returns the request rates in ascending order, if there are several.
     pub(super) fn rates(&self) -> Vec<f64> {
         let mut rates = self.rate.clone();
         rates.sort_by(f64::total_cmp);
@@ -92,8 +92,8 @@ impl ServiceFlags {
         rates
     }
 
-    /// The client, if the command is a server; of several rates it has the lowest. Its port may be the one that is
-    /// published.
+    /// Returns the client if the command is a server; with several rates, at the lowest. Its port may be the
+    /// published one.
     pub(super) fn client(&self) -> Result<Option<UserClient>, Failed> {
         if let Some(url) = &self.url {
             return self.asked_by_url(url).map(Some);
@@ -161,7 +161,7 @@ impl ServiceFlags {
                 None => text.as_bytes().to_vec(),
             },
         });
-        // What changes something is not sent to find out whether the server is there.
+        // Requests that may change state are not sent as readiness checks.
         let usual = if self.method == "GET" {
             Ready::Answers {
                 path,
@@ -192,9 +192,9 @@ impl ServiceFlags {
     }
 }
 
-/// How long a server may take until it is ready.
+/// The default time limit for a server to become ready.
 const READY_NS: u64 = 30_000_000_000;
-/// How long requests are sent to each server in a trial: in turn, and at a rate.
+/// How long requests are sent to each server in a trial: interleaved, and at a rate.
 const TRIAL_NS: u64 = 100_000_000;
 const RATE_TRIAL_NS: u64 = 300_000_000;
 
@@ -207,7 +207,7 @@ struct Target {
     path: String,
 }
 
-/// Takes an address apart. Its host is only a name: each arm has an address of its own.
+/// Parses an address. Its host is only a name: each arm has its own address.
 fn target(url: &str) -> Result<Target, Failed> {
     let shown = output::printable(url);
     let Some(rest) = url.strip_prefix("http://") else {
@@ -244,7 +244,7 @@ const EXAMPLE_URL: &str = "for example `tare why --url http://:8080/ -- docker r
 
 const EXAMPLE: &str = "for example `--client 'ab -n 1000 http://{host}:{port}/' --port 8080 -- docker run -p 8080:80 …`";
 
-/// A path, or a URL of which only the path counts: the address is the arm's; a port; else what the server prints.
+/// Parses a path, a URL (only its path is used), a port, or else a regular expression for the server's output.
 fn ready(text: &str) -> Result<Ready, Failed> {
     let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
     let (host, path) = match text.strip_prefix("http://") {
@@ -287,7 +287,7 @@ fn ready(text: &str) -> Result<Ready, Failed> {
     })
 }
 
-/// What is compared of a server, by the `--metric` that was given.
+/// Returns the metric of a server for the given `--metric`.
 pub(super) fn metric(
     text: &str,
     by_url: bool,

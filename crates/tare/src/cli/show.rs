@@ -1,4 +1,4 @@
-//! `tare show RUN`: a stored run, derived again from its raw data.
+//! `tare show RUN`: prints a stored run, computed again from its raw output.
 
 use super::compared::Compared;
 use super::{Exit, Failed, output, recount};

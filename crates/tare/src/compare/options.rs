@@ -1,4 +1,4 @@
-//! What `tare compare` and `tare gate` take: what to compare, how to run it, what counts, and where to write.
+//! The options of `tare compare` and `tare gate`: what to compare, how to run it, how to decide, where to write.
 
 use std::path::PathBuf;
 
@@ -195,7 +195,7 @@ impl Options {
         })
     }
 
-    /// The number of the output that is compared too.
+    /// Returns how to find the number of the output that is compared too.
     pub(crate) fn pick(&self) -> Result<Option<Pick>, Failed> {
         let Some(pattern) = &self.metric else {
             return Ok(None);
@@ -238,7 +238,7 @@ impl Options {
         Ok(line.options)
     }
 
-    /// The commands that are compared as commands, as typed and as words; with the values of a parameter in them.
+    /// Returns the commands to compare, as typed and as words, with parameter values filled in.
     pub(crate) fn commands(&self) -> Result<Vec<(String, Vec<String>)>, Failed> {
         let mut texts = Vec::new();
         match self.parameter()? {
@@ -264,7 +264,7 @@ impl Options {
             .collect()
     }
 
-    /// The words of a command, or those that have a shell run it.
+    /// Returns the words of a command, or those that run it in a shell.
     pub(crate) fn words(&self, text: &str) -> Result<Vec<String>, Failed> {
         let Some(shell) = self.shell.as_ref().filter(|it| *it != "none") else {
             return words(text);
@@ -298,7 +298,7 @@ impl Options {
     }
 }
 
-/// The words of a command, as a shell takes them apart; nothing is put in their place.
+/// Splits a command into words as a shell does, without expansion.
 fn words(text: &str) -> Result<Vec<String>, Failed> {
     shlex::split(text)
         .filter(|words| !words.is_empty())

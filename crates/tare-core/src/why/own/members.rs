@@ -27,7 +27,7 @@ pub(super) enum SetVerdict {
     Whole,
     /// Superseded: the rest without an unneeded member is reported, or the members, each of which causes a part by
     /// itself.
-    Told,
+    Superseded,
     /// These members could not be separated from the others.
     Open(Vec<String>),
 }
@@ -87,7 +87,7 @@ pub(super) fn fate(set: &[String], rest: impl Fn(&str) -> Option<Remainder>) -> 
         .iter()
         .any(|(_, rest)| !is_needed(rest) && rest.is_some_and(|rest| rest.is_proved))
     {
-        return SetVerdict::Told;
+        return SetVerdict::Superseded;
     }
     let open: Vec<String> = rests
         .iter()
@@ -103,7 +103,7 @@ pub(super) fn fate(set: &[String], rest: impl Fn(&str) -> Option<Remainder>) -> 
         carries.is_some_and(|share| share >= LEAST_SHARE)
     };
     if set.len() == 2 && rests.iter().all(|(_, rest)| by_itself(rest)) {
-        return SetVerdict::Told;
+        return SetVerdict::Superseded;
     }
     SetVerdict::Whole
 }
@@ -188,7 +188,7 @@ mod tests {
                 _ if set.len() == 1 => proved.push(set.clone()),
                 SetVerdict::Whole => proved.push(set.clone()),
                 SetVerdict::Open(_) => open.push(set.clone()),
-                SetVerdict::Told => {}
+                SetVerdict::Superseded => {}
             }
         }
         (proved, open)

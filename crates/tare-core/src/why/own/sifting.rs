@@ -194,7 +194,7 @@ fn take_sets_apart(
         };
         match fate(&set, rest) {
             SetVerdict::Whole => as_one(finding),
-            SetVerdict::Told => return false,
+            SetVerdict::Superseded => return false,
             SetVerdict::Open(members) => as_open(finding, &members),
         }
         true

@@ -32,8 +32,8 @@ impl CreationRecord {
         }
     }
 
-    /// A place for what is created in addition to the arms.
-    pub(super) fn beside(arm: &ArmId, engine: Named) -> Self {
+    /// The record of objects that are created in this engine in addition to the arms.
+    pub(super) fn in_engine(arm: &ArmId, engine: Named) -> Self {
         Self {
             arm: arm.to_string(),
             at: engine.context_address(),

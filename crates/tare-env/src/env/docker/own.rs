@@ -122,7 +122,7 @@ impl ResolvedContainer {
         api: &Api,
         wish: &ContainerRequest<'_>,
         over: Option<&Path>,
-        beside: Option<&StartedDependencies>,
+        others: Option<&StartedDependencies>,
     ) -> Result<Self, EnvError> {
         let of_line = |words: &[String]| {
             let (template, image, platform) = Template::of_line(cx, api, words, wish.shares)?;
@@ -140,11 +140,11 @@ impl ResolvedContainer {
             Source::Service { file, service } => {
                 let over = over.map(|path| path.display().to_string());
                 let files: Vec<&str> = std::iter::once(file).chain(over.as_deref()).collect();
-                let found = service_of(cx, &files, service, beside)?;
+                let found = service_of(cx, &files, service, others)?;
                 let mut taken =
                     of_line(&found.words).map_err(|error| found.unbuilt(error, file, service))?;
                 found.complete(&mut taken.template.body);
-                if beside.is_some_and(|beside| beside.network.is_some()) {
+                if others.is_some_and(|others| others.network.is_some()) {
                     taken.template.keep_network();
                 }
                 Ok(Self {
@@ -194,10 +194,10 @@ fn service_of(
     cx: &Context<'_>,
     files: &[&str],
     service: &str,
-    beside: Option<&StartedDependencies>,
+    others: Option<&StartedDependencies>,
 ) -> Result<compose::Service, EnvError> {
     #[cfg(unix)]
-    return compose::service(cx, files, service, beside);
+    return compose::service(cx, files, service, others);
     #[cfg(not(unix))]
     Err(EnvError::Absent {
         why: "a compose file can be taken only where there are Unix sockets".into(),
@@ -306,8 +306,8 @@ impl Docker {
             _ => None,
         };
         let machine = EngineMachine::of(&api, &engine);
-        let beside = depended_on(cx, (self, &api), &machine, wish)?;
-        let mut found = ResolvedContainer::changed(cx, &api, wish, None, beside.as_ref())?;
+        let others = depended_on(cx, (self, &api), &machine, wish)?;
+        let mut found = ResolvedContainer::changed(cx, &api, wish, None, others.as_ref())?;
         if let Some(architecture) = found
             .image
             .architecture
@@ -317,7 +317,7 @@ impl Docker {
             packed::check_processor(cx.agents, found.template.image(), architecture)?;
         }
         let mut notes = std::mem::take(&mut found.notes);
-        notes.extend(beside.into_iter().flat_map(|beside| beside.notes));
+        notes.extend(others.into_iter().flat_map(|others| others.notes));
         let template = &mut found.template;
         template.joins = wish.consent.join_networks;
         if engine.elsewhere.is_none() {

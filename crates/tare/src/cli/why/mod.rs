@@ -1,4 +1,4 @@
-//! `tare why -- CMD ARG…`: which mechanism makes a command cost more in an environment.
+//! `tare why -- CMD ARG…`: finds the mechanism that makes a command slower in an environment.
 
 use std::path::PathBuf;
 
@@ -150,7 +150,7 @@ impl Why {
         })
     }
 
-    /// The environment's name, if one is given, and its settings.
+    /// Returns the environment's name, if given, and its settings.
     fn environment(&self) -> Result<(Option<String>, Params), Failed> {
         let wrong = |problem: &str| Failed::new(Exit::Usage, output::printable(problem));
         let mut given = match &self.env {
@@ -227,7 +227,7 @@ struct ReachFlags {
 }
 
 impl ReachFlags {
-    /// The first flag that was given, if any.
+    /// Returns the first given flag, if any.
     fn given(&self) -> Option<&'static str> {
         let flags = [
             (self.host_network_ok, "--host-network-ok"),

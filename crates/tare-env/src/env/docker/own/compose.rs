@@ -37,7 +37,7 @@ pub(super) struct Service {
     pub(super) section: Map<String, Value>,
 }
 
-/// Reads a service from compose files, later ones overriding earlier ones; `beside` are its dependencies, if they
+/// Reads a service from compose files, later ones overriding earlier ones; `dependencies` are its dependencies, if they
 /// were started.
 ///
 /// # Errors
@@ -46,12 +46,12 @@ pub(super) fn service(
     cx: &Context<'_>,
     files: &[&str],
     service: &str,
-    beside: Option<&StartedDependencies>,
+    dependencies: Option<&StartedDependencies>,
 ) -> Result<Service, EnvError> {
     let config = config(cx, files)?;
-    let network = beside.and_then(|beside| beside.network.as_deref());
+    let network = dependencies.and_then(|dependencies| dependencies.network.as_deref());
     let mut found = service_in(&config, service, network)?;
-    if beside.is_none() {
+    if dependencies.is_none() {
         found.notes.extend(alone(&config, service));
     }
     Ok(found)

@@ -69,7 +69,7 @@ pub(super) fn started(
         cx,
         docker.id(),
         &arm,
-        &CreationRecord::beside(&arm, docker.named()),
+        &CreationRecord::in_engine(&arm, docker.named()),
     )?;
     project.make_network()?;
     let mut notes = Vec::new();

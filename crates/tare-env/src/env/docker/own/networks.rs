@@ -150,7 +150,7 @@ fn created(
             cx,
             docker.id(),
             &arm,
-            &CreationRecord::beside(&arm, docker.named()),
+            &CreationRecord::in_engine(&arm, docker.named()),
         )?;
     }
     if found(api, name)?.is_some() {

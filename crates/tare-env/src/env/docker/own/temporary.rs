@@ -27,7 +27,7 @@ pub(super) fn with<T>(
     used: impl FnOnce(&str) -> Result<T, EnvError>,
 ) -> Result<T, EnvError> {
     let arm = ArmId::new("own").expect("the constant is a name");
-    let place = CreationRecord::beside(&arm, api.named.clone());
+    let place = CreationRecord::in_engine(&arm, api.named.clone());
     record::add(cx, DRIVER, &arm, &place)?;
     let name = format!("tare-{}-{kind}", cx.run);
     let body = ContainerCreateBody {
