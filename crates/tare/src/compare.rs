@@ -320,7 +320,7 @@ fn measured(
     if !looked.is_same {
         let question = Question {
             sides: &looked.sides,
-            control: &looked.control,
+            copies: looked.copies.as_ref(),
             seen: &looked.seen,
             limits,
             gate: kind != Kind::Compare,

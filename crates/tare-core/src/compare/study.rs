@@ -91,10 +91,10 @@ pub struct Round<'a> {
     pub margin: f64,
 }
 
-/// Returns the study of a round. `control` is the base's command from the other copy of its file.
+/// Returns the study of a round. `control` is the base's command from another copy of its file, if there is one.
 pub fn of_round(
     sides: &[Side],
-    control: &[String],
+    control: Option<&[String]>,
     seen: &ObservedSides,
     round: Round<'_>,
 ) -> Study {
@@ -104,7 +104,7 @@ pub fn of_round(
         .map(|side| arm(side, base, &side.arm))
         .collect();
     let mut copy = arm(base, base, A_PRIME);
-    if control != base.call.argv {
+    if let Some(control) = control {
         copy.change.argv = control.to_vec();
     }
     copy.required = true;
@@ -219,7 +219,7 @@ mod tests {
         let run = RunId::new("r1").unwrap();
         let study = of_round(
             &sides,
-            &["/copy/gzip".into(), "-6".into()],
+            Some(&["/copy/gzip".into(), "-6".into()]),
             &seen,
             Round {
                 time_ns: 60_000_000_000,

@@ -222,9 +222,9 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     set_mode(path, 0o755)
 }
 
-/// Writes a file that only its owner may execute.
+/// Writes a file that only its owner may execute; an existing one stays as it is if that fails.
 pub fn write_own_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    write_working(path, bytes)?;
+    write_working_with(path, |file| file.write_all(bytes))?;
     set_mode(path, 0o700)
 }
 

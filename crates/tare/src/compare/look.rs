@@ -3,6 +3,7 @@
 use tare_model::command::InSlices;
 
 use super::commits::Commits;
+use super::copies::Copies;
 use super::options::Options;
 use super::{Kind, copies, counted, hooks, once, sides};
 use crate::compare::Row;
@@ -30,7 +31,7 @@ const OF_SHELLS: [&str; 10] = ["|", "||", "&&", ";", "&", ">", ">>", "<", "2>", 
 /// Results of the first runs.
 pub(crate) struct Looked {
     pub(crate) sides: Vec<Side>,
-    pub(crate) control: Vec<String>,
+    pub(crate) copies: Option<Copies>,
     pub(crate) seen: ObservedSides,
     /// Whether the sides are the same program.
     pub(crate) is_same: bool,
@@ -89,8 +90,8 @@ pub(crate) fn looked(
         counted::rows(cx, &sides, &looks, options.budget)
     };
     // Trying a copy would need the hooks, so with hooks nothing is copied.
-    let control = if is_same || !hooks.are_none() {
-        sides[0].call.argv.clone()
+    let copies = if is_same || !hooks.are_none() {
+        None
     } else {
         copies::made(cx, &mut sides, &looks, prints_same)
     };
@@ -107,7 +108,7 @@ pub(crate) fn looked(
         .any(|look| look.report.stdout.0.len() > CHATTY_BYTES);
     Ok(Looked {
         sides,
-        control,
+        copies,
         seen: ObservedSides {
             longest_ns,
             runs,

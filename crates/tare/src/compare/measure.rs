@@ -13,6 +13,7 @@ use tare_model::{ArmId, Facts, RunId, StoppedBy, Study};
 use tare_stats::Needed;
 
 use super::commits::{in_folder, last_words};
+use super::copies::Copies;
 use crate::analyze::{self, PrecisionRule, RunData};
 use crate::compare::limits::Limits;
 use crate::compare::study::{ObservedSides, Round, Side, of_round};
@@ -48,7 +49,7 @@ const HOOK_LIMIT: Duration = Duration::from_secs(600);
 /// What to measure, and how.
 pub(crate) struct Question<'a> {
     pub(crate) sides: &'a [Side],
-    pub(crate) control: &'a [String],
+    pub(crate) copies: Option<&'a Copies>,
     pub(crate) seen: &'a ObservedSides,
     pub(crate) limits: &'a Limits,
     pub(crate) gate: bool,
@@ -121,10 +122,14 @@ impl Hooks<'_> {
     }
 }
 
-/// Runs the hooks between trials.
+/// Runs the hooks between trials, and renews the copies between blocks.
 struct Hooked<'a> {
     inner: WithoutDifferences<'a>,
     hooks: Hooks<'a>,
+    /// The copies, and how many blocks are expected.
+    copies: Option<(&'a Copies, u64)>,
+    /// Trials in a block.
+    arms: u64,
     cancel: &'a Cancel,
     failed: Mutex<Option<String>>,
 }
@@ -152,10 +157,17 @@ impl Hooked<'_> {
 impl Observer for Hooked<'_> {
     fn event(&self, event: &Event) {
         self.inner.event(event);
-        if matches!(event, Event::TrialDone { .. }) {
-            self.run(self.hooks.conclude);
-            self.run(self.hooks.prepare);
+        let Event::TrialDone { done, .. } = event else {
+            return;
+        };
+        let done = u64::from(*done);
+        if let Some((copies, expected)) = self.copies
+            && done.is_multiple_of(self.arms)
+        {
+            copies.renew(done / self.arms, expected);
         }
+        self.run(self.hooks.conclude);
+        self.run(self.hooks.prepare);
     }
 }
 
@@ -192,7 +204,8 @@ pub(crate) fn all(
             before: measured.runs.last(),
             margin: question.limits.margin,
         };
-        let study = of_round(question.sides, question.control, question.seen, round);
+        let control = question.copies.map(|copies| copies.control.as_slice());
+        let study = of_round(question.sides, control, question.seen, round);
         if number > 0 || question.is_later {
             session.renew(place)?;
         }
@@ -289,6 +302,11 @@ fn one(
     let hooked = Hooked {
         inner: WithoutDifferences(progress),
         hooks: question.hooks,
+        copies: question.copies.map(|copies| {
+            let block_ns = question.seen.block_ns(question.sides.len());
+            (copies, question.budget_ns.div_ceil(block_ns.max(1)))
+        }),
+        arms: question.sides.len() as u64 + 1,
         cancel: session.cancel(),
         failed: Mutex::new(None),
     };
