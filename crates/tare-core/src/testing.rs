@@ -59,6 +59,7 @@ pub fn raw(code: i32, stdout: &[u8], stderr: &[u8]) -> RawOutput {
             is_cut: false,
             files: BTreeMap::new(),
             wall_ns: 1_000_000,
+            is_ended_early: false,
             stops: 0,
             usage: BTreeMap::new(),
             left_running: 0,

@@ -138,6 +138,9 @@ pub struct CommandCall {
     /// Whether a run killed at its limit counts as one that took at least that long; for the code that reads it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
+    /// Time after which the program is ended and reported as far as it got, nanoseconds. Linux only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_after_ns: Option<u64>,
     /// For a server: the client on the host that queries it, as JSON. Only the host reads this, never an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
@@ -290,6 +293,9 @@ pub struct CommandReport {
     /// Time from the request to start it to its end, nanoseconds on the monotonic clock, excluding time in which it
     /// was stopped; the mean of several runs.
     pub wall_ns: u64,
+    /// Whether it was ended at `end_after_ns` of the call: `exit` says so too, and the rest is what it did until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_ended_early: bool,
     /// Number of times it was stopped.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub stops: u64,

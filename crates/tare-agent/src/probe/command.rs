@@ -26,6 +26,7 @@ pub static PROBE: Probe = Probe {
     run: execute::run,
 };
 
+mod deadline;
 #[cfg_attr(windows, path = "command/ending_windows.rs")]
 mod ending;
 mod execute;

@@ -33,7 +33,7 @@ pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
         || ask.call.client.is_some()
         || first.in_slices.is_ok()
         || !is_plain
-        || whole_ns <= left_ns
+        || (whole_ns <= left_ns && !first.env.report.is_ended_early)
     {
         return None;
     }
@@ -48,8 +48,13 @@ pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
 /// The remark about it, one line.
 pub fn remark(ask: &Ask, first: &First, cut_ns: u64) -> String {
     let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
+    let least = if first.env.report.is_ended_early {
+        "more than "
+    } else {
+        ""
+    };
     format!(
-        "{} took {} there at the first look and {} in `{}`, so runs are ended after {} and count as at least so long",
+        "{} took {} there at the first look and {least}{} in `{}`, so runs are ended after {} and count as at least so long",
         if ask.own.is_some() {
             "what it is compared with"
         } else {
@@ -138,15 +143,35 @@ mod tests {
     }
 
     #[test]
-    fn cut_off_run_is_known_only_by_its_time() {
+    fn cut_off_run_is_known_until_its_end() {
         let first = first_of(SECOND, 2 * SECOND);
-        let cut = Inside::CutOff(30 * SECOND);
-        let look = cut.for_good(&first.host, SECOND).unwrap();
-        assert_eq!((look.wall_ns, look.report.seen), (30 * SECOND, None));
-        assert!(!cut.is_over(&first) && cut.is_over(&first_of(20 * SECOND, 0)));
-        let short = Inside::Ended(Box::new(first.env.clone()));
-        assert_eq!(short.for_good(&first.host, 9 * SECOND), None);
-        assert!(!short.is_over(&first_of(20 * SECOND, 0)));
-        assert!(short.for_good(&first.host, SECOND).is_some());
+        let cut_after = |ns: u64, printed: &[u8]| {
+            let mut look = first.env.clone();
+            look.wall_ns = ns;
+            look.report.stdout.0 = printed.to_vec();
+            Inside {
+                look,
+                is_cut_off: true,
+            }
+        };
+        let mut host = first.host.clone();
+        host.report.stdout.0 = b"1\n2\n".to_vec();
+        let printed = |so_far: &[u8]| {
+            let look = cut_after(30 * SECOND, so_far).for_good(&host, SECOND);
+            look.unwrap().report.stdout.0
+        };
+        // The rest may be the same; what was printed is not.
+        assert_eq!(printed(b"1\n"), host.report.stdout.0);
+        assert_eq!(printed(b"2\n"), b"2\n");
+        let cut = cut_after(30 * SECOND, b"");
+        assert_eq!(cut.for_good(&host, SECOND).unwrap().wall_ns, 30 * SECOND);
+        assert!(!cut.is_open(SECOND) && cut.is_open(20 * SECOND));
+        let short = Inside {
+            is_cut_off: false,
+            ..cut_after(2 * SECOND, b"")
+        };
+        assert_eq!(short.for_good(&host, 9 * SECOND), None);
+        assert!(!short.is_open(20 * SECOND));
+        assert!(short.for_good(&host, SECOND).is_some());
     }
 }

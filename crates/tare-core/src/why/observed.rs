@@ -57,56 +57,43 @@ pub struct First {
     pub in_slices: Result<InSlices, String>,
 }
 
-/// How the command's first run inside ended.
+/// The command's first run inside.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Inside {
-    /// By itself.
-    Ended(Box<Observed>),
-    /// It was ended early, after this many nanoseconds.
-    CutOff(u64),
+pub struct Inside {
+    /// What was observed, up to its end; the wall time is a lower bound if it was ended early.
+    pub look: Observed,
+    /// Whether it was ended early.
+    pub is_cut_off: bool,
 }
 
 impl Inside {
-    /// Its wall time, or a lower bound.
-    pub fn wall_ns(&self) -> u64 {
-        match self {
-            Self::Ended(look) => look.wall_ns,
-            Self::CutOff(limit_ns) => *limit_ns,
-        }
-    }
-
-    /// Its standard error, if it ended.
+    /// Its standard error.
     pub fn said(&self) -> String {
-        match self {
-            Self::Ended(look) => String::from_utf8_lossy(&look.report.stderr.0).into_owned(),
-            Self::CutOff(_) => String::new(),
-        }
+        String::from_utf8_lossy(&self.look.report.stderr.0).into_owned()
     }
 
-    /// Whether it did not end and the other side is not so much faster that the slowdown is obvious.
-    pub fn is_over(&self, first: &First) -> bool {
-        let Self::CutOff(limit_ns) = self else {
-            return false;
-        };
-        limit_ns / PLAIN_TIMES <= first.host.wall_ns
+    /// Whether it was ended early, and not after a time that makes the slowdown against `other_ns` obvious.
+    pub fn is_open(&self, other_ns: u64) -> bool {
+        self.is_cut_off && self.look.wall_ns / PLAIN_TIMES <= other_ns
     }
 
     /// An observation without another run, if that would take long or not end; `other` is the other side's.
     pub fn for_good(&self, other: &Observed, long_ns: u64) -> Option<Observed> {
-        match self {
-            Self::Ended(look) if look.wall_ns > long_ns => Some((**look).clone()),
-            Self::Ended(_) => None,
-            Self::CutOff(limit_ns) => {
-                // All that is known is that it was still running.
-                let mut look = other.clone();
-                look.wall_ns = *limit_ns;
-                look.report.wall_ns = *limit_ns;
-                look.report.seen = None;
-                look.report.usage.clear();
-                look.counters.clear();
-                Some(look)
-            }
+        if !self.is_cut_off {
+            return (self.look.wall_ns > long_ns).then(|| self.look.clone());
         }
+        let mut look = self.look.clone();
+        // All that is known is that it was still running, and what it had printed.
+        look.report.exit = other.report.exit;
+        look.report.usage.clear();
+        let (printed, all) = (&mut look.report.stdout, &other.report.stdout);
+        if all.0.starts_with(&printed.0) {
+            printed.clone_from(all);
+        }
+        if look.report.stderr.0.is_empty() {
+            look.report.stderr.clone_from(&other.report.stderr);
+        }
+        Some(look)
     }
 }
 

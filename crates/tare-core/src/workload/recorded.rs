@@ -82,6 +82,7 @@ fn as_printed(recipe: &Recipe, log: &[u8]) -> Result<RawOutput, String> {
             is_cut: false,
             files: BTreeMap::new(),
             wall_ns: 0,
+            is_ended_early: false,
             stops: 0,
             usage: BTreeMap::new(),
             left_running: 0,

@@ -124,6 +124,7 @@ pub fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
         stderr: Bytes::default(),
         files: BTreeMap::new(),
         wall_ns,
+        is_ended_early: false,
         stops: 0,
         usage: BTreeMap::new(),
         left_running: 0,

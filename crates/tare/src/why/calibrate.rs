@@ -32,7 +32,7 @@ mod inside;
 mod rates;
 mod side;
 
-pub use inside::look_inside;
+pub use inside::{inside_limits, look_inside};
 pub use rates::look_at_rates;
 pub use side::look_at_side;
 
@@ -509,10 +509,16 @@ impl<'a, 'b> Tried<'a, 'b> {
     }
 
     fn inside(&mut self, call: &CommandCall) -> Result<Observed, WhyError> {
+        Ok(self.inside_for(call)?.look)
+    }
+
+    /// Runs the command inside, at most as long as the call says.
+    fn inside_for(&mut self, call: &CommandCall) -> Result<Inside, WhyError> {
         let ask = self.ask;
         let call = ask.change().changed(call.clone());
         let (report, counters) = self.reported(&ask.driver, &call)?;
-        if !report.exit.is_success() {
+        let is_cut_off = report.is_ended_early;
+        if !is_cut_off && !report.exit.is_success() {
             return Err(WhyError::FailsInside {
                 env: ask.driver.clone(),
                 how: how(report.exit),
@@ -520,13 +526,16 @@ impl<'a, 'b> Tried<'a, 'b> {
                 hint: meaning(&report, true),
             });
         }
-        check_pick(ask, "inside", &report)?;
-        Ok(Observed {
+        if !is_cut_off {
+            check_pick(ask, "inside", &report)?;
+        }
+        let look = Observed {
             wall_ns: report.wall_ns,
             report,
             counters,
             facts: Facts::new(),
-        })
+        };
+        Ok(Inside { look, is_cut_off })
     }
 }
 

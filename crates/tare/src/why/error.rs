@@ -10,7 +10,7 @@ use tare_model::outcome::Exit;
 use tare_model::{CommandReport, Failure, Reason};
 
 use super::Ask;
-use super::observed::{COMPLAINT, Inside};
+use super::observed::{COMPLAINT, Observed};
 use crate::env::EnvError;
 use crate::output;
 
@@ -220,10 +220,10 @@ fn holds(path: &str, place: &str) -> String {
 
 impl WhyError {
     /// The error that the command takes too long inside.
-    pub fn too_long(ask: &Ask, inside: &Inside) -> Self {
+    pub fn too_long(ask: &Ask, inside: &Observed) -> Self {
         Self::TooLong {
             place: format!("in `{}`", ask.driver),
-            limit_s: inside.wall_ns() / 1_000_000_000,
+            limit_s: inside.wall_ns / 1_000_000_000,
             budget_s: ask.budget_ns / 1_000_000_000,
         }
     }

@@ -12,6 +12,7 @@ use self::baselines::{FirstLook, seen};
 pub(crate) use self::reach::hint_kept;
 use super::question::Subject;
 use super::rounds::{Measured, Runner};
+use super::words::took;
 use crate::cx::Observer;
 use crate::cx::stdin::{self, Input};
 use crate::env::own::{ArmRequest, Own, Shares, Source, WHICH};
@@ -22,7 +23,7 @@ use crate::report;
 use crate::service::user::UserClient;
 use crate::session::Session;
 use crate::why::fresh;
-use crate::why::observed::Inside;
+use crate::why::observed::Observed;
 use crate::why::own::{
     Asks, Hunt, PLAIN_BLOCKS, applied, baseline, call, one_more_ns, plain_blocks,
 };
@@ -198,7 +199,7 @@ impl Subject<'_> {
             fresh,
             ..asks.clone()
         });
-        output::tell(&at_first_look(&asks, &first, &inside));
+        output::tell(&at_first_look(&asks, &first, &inside.look));
         for remark in &first.remarks {
             output::tell(&format!("note: {}", output::printable(remark)));
         }
@@ -286,18 +287,17 @@ fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
 }
 
 /// The times of the command on both sides in its first runs.
-fn at_first_look(asks: &Asks, first: &First, inside: &Inside) -> String {
+fn at_first_look(asks: &Asks, first: &First, inside: &Observed) -> String {
+    let is_first = inside.wall_ns < first.env.wall_ns;
     format!(
         "{} {}, {} in the container at the first look",
-        report::terminal::time(request_ns(&first.host.report).unwrap_or(first.host.wall_ns as f64)),
+        took(&first.host),
         if asks.plain.is_some() {
             "as a bare process"
         } else {
             "plain"
         },
-        report::terminal::time(
-            request_ns(&first.env.report).unwrap_or(first.env.wall_ns.min(inside.wall_ns()) as f64)
-        ),
+        took(if is_first { inside } else { &first.env }),
     )
 }
 

@@ -35,17 +35,24 @@ pub(crate) fn too_long(ask: &Ask, first: &First) -> Failed {
     ))
 }
 
+/// How long the command, or a request, took in a first run.
+pub(super) fn took(look: &Observed) -> String {
+    let request_ns = super::user::request_ns(&look.report);
+    let time = report::terminal::time(request_ns.unwrap_or(look.wall_ns as f64));
+    if look.report.is_ended_early {
+        format!("more than {time}")
+    } else {
+        time
+    }
+}
+
 /// Prints how long the command, or a request, took in the first runs.
 pub(super) fn tell_first(ask: &Ask, first: &First) {
-    let time = |look: &Observed| {
-        let request_ns = super::user::request_ns(&look.report);
-        report::terminal::time(request_ns.unwrap_or(look.wall_ns as f64))
-    };
     output::tell(&format!(
         "`{}`: {} on the host, {} in `{}` at the first look",
         output::printable(&report::command_line(&ask.command)),
-        time(&first.host),
-        time(&first.env),
+        took(&first.host),
+        took(&first.env),
         ask.driver
     ));
     for remark in &first.remarks {

@@ -148,6 +148,7 @@ impl Capture {
                 is_cut: false,
                 files: bytes(&self.files),
                 wall_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
+                is_ended_early: false,
                 stops: 0,
                 usage: provenance.usage.clone(),
                 left_running: 0,

@@ -18,6 +18,7 @@ use tare_model::{CommandCall, CommandReport, Failure, Params, Reason, counter, w
 use crate::args::refused;
 use crate::meter::{Meter, OutputSink, ProbeError};
 
+use super::deadline::Deadline;
 use super::ending::{wait, wait_for_end};
 use super::left;
 use super::port::wait_until_it_listens;
@@ -112,7 +113,11 @@ impl Prepared {
         }
         let cut = slice.map(|slice| run_in_slices(&mut child, slice, begin, meter));
         let cut = cut.transpose()?;
+        let deadline = call.end_after_ns.map(|ns| Deadline::start(child.id(), ns));
+        let deadline = deadline.transpose().map_err(|error| no_thread(&error))?;
         let seen_ending = wait_for_end(&child)?;
+        // Before `wait` lets another process have its pid.
+        let is_late = deadline.is_some_and(Deadline::finish);
         let (exit, mut usage) = wait(&child)?;
         let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
         let (wall, stops) = cut.unwrap_or_else(|| (end.duration_since(begin), 0));
@@ -140,6 +145,7 @@ impl Prepared {
             stderr: Bytes(stderr.bytes),
             files,
             wall_ns: whole_ns(wall),
+            is_ended_early: is_late && matches!(exit, Exit::Signal(_)),
             stops,
             usage,
             left_running,

@@ -6,47 +6,56 @@ use tare_model::{CommandCall, CommandReport, whole_ns};
 
 use super::super::observed::Inside;
 use super::super::{Ask, WhyError, fresh};
-use super::{TWICE_BELOW_NS, Tried, at};
+use super::{GRACE, TWICE_BELOW_NS, Tried, at};
 use crate::cx::Context;
 use crate::env;
+use crate::workload::user_command;
 
-/// The first run inside may take this fraction (1/N) of the budget.
+/// A first run inside ends after this time if that may show an obvious slowdown.
+const SHORT: Duration = Duration::from_secs(8);
+/// Otherwise it may take this fraction (1/N) of the budget.
 const INSIDE_PART: u64 = 3;
 
-/// Runs the command inside alone: does it work, and does it end within a part of the budget? Also returns why each of
-/// its runs needs a new container, if so.
+/// Returns after which time the first run inside is ended at first, and after which time if that shows too little.
+pub fn inside_limits(ask: &Ask) -> [Duration; 2] {
+    let long = Duration::from_nanos((ask.budget_ns / INSIDE_PART).max(5_000_000_000));
+    // A server keeps running, and a run that is ended early prints no number.
+    let is_whole = ask.call.client.is_some() || ask.metric != user_command::WALL;
+    [if is_whole { long } else { SHORT.min(long) }, long]
+}
+
+/// Runs the command inside alone: does it work, and does it end within `limit`? Also returns why each of its runs
+/// needs a new container, if so.
 ///
 /// # Errors
 /// Why the command cannot be measured, with a hint.
-pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<(Inside, Option<String>), WhyError> {
-    let limit = Duration::from_nanos((ask.budget_ns / INSIDE_PART).max(5_000_000_000));
+pub fn look_inside(
+    cx: &Context<'_>,
+    ask: &Ask,
+    limit: Duration,
+) -> Result<(Inside, Option<String>), WhyError> {
+    let is_server = ask.call.client.is_some();
     let call = CommandCall {
         observe: true,
+        end_after_ns: (!is_server).then(|| whole_ns(limit)),
         ..ask.call.clone()
     };
-    let is_server = ask.call.client.is_some();
-    // A server keeps running, and its client does not read data of an earlier run.
+    // The client of a server does not read data of an earlier run.
     let has_copies = !is_server && !env::own::is_inside(&ask.settings);
-    let ((mut look, differs), facts, _) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let mut tried = Tried::new(cx, ask, instance, limit);
-        let look = match tried.inside(&call) {
-            Ok(look) => Inside::Ended(Box::new(look)),
-            Err(WhyError::TooLong { .. }) if !is_server => Inside::CutOff(whole_ns(limit)),
-            Err(other) => return Err(other),
+    let ((mut inside, differs), facts, _) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
+        let mut tried = Tried::new(cx, ask, instance, limit + GRACE);
+        let inside = tried.inside_for(&call)?;
+        let is_brief = !inside.is_cut_off && inside.look.wall_ns <= TWICE_BELOW_NS;
+        let differs = if has_copies && is_brief {
+            tried.differs_from(&inside.look.report)?
+        } else {
+            None
         };
-        let differs = match &look {
-            Inside::Ended(look) if has_copies && look.wall_ns <= TWICE_BELOW_NS => {
-                tried.differs_from(&look.report)?
-            }
-            _ => None,
-        };
-        Ok(((look, differs), Vec::new()))
+        Ok(((inside, differs), Vec::new()))
     })?;
-    if let Inside::Ended(look) = &mut look {
-        look.facts = facts;
-    }
+    inside.look.facts = facts;
     if differs.is_none() {
-        return Ok((look, None));
+        return Ok((inside, None));
     }
     // A single difference may be chance, and the first run was observed.
     let (again, ..) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
@@ -54,7 +63,7 @@ pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<(Inside, Option<String
         let (first, _) = tried.reported(&ask.driver, &ask.call)?;
         Ok((tried.differs_from(&first)?, Vec::new()))
     })?;
-    Ok((look, again))
+    Ok((inside, again))
 }
 
 impl Tried<'_, '_> {

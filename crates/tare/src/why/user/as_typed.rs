@@ -39,7 +39,8 @@ pub(super) fn described(
 ) -> Result<Option<String>, WhyError> {
     let is_typed = asks.copy.is_none() && asks.undo.is_empty() && ask.call.client.is_none();
     let both_ns = 2 * (first.life_ns + first.env.wall_ns);
-    let is_short = first.cut_ns.is_none() && both_ns <= left_ns / PART;
+    let is_whole = first.cut_ns.is_none() && !first.env.report.is_ended_early;
+    let is_short = is_whole && both_ns <= left_ns / PART;
     if !is_typed || !is_short || ask.call.argv.is_empty() {
         return Ok(None);
     }

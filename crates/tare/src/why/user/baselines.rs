@@ -3,6 +3,7 @@
 //! Limits: a command whose output differs in every run is compared with the first baseline in which it works.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::alone;
 use super::reach::without_idle_network;
@@ -28,29 +29,36 @@ pub(super) fn seen(
     ask: &mut Ask,
     own: &mut Own,
 ) -> Result<FirstLook, Failed> {
-    let (inside, fresh) =
-        why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
-    let has_socket = opens_a_socket(&inside);
-    if ask.call.client.is_none() {
-        without_idle_network(own, &inside, has_socket);
-    }
-    if let Inside::Ended(look) = &inside {
-        limits::drop_equal(own, &look.facts);
-    }
+    let [short, long] = why::calibrate::inside_limits(ask);
     let mut baselines = Baselines {
         cx,
+        look: look_inside(cx, ask, own, short)?,
+        longer: (short < long).then_some(long),
         own,
-        inside: &inside,
-        fresh,
         fallback: None,
         trouble: None,
     };
     // The route to a server includes the engine's bridge, so that it is on both sides.
-    if has_socket || ask.call.client.is_some() {
+    if opens_a_socket(&baselines.look.0) || ask.call.client.is_some() {
         baselines.let_outside(from)?;
     }
-    let based = baselines.chosen(ask, from)?;
-    Ok((inside, based))
+    baselines.chosen(ask, from)
+}
+
+/// Runs the command inside alone and drops the differences that this shows to be none.
+fn look_inside(
+    cx: &Context<'_>,
+    ask: &Ask,
+    own: &mut Own,
+    limit: Duration,
+) -> Result<(Inside, Option<String>), Failed> {
+    let look = why::calibrate::look_inside(cx, ask, limit).map_err(|error| alone(error, own))?;
+    let inside = &look.0;
+    if ask.call.client.is_none() && !inside.is_cut_off {
+        without_idle_network(own, opens_a_socket(inside));
+    }
+    limits::drop_equal(own, &inside.look.facts);
+    Ok(look)
 }
 
 /// The first runs if the baseline is usable; otherwise how the command behaved differently.
@@ -60,9 +68,10 @@ type Did = Result<First, String>;
 struct Baselines<'a> {
     cx: &'a Context<'a>,
     own: &'a mut Own,
-    inside: &'a Inside,
-    /// Why each run needs a new container, if it does.
-    fresh: Option<String>,
+    /// The run inside, and why each run needs a new container, if it does.
+    look: (Inside, Option<String>),
+    /// After which time a run inside is ended if the first one was ended too early.
+    longer: Option<Duration>,
     /// The first baseline in which only the output differs; one in which only stderr differs is preferred.
     fallback: Option<(Asks, First)>,
     trouble: Option<WhyError>,
@@ -75,13 +84,13 @@ impl Baselines<'_> {
         mut self,
         ask: &mut Ask,
         (found, wish): (&dyn Driver, &ContainerRequest<'_>),
-    ) -> Result<(Asks, First), Failed> {
+    ) -> Result<FirstLook, Failed> {
         let mut not_bare = None;
         // A running container contains more than its image.
         if self.own.inside.is_none() {
             loop {
                 match self.bare(ask, found, wish)? {
-                    Ok(chosen) => return Ok(chosen),
+                    Ok(chosen) => return Ok((self.look.0, chosen)),
                     Err(why) => not_bare = Some(why),
                 }
                 // The command may have been too fast to be seen with a socket.
@@ -106,11 +115,11 @@ impl Baselines<'_> {
                 );
             }
             if let Ok(first) = self.tried(ask, &asks, true)? {
-                return Ok((asks, first));
+                return Ok((self.look.0, (asks, first)));
             }
         }
         if let Some(found) = self.fallback {
-            return Ok(found);
+            return Ok((self.look.0, found));
         }
         let trouble = self.trouble.expect("there is at least one baseline");
         let may_have_left = trouble.may_have_left();
@@ -171,7 +180,7 @@ impl Baselines<'_> {
         let mut why = "what the host's own program does would take long to see".to_owned();
         if ask.call.client.is_some() {
             "the host's program may be another one".clone_into(&mut why);
-        } else if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
+        } else if self.look.0.look.wall_ns < BRIEF_NS {
             let files = env::host_files(self.own.names(|_| true), &self.own.bare);
             let (whole, less) = baseline::whole_and_less(self.own, &files);
             // The program is observed behind its entry point, as in the container.
@@ -247,17 +256,32 @@ impl Baselines<'_> {
         Ok(whole)
     }
 
+    /// Runs the command with a baseline, and inside if the first run there is not enough.
+    fn measured(&self, ask: &mut Ask, asks: &Asks) -> Result<First, WhyError> {
+        let (inside, fresh) = &self.look;
+        ask.own = Some(Asks {
+            fresh: fresh.clone(),
+            ..asks.clone()
+        });
+        why::calibrate::look(self.cx, ask, &ask.settings, Some(inside))
+    }
+
     /// Runs the command with a baseline. With `may_fall_back`, the baseline is used if no better one is found, and
     /// the command only does the same if it also complains alike.
     fn tried(&mut self, ask: &mut Ask, asks: &Asks, may_fall_back: bool) -> Result<Did, Failed> {
-        ask.own = Some(Asks {
-            fresh: self.fresh.clone(),
-            ..asks.clone()
-        });
-        let inside = self.inside;
-        match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
-            Ok(first) if inside.is_over(&first) => {
-                Err(alone(WhyError::too_long(ask, inside), self.own))
+        let mut first = self.measured(ask, asks);
+        // The run inside was ended too early to show how much slower it is.
+        if let (Ok(found), Some(long)) = (&first, self.longer)
+            && self.look.0.is_open(found.host.wall_ns)
+        {
+            self.longer = None;
+            self.look = look_inside(self.cx, ask, self.own, long)?;
+            first = self.measured(ask, asks);
+        }
+        let inside = &self.look.0;
+        match first {
+            Ok(first) if inside.is_open(first.host.wall_ns) => {
+                Err(alone(WhyError::too_long(ask, &inside.look), self.own))
             }
             // The output of a client is its measurements.
             Ok(first) if ask.call.client.is_some() => Ok(Ok(first)),
@@ -280,8 +304,8 @@ impl Baselines<'_> {
                 Ok(Err(words.to_owned()))
             }
             // The command does not end on either side.
-            Err(WhyError::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
-                Err(alone(WhyError::too_long(ask, inside), self.own))
+            Err(WhyError::TooLong { .. }) if inside.is_cut_off => {
+                Err(alone(WhyError::too_long(ask, &inside.look), self.own))
             }
             Err(WhyError::Cancelled) => Err(WhyError::Cancelled.into()),
             Err(error) if error.may_have_left() => Err(error.into()),
@@ -324,10 +348,7 @@ const OUTSIDE: &str = "the bare process has an address on a bridge network of th
 
 /// Whether the command was seen with a socket.
 fn opens_a_socket(inside: &Inside) -> bool {
-    let Inside::Ended(look) = inside else {
-        return false;
-    };
-    let seen = look.report.seen.as_ref();
+    let seen = inside.look.report.seen.as_ref();
     seen.is_some_and(|seen| seen.ties.contains(&Tie::Socket))
 }
 

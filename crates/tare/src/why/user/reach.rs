@@ -10,7 +10,6 @@ use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report;
 use crate::why::Ask;
-use crate::why::observed::Inside;
 use crate::why::question::Subject;
 use crate::why::rounds::Measured;
 
@@ -63,10 +62,7 @@ pub(super) fn torn(cx: &Context<'_>, own: &Own) -> Vec<String> {
 }
 
 /// Without a socket the network cannot slow the command down, so it is not tried.
-pub(super) fn without_idle_network(own: &mut Own, inside: &Inside, has_socket: bool) {
-    if matches!(inside, Inside::CutOff(_)) {
-        return;
-    }
+pub(super) fn without_idle_network(own: &mut Own, has_socket: bool) {
     let is_network = |it: &Difference| it.id == protect::ENGINES_NETWORK;
     if !has_socket && own.differences.iter().any(is_network) {
         own.differences.retain(|it| !is_network(it));

@@ -83,6 +83,26 @@ fn killed_program_is_reported_with_its_signal() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn program_over_its_time_is_reported_until_then() {
+    let of = |script: &str, ns: u64| {
+        let call = CommandCall {
+            observe: true,
+            end_after_ns: Some(ns),
+            ..shell(script)
+        };
+        reported(&call).unwrap()
+    };
+    let report = of("echo first; exec sleep 600", 200_000_000);
+    assert!(report.is_ended_early && report.exit == Exit::Signal(9));
+    assert_eq!(report.stdout.0, b"first\n");
+    assert!(report.wall_ns >= 200_000_000, "{report:?}");
+    assert!(report.seen.unwrap().watched_ns > 0);
+    let report = of("echo all", 600_000_000_000);
+    assert!(!report.is_ended_early && report.exit == Exit::Code(0));
+}
+
+#[test]
 fn stdout_over_limit_is_cut_and_marked() {
     let report = reported(&shell("head -c 17000000 /dev/zero")).unwrap();
     assert_eq!(report.stdout.0.len(), STDOUT_LIMIT);
