@@ -29,7 +29,6 @@ use crate::why::own::{
 };
 use crate::why::pace::Pace;
 use crate::why::{Ask, First, WhyError, conclude};
-use crate::workload::user_command::REQUEST;
 
 /// A search that proved nothing restarts if this fraction (1/N) of the time is left.
 const SECOND_PART: u64 = 4;
@@ -299,19 +298,6 @@ fn at_first_look(asks: &Asks, first: &First, inside: &Observed) -> String {
         },
         took(if is_first { inside } else { &first.env }),
     )
-}
-
-/// The typical time of a request, if Tare sent the requests.
-pub(super) fn request_ns(report: &tare_model::CommandReport) -> Option<f64> {
-    report
-        .pick
-        .as_ref()
-        .filter(|pick| pick.metric.as_deref() == Some(REQUEST))?;
-    let text = String::from_utf8_lossy(&report.stdout.0);
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix("typical_ns "));
-    value?.parse().ok()
 }
 
 /// Whether a program reports, in common wording, that it could not write.

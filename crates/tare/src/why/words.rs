@@ -1,6 +1,6 @@
 //! Messages of `tare why` before and between its rounds, and its default environment.
 
-use tare_model::ArmSpec;
+use tare_model::{ArmSpec, CommandReport};
 
 use crate::env::{self, Availability};
 use crate::failed::{Exit, Failed};
@@ -9,6 +9,7 @@ use crate::report;
 use crate::why::observed::Observed;
 use crate::why::studies::Round;
 use crate::why::{Ask, First};
+use crate::workload::user_command::REQUEST;
 
 /// The error if six blocks do not fit into the budget.
 pub(crate) fn too_long(ask: &Ask, first: &First) -> Failed {
@@ -37,13 +38,26 @@ pub(crate) fn too_long(ask: &Ask, first: &First) -> Failed {
 
 /// How long the command, or a request, took in a first run.
 pub(super) fn took(look: &Observed) -> String {
-    let request_ns = super::user::request_ns(&look.report);
+    let request_ns = request_ns(&look.report);
     let time = report::terminal::time(request_ns.unwrap_or(look.wall_ns as f64));
     if look.report.is_ended_early {
         format!("more than {time}")
     } else {
         time
     }
+}
+
+/// The typical time of a request, if Tare sent the requests.
+fn request_ns(report: &CommandReport) -> Option<f64> {
+    report
+        .pick
+        .as_ref()
+        .filter(|pick| pick.metric.as_deref() == Some(REQUEST))?;
+    let text = String::from_utf8_lossy(&report.stdout.0);
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("typical_ns "));
+    value?.parse().ok()
 }
 
 /// Prints how long the command, or a request, took in the first runs.

@@ -6,7 +6,7 @@ use tare_model::{CommandCall, CommandReport, whole_ns};
 
 use super::super::observed::Inside;
 use super::super::{Ask, WhyError, fresh};
-use super::{GRACE, TWICE_BELOW_NS, Tried, at};
+use super::{TWICE_BELOW_NS, Tried, at};
 use crate::cx::Context;
 use crate::env;
 use crate::workload::user_command;
@@ -15,6 +15,10 @@ use crate::workload::user_command;
 const SHORT: Duration = Duration::from_secs(8);
 /// Otherwise it may take this fraction (1/N) of the budget.
 const INSIDE_PART: u64 = 3;
+
+/// The time until the report of a run that is ended early, as a multiple of its limit: its agent may have as little of
+/// the processor as the command.
+const REPORTED_WITHIN: u32 = 3;
 
 /// Returns after which time the first run inside is ended at first, and after which time if that shows too little.
 pub fn inside_limits(ask: &Ask) -> [Duration; 2] {
@@ -43,7 +47,7 @@ pub fn look_inside(
     // The client of a server does not read data of an earlier run.
     let has_copies = !is_server && !env::own::is_inside(&ask.settings);
     let ((mut inside, differs), facts, _) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let mut tried = Tried::new(cx, ask, instance, limit + GRACE);
+        let mut tried = Tried::new(cx, ask, instance, REPORTED_WITHIN * limit);
         let inside = tried.inside_for(&call)?;
         let is_brief = !inside.is_cut_off && inside.look.wall_ns <= TWICE_BELOW_NS;
         let differs = if has_copies && is_brief {
