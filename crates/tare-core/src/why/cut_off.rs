@@ -152,6 +152,7 @@ mod tests {
             Inside {
                 look,
                 is_cut_off: true,
+                life_ns: 0,
             }
         };
         let mut host = first.host.clone();

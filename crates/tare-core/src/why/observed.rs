@@ -64,6 +64,8 @@ pub struct Inside {
     pub look: Observed,
     /// Whether it was ended early.
     pub is_cut_off: bool,
+    /// Time to start and stop the environment, nanoseconds.
+    pub life_ns: u64,
 }
 
 impl Inside {

@@ -85,15 +85,17 @@ pub fn look(
     if ask.call.stdin_file.is_some() {
         remarks.push("standard input is given to every run from a file".to_owned());
     }
-    let (mut env, facts, life_ns) = at(cx, ask, &ask.driver, settings, |instance| {
-        let known = seen.and_then(|seen| seen.for_good(&host, TWICE_BELOW_NS));
-        let look = match known {
-            Some(look) => look,
-            None => Tried::new(cx, ask, instance, limit).inside(&call)?,
-        };
-        Ok((look, paths.iter().cloned().collect()))
-    })?;
-    env.facts = facts;
+    let known = seen.and_then(|seen| Some((seen.for_good(&host, TWICE_BELOW_NS)?, seen.life_ns)));
+    let (env, life_ns) = if let Some(known) = known {
+        known
+    } else {
+        let (mut env, facts, life_ns) = at(cx, ask, &ask.driver, settings, |instance| {
+            let look = Tried::new(cx, ask, instance, limit).inside(&call)?;
+            Ok((look, paths.iter().cloned().collect()))
+        })?;
+        env.facts = facts;
+        (env, life_ns)
+    };
     let is_server = ask.call.client.is_some();
     served::alike(ask, &host.report, &env.report)?;
     if !is_server {
@@ -508,17 +510,13 @@ impl<'a, 'b> Tried<'a, 'b> {
         Ok(stoppable::confirmed(&report, &look.report).map(|()| slices))
     }
 
-    fn inside(&mut self, call: &CommandCall) -> Result<Observed, WhyError> {
-        Ok(self.inside_for(call)?.look)
-    }
-
     /// Runs the command inside, at most as long as the call says.
-    fn inside_for(&mut self, call: &CommandCall) -> Result<Inside, WhyError> {
+    fn inside(&mut self, call: &CommandCall) -> Result<Observed, WhyError> {
         let ask = self.ask;
         let call = ask.change().changed(call.clone());
         let (report, counters) = self.reported(&ask.driver, &call)?;
-        let is_cut_off = report.is_ended_early;
-        if !is_cut_off && !report.exit.is_success() {
+        let is_whole = !report.is_ended_early;
+        if is_whole && !report.exit.is_success() {
             return Err(WhyError::FailsInside {
                 env: ask.driver.clone(),
                 how: how(report.exit),
@@ -526,16 +524,15 @@ impl<'a, 'b> Tried<'a, 'b> {
                 hint: meaning(&report, true),
             });
         }
-        if !is_cut_off {
+        if is_whole {
             check_pick(ask, "inside", &report)?;
         }
-        let look = Observed {
+        Ok(Observed {
             wall_ns: report.wall_ns,
             report,
             counters,
             facts: Facts::new(),
-        };
-        Ok(Inside { look, is_cut_off })
+        })
     }
 }
 

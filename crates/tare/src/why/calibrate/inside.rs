@@ -6,7 +6,7 @@ use tare_model::{CommandCall, CommandReport, whole_ns};
 
 use super::super::observed::Inside;
 use super::super::{Ask, WhyError, fresh};
-use super::{TWICE_BELOW_NS, Tried, at};
+use super::{TWICE_BELOW_NS, Tried, at, folders, paths};
 use crate::cx::Context;
 use crate::env;
 use crate::workload::user_command;
@@ -46,18 +46,26 @@ pub fn look_inside(
     };
     // The client of a server does not read data of an earlier run.
     let has_copies = !is_server && !env::own::is_inside(&ask.settings);
-    let ((mut inside, differs), facts, _) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let mut tried = Tried::new(cx, ask, instance, REPORTED_WITHIN * limit);
-        let inside = tried.inside_for(&call)?;
-        let is_brief = !inside.is_cut_off && inside.look.wall_ns <= TWICE_BELOW_NS;
-        let differs = if has_copies && is_brief {
-            tried.differs_from(&inside.look.report)?
-        } else {
-            None
-        };
-        Ok(((inside, differs), Vec::new()))
-    })?;
-    inside.look.facts = facts;
+    let ((mut look, differs), facts, life_ns) =
+        at(cx, ask, &ask.driver, &ask.settings, |instance| {
+            let mut tried = Tried::new(cx, ask, instance, REPORTED_WITHIN * limit);
+            let look = tried.inside(&call)?;
+            let is_brief = !look.report.is_ended_early && look.wall_ns <= TWICE_BELOW_NS;
+            let differs = if has_copies && is_brief {
+                tried.differs_from(&look.report)?
+            } else {
+                None
+            };
+            let mut paths = paths(&call, &ask.settings);
+            paths.extend(folders(&look.report));
+            Ok(((look, differs), paths.into_iter().collect()))
+        })?;
+    look.facts = facts;
+    let inside = Inside {
+        is_cut_off: look.report.is_ended_early,
+        look,
+        life_ns,
+    };
     if differs.is_none() {
         return Ok((inside, None));
     }
