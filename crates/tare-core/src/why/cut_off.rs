@@ -149,11 +149,8 @@ mod tests {
             let mut look = first.env.clone();
             look.wall_ns = ns;
             look.report.stdout.0 = printed.to_vec();
-            Inside {
-                look,
-                is_cut_off: true,
-                life_ns: 0,
-            }
+            look.report.is_ended_early = true;
+            Inside { look, life_ns: 0 }
         };
         let mut host = first.host.clone();
         host.report.stdout.0 = b"1\n2\n".to_vec();
@@ -167,10 +164,8 @@ mod tests {
         let cut = cut_after(30 * SECOND, b"");
         assert_eq!(cut.for_good(&host, SECOND).unwrap().wall_ns, 30 * SECOND);
         assert!(!cut.is_open(SECOND) && cut.is_open(20 * SECOND));
-        let short = Inside {
-            is_cut_off: false,
-            ..cut_after(2 * SECOND, b"")
-        };
+        let mut short = cut_after(2 * SECOND, b"");
+        short.look.report.is_ended_early = false;
         assert_eq!(short.for_good(&host, 9 * SECOND), None);
         assert!(!short.is_open(20 * SECOND));
         assert!(short.for_good(&host, SECOND).is_some());

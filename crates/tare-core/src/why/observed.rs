@@ -62,13 +62,16 @@ pub struct First {
 pub struct Inside {
     /// What was observed, up to its end; the wall time is a lower bound if it was ended early.
     pub look: Observed,
-    /// Whether it was ended early.
-    pub is_cut_off: bool,
     /// Time to start and stop the environment, nanoseconds.
     pub life_ns: u64,
 }
 
 impl Inside {
+    /// Whether it was ended early.
+    pub fn is_cut_off(&self) -> bool {
+        self.look.report.is_ended_early
+    }
+
     /// Its standard error.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&self.look.report.stderr.0).into_owned()
@@ -76,12 +79,12 @@ impl Inside {
 
     /// Whether it was ended early, and not after a time that makes the slowdown against `other_ns` obvious.
     pub fn is_open(&self, other_ns: u64) -> bool {
-        self.is_cut_off && self.look.wall_ns / PLAIN_TIMES <= other_ns
+        self.is_cut_off() && self.look.wall_ns / PLAIN_TIMES <= other_ns
     }
 
     /// An observation without another run, if that would take long or not end; `other` is the other side's.
     pub fn for_good(&self, other: &Observed, long_ns: u64) -> Option<Observed> {
-        if !self.is_cut_off {
+        if !self.is_cut_off() {
             return (self.look.wall_ns > long_ns).then(|| self.look.clone());
         }
         let mut look = self.look.clone();

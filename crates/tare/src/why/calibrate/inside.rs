@@ -61,11 +61,7 @@ pub fn look_inside(
             Ok(((look, differs), paths.into_iter().collect()))
         })?;
     look.facts = facts;
-    let inside = Inside {
-        is_cut_off: look.report.is_ended_early,
-        look,
-        life_ns,
-    };
+    let inside = Inside { look, life_ns };
     if differs.is_none() {
         return Ok((inside, None));
     }

@@ -54,7 +54,7 @@ fn look_inside(
 ) -> Result<(Inside, Option<String>), Failed> {
     let look = why::calibrate::look_inside(cx, ask, limit).map_err(|error| alone(error, own))?;
     let inside = &look.0;
-    if ask.call.client.is_none() && !inside.is_cut_off {
+    if ask.call.client.is_none() && !inside.is_cut_off() {
         without_idle_network(own, opens_a_socket(inside));
     }
     limits::drop_equal(own, &inside.look.facts);
@@ -304,7 +304,7 @@ impl Baselines<'_> {
                 Ok(Err(words.to_owned()))
             }
             // The command does not end on either side.
-            Err(WhyError::TooLong { .. }) if inside.is_cut_off => {
+            Err(WhyError::TooLong { .. }) if inside.is_cut_off() => {
                 Err(alone(WhyError::too_long(ask, &inside.look), self.own))
             }
             Err(WhyError::Cancelled) => Err(WhyError::Cancelled.into()),
