@@ -101,6 +101,7 @@ fn one(place: u32, path: &Path, cpu: u32) -> Fallible<()> {
     let turns = Turns {
         place,
         rows: vec![vec![0, 1]],
+        stages: None,
         page: Some(TurnPage {
             path: path.display().to_string(),
             key: KEY,

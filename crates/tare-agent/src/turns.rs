@@ -37,7 +37,10 @@ pub struct TurnTaker {
     way: Way,
     input: File,
     output: File,
-    phase: u32,
+    /// The number of metrics begun or skipped.
+    metric: u32,
+    /// The current stage of the metric.
+    stage: u32,
     /// Whether the worker has reported that it is ready, and the host that all are.
     has_begun: bool,
     is_holding: bool,
@@ -85,7 +88,8 @@ impl TurnTaker {
             way,
             input,
             output,
-            phase: 0,
+            metric: 0,
+            stage: 0,
             has_begun: false,
             is_holding: false,
         })
@@ -101,19 +105,46 @@ impl TurnTaker {
         self.turns.check
     }
 
-    /// Skips the next phase, because it cannot be measured here.
-    pub fn skip(&mut self) {
-        self.phase += 1;
+    /// Returns the worker's only stage; `None` if it runs in all of them.
+    pub fn stage(&self) -> Option<u32> {
+        self.turns.stages.and_then(|stages| stages.own)
     }
 
-    /// Enters the next phase and waits for its first turn.
+    /// The number of the current stage among those of all metrics, from 1; 0 before the first.
+    fn phase(&self) -> u32 {
+        let per_metric = self.turns.stages.map_or(1, |stages| stages.count);
+        self.metric.saturating_sub(1) * per_metric + self.stage + self.metric.min(1)
+    }
+
+    /// Skips the next metric, because it cannot be measured here.
+    pub fn skip(&mut self) {
+        self.metric += 1;
+    }
+
+    /// Enters the next metric and waits for its first turn.
     ///
     /// # Errors
     /// The others are gone, or one keeps its turn.
     pub fn enter(&mut self) -> Result<(), ProbeError> {
-        self.phase += 1;
+        self.metric += 1;
+        self.stage = self.stage().unwrap_or(0);
         self.begin()?;
         self.take_next()
+    }
+
+    /// Enters the next stage of this metric, if the worker has one, and waits for its first turn. That is the one in
+    /// which the stage's other worker prepares, and this one has nothing to do.
+    ///
+    /// # Errors
+    /// As for [`TurnTaker::enter`].
+    pub fn enter_stage(&mut self) -> Result<bool, ProbeError> {
+        let count = self.turns.stages.map_or(1, |stages| stages.count);
+        if self.stage().is_some() || self.stage + 1 >= count {
+            return Ok(false);
+        }
+        self.stage += 1;
+        self.take_next()?;
+        Ok(true)
     }
 
     /// Passes the turn on, if this worker holds it, and waits for the next one.
@@ -124,7 +155,7 @@ impl TurnTaker {
         match &self.way {
             #[cfg(target_os = "linux")]
             Way::Page(page) => {
-                page.set_phase(self.turns.place, self.phase);
+                page.set_phase(self.turns.place, self.phase());
                 if std::mem::take(&mut self.is_holding) {
                     page.pass_on(&self.turns);
                 }
@@ -162,7 +193,7 @@ impl TurnTaker {
         }
         #[cfg(target_os = "linux")]
         if let Way::Page(page) = &self.way {
-            page.set_phase(self.turns.place, self.phase);
+            page.set_phase(self.turns.place, self.phase());
         }
         let trial = self.trial;
         write_frame(&mut self.output, &Reply::Ready { trial })
@@ -179,7 +210,7 @@ impl TurnTaker {
     }
 
     fn ask_the_host(&mut self) -> Result<(), ProbeError> {
-        let (trial, phase) = (self.trial, self.phase);
+        let (trial, phase) = (self.trial, self.phase());
         write_frame(&mut self.output, &Reply::Waiting { trial, phase })
             .map_err(|_| lost("its agent does not listen any more"))?;
         match read_frame::<Request>(&mut self.input) {

@@ -85,6 +85,7 @@ fn in_turn(test: &str, call: &CommandCall) -> [ProbeReport; 2] {
         let turns = Turns {
             place,
             rows: vec![vec![0, 1], vec![1, 0]],
+            stages: None,
             page: Some(TurnPage {
                 path: path.display().to_string(),
                 key: 9,
@@ -247,6 +248,7 @@ fn a_program_that_cannot_be_cut_takes_no_turns() {
     let turns = Turns {
         place: 0,
         rows: vec![vec![0]],
+        stages: None,
         page: None,
         check: false,
         patience_ns: 1_000_000_000,

@@ -8,9 +8,9 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tare_model::turns::{DONE, PAGE_BYTES, PAGE_KEY, next_turn};
+use tare_model::turns::{DONE, PAGE_BYTES, PAGE_KEY, Stages, next_turn};
 use tare_model::wire::{Reply, Request};
-use tare_model::{Failure, Params, ProbeCall, TurnPage, Turns, whole_ns, whole_size};
+use tare_model::{Failure, Params, ProbeCall, ProbeReport, TurnPage, Turns, whole_ns, whole_size};
 
 use common::{ANSWER_LIMIT, Agent, frames};
 use tare_testkit::skip::skip;
@@ -49,6 +49,7 @@ fn run(place: u32, probe: &str, page: Option<&Path>, key: u64, patience: Duratio
     let turns = Turns {
         place,
         rows: rows(),
+        stages: None,
         page: page.map(|path| TurnPage {
             path: path.display().to_string(),
             key,
@@ -95,6 +96,50 @@ fn turn_page_gives_workers_equal_slices_per_metric() {
             };
             assert_eq!(lengths(&first), lengths(&other), "{probe}");
         }
+    }
+}
+
+#[test]
+fn stages_run_common_workers_with_one_other_each() {
+    for has_page in [true, false] {
+        let mut agent = Agent::start();
+        let page = has_page.then(|| page("stages"));
+        for (place, own) in (0..).zip([None, Some(1), Some(0)]) {
+            let path = page.as_ref().map(|page| &*page.0);
+            let mut request = run(place, "clock", path, KEY, ANSWER_LIMIT);
+            if let Request::Run {
+                turns: Some(turns), ..
+            } = &mut request
+            {
+                turns.stages = Some(Stages { count: 2, own });
+            }
+            agent.send(&request);
+            let reply = agent.reply();
+            assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
+        }
+        let_go(&mut agent);
+        let (mut reports, order) = match has_page {
+            true => ((0..3).map(|_| agent.report()).collect(), Vec::new()),
+            false => give_turns(&mut agent, [1, 2, 1]),
+        };
+        reports.sort_by_key(|(trial, _)| *trial);
+        let lengths = |place: usize| -> Vec<usize> {
+            let series = reports[place].1.series.iter();
+            series.map(|series| series.values.len()).collect()
+        };
+        let stage = |place: usize| reports[place].1.sliced.as_ref().unwrap().stage;
+        assert_eq!([0, 1, 2].map(stage), [None, Some(1), Some(0)]);
+        assert_eq!(lengths(1), lengths(2));
+        let twice: Vec<usize> = lengths(1).iter().map(|count| 2 * count).collect();
+        assert_eq!(lengths(0), twice);
+        // In the first stage of each metric the second worker has no turn, and in the second the third has none.
+        let is_in_its_stage = |(phase, place): &(u32, u32)| match place {
+            0 => true,
+            1 => phase % 2 == 0,
+            _ => phase % 2 == 1,
+        };
+        assert!(order.iter().all(is_in_its_stage), "{order:?}");
+        assert!(order.is_sorted_by_key(|(phase, _)| *phase), "{order:?}");
     }
 }
 
@@ -166,37 +211,45 @@ fn offline_cpu_is_not_reported_and_turns_continue() {
     assert!(slices.iter().all(|count| *count == slices[0]), "{slices:?}");
 }
 
+/// What workers without a page reported by trial, and who had a turn in which phase.
+type Given = (Vec<(u64, ProbeReport)>, Vec<(u32, u32)>);
+
+/// Gives three prepared workers their turns like a host without a page.
+fn give_turns(agent: &mut Agent, expected: [u32; 3]) -> Given {
+    let mut phases = [0; 3];
+    let (mut reports, mut order) = (Vec::new(), Vec::new());
+    let mut hear = |agent: &mut Agent, phases: &mut [u32; 3]| match agent.reply() {
+        Reply::Waiting { trial, phase } => phases[whole_size(trial) - 1] = phase,
+        Reply::Done { trial, raw } => {
+            phases[whole_size(trial) - 1] = DONE;
+            reports.push((trial, serde_json::from_slice(&raw.stdout.0).unwrap()));
+        }
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..3 {
+        hear(agent, &mut phases);
+    }
+    assert_eq!(phases, expected);
+    let (mut last, mut last_phase) = (None, 0);
+    while let Some((number, place)) = next_turn(&rows(), &phases, last, last_phase) {
+        (last, last_phase) = (Some(number), phases[place as usize]);
+        order.push((last_phase, place));
+        agent.send(&Request::Turn {
+            trial: u64::from(place) + 1,
+        });
+        hear(agent, &mut phases);
+    }
+    (reports, order)
+}
+
 #[test]
 fn over_the_channel_the_host_gives_each_turn() {
     let mut agent = Agent::start();
     prepare(&mut agent, ["clock"; 3], None, ANSWER_LIMIT);
     let_go(&mut agent);
-    let mut phases = [0; 3];
-    let hear = |agent: &mut Agent, phases: &mut [u32; 3]| match agent.reply() {
-        Reply::Waiting { trial, phase } => {
-            phases[whole_size(trial) - 1] = phase;
-            None
-        }
-        Reply::Done { trial, raw } => {
-            phases[whole_size(trial) - 1] = DONE;
-            Some(serde_json::from_slice::<tare_model::ProbeReport>(&raw.stdout.0).unwrap())
-        }
-        other => panic!("{other:?}"),
-    };
-    for _ in 0..3 {
-        hear(&mut agent, &mut phases);
-    }
-    assert_eq!(phases, [1; 3]);
-    let (mut last, mut last_phase, mut reports) = (None, 0, Vec::new());
-    while let Some((number, place)) = next_turn(&rows(), &phases, last, last_phase) {
-        (last, last_phase) = (Some(number), phases[place as usize]);
-        agent.send(&Request::Turn {
-            trial: u64::from(place) + 1,
-        });
-        reports.extend(hear(&mut agent, &mut phases));
-    }
+    let (reports, _) = give_turns(&mut agent, [1; 3]);
     assert_eq!(reports.len(), 3);
-    for report in reports {
+    for (_, report) in reports {
         assert!(!report.sliced.unwrap().by_page);
         assert_eq!(report.series.len(), 2);
         // Eight, and whole rounds of the orders.

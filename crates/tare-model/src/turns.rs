@@ -32,6 +32,9 @@ pub struct Turns {
     pub place: u32,
     /// Order of the places in each cycle; cycle `c` has row `c % rows.len()`. Every row has every place once.
     pub rows: Vec<Vec<u32>>,
+    /// The stages of each metric; `None` if all workers run in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
     /// The page that passes the turn; `None` if the channel does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<TurnPage>,
@@ -40,6 +43,19 @@ pub struct Turns {
     pub check: bool,
     /// How long a worker waits for its turn before it gives up, nanoseconds.
     pub patience_ns: u64,
+}
+
+/// The stages of each metric: how often its slices are run, each time with the workers of other arms.
+///
+/// How fast a call is depends on how many workers take turns. So every arm is compared with the baseline in a stage of
+/// its own, in which nobody else runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stages {
+    /// Number of stages.
+    pub count: u32,
+    /// The worker's only stage, from 0; `None` if it runs in all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<u32>,
 }
 
 /// A page of memory shared by the workers.
@@ -61,6 +77,9 @@ pub struct Sliced {
     /// The processor that the worker was pinned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
+    /// The worker's only stage ([`Stages`]); `None` if its slices are those of all stages, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<u32>,
 }
 
 /// Returns the number of the slice after `last` and its place, which is one in the earliest phase. `phases` has the
@@ -109,6 +128,9 @@ impl Turns {
         (1..=MOST_PLACES).contains(&places)
             && (self.place as usize) < places
             && self.rows.iter().all(is_order)
+            && self
+                .stages
+                .is_none_or(|stages| stages.own.unwrap_or(0) < stages.count)
     }
 }
 
@@ -158,11 +180,18 @@ mod tests {
         let turns = |rows: Vec<Vec<u32>>| Turns {
             place: 0,
             rows,
+            stages: None,
             page: None,
             check: false,
             patience_ns: 1,
         };
         assert!(turns(rows()).is_sound());
+        let in_stage = |count, own| Turns {
+            stages: Some(Stages { count, own }),
+            ..turns(rows())
+        };
+        assert!(in_stage(2, None).is_sound() && in_stage(2, Some(1)).is_sound());
+        assert!(!in_stage(2, Some(2)).is_sound() && !in_stage(0, None).is_sound());
         for bad in [vec![], vec![vec![0, 0]], vec![vec![0, 1], vec![0]]] {
             assert!(!turns(bad.clone()).is_sound(), "{bad:?}");
         }

@@ -133,6 +133,7 @@ fn prepare(
         let turns = Turns {
             place,
             rows: vec![vec![0, 1], vec![1, 0]],
+            stages: None,
             page: Some(TurnPage { path, key: block }),
             check: false,
             patience_ns: whole_ns(LIMIT),

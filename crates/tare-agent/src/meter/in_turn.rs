@@ -32,7 +32,7 @@ fn whole_rounds(slices: usize, rows: usize) -> usize {
 pub struct Rounds {
     pub(super) share_ns: f64,
     done: usize,
-    /// The number of rounds in an interleaved trial: the same in every arm.
+    /// The number of rounds of a stage in an interleaved trial: the same in every arm.
     fixed: Option<usize>,
     pub(super) begin: Instant,
     /// Start of the current round.
@@ -47,6 +47,12 @@ impl Rounds {
     pub fn another(&mut self, meter: &mut Meter) -> Result<bool, ProbeError> {
         if let Some(begin) = self.under_way.take() {
             meter.timed += begin.elapsed();
+        }
+        if let (Some(count), Some(alternation)) = (self.fixed, &mut meter.alternation)
+            && self.done == count
+            && alternation.turns.enter_stage()?
+        {
+            self.done = 0;
         }
         let goes_on = match self.fixed {
             Some(count) => self.done < count,
@@ -86,6 +92,7 @@ impl Meter {
             slice_ns: alternation.slice_ns,
             by_page: alternation.turns.is_by_page(),
             cpu: alternation.bound.as_ref().map(Binding::cpu),
+            stage: alternation.turns.stage(),
         })
     }
 

@@ -254,6 +254,7 @@ mod tests {
             Turns {
                 place,
                 rows: vec![vec![0, 1, 2], vec![2, 0, 1], vec![1, 2, 0]],
+                stages: None,
                 page: Some(TurnPage {
                     path: self.0.display().to_string(),
                     key: 5,

@@ -14,7 +14,7 @@ use super::counters::CounterRow;
 use super::kept_trial::{Checksum, Decoded, ProbeFacts};
 use super::reading::{Reading, read};
 use super::report::{Report, SeriesPart};
-use super::turns::Turns;
+use super::turns::{Slices, Turns};
 use crate::workload::probe_output::{self, SeriesView};
 use crate::workload::{DecodeError, Workload, unreadable};
 
@@ -47,7 +47,10 @@ pub(super) fn decode(
     // A built-in probe's batches are equal work in native code: what MSER would cut off is noise.
     let readings = readings(workload, raw, &values, false)?;
     let turns = match report.sliced {
-        Some(_) => Turns::Slices(values.iter().map(|values| narrowed(*values)).collect()),
+        Some(ref sliced) => Turns::Slices(Slices {
+            stage: sliced.stage,
+            metrics: values.iter().map(|values| narrowed(*values)).collect(),
+        }),
         None => Turns::Whole,
     };
     let floors = readings.iter().zip(metrics);

@@ -332,7 +332,7 @@ pub(crate) fn values(group: &Group, of: Reference, place: usize) -> BTreeMap<Blo
 #[allow(clippy::float_cmp, reason = "means and differences of whole numbers")]
 mod tests {
     use super::*;
-    use crate::analyze::turns::Turns;
+    use crate::analyze::turns::{Slices, Turns};
 
     fn kept() -> KeptTrial {
         KeptTrial {
@@ -369,7 +369,10 @@ mod tests {
 
     fn slices(values: &[f32]) -> KeptTrial {
         KeptTrial {
-            turns: Turns::Slices(Box::new([values.into()])),
+            turns: Turns::Slices(Slices {
+                stage: None,
+                metrics: Box::new([values.into()]),
+            }),
             ..kept()
         }
     }

@@ -122,6 +122,7 @@ impl SimulatedRun {
                     slice_ns: 1_000_000,
                     by_page: true,
                     cpu: Some(0),
+                    stage: None,
                 });
                 report.series = vec![Series {
                     metric: metric.id.to_owned(),

@@ -10,8 +10,8 @@ use tare_stats::median_in_place;
 pub(crate) enum Turns {
     /// It ran whole.
     Whole,
-    /// The slices of each metric, in the order of their cycles.
-    Slices(Box<[Box<[f32]>]>),
+    /// It was interleaved.
+    Slices(Slices),
     /// By metric and then by arm in the study's order: the median over the cycles of ln(this arm/that arm). NaN if
     /// there is none.
     Ratios {
@@ -20,6 +20,64 @@ pub(crate) enum Turns {
         /// The medians.
         medians: Box<[f64]>,
     },
+}
+
+/// The slices of an interleaved trial.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slices {
+    /// The only stage that the arm ran in; `None` if its slices are those of all stages, in their order.
+    pub(crate) stage: Option<u32>,
+    /// By metric, in the order of their cycles.
+    pub(crate) metrics: Box<[Box<[f32]>]>,
+}
+
+impl Slices {
+    /// The logarithms of a metric's slices, NaN for a value that has none; `None` without the metric.
+    fn logarithms(&self, place: usize) -> Option<Logarithms> {
+        let ln = |value: &f32| {
+            if *value > 0.0 {
+                f64::from(*value).ln()
+            } else {
+                f64::NAN
+            }
+        };
+        let all = self.metrics.get(place)?.iter().map(ln).collect();
+        Some(Logarithms {
+            stage: self.stage,
+            all,
+        })
+    }
+}
+
+/// Logarithms of the slices of one metric.
+struct Logarithms {
+    stage: Option<u32>,
+    all: Vec<f64>,
+}
+
+impl Logarithms {
+    /// Those of the cycles that `other` ran in too; of an arm of all stages that is the part of `other`'s stage. `None`
+    /// if the two ran in different stages.
+    fn beside(&self, other: &Self) -> Option<&[f64]> {
+        match (self.stage, other.stage) {
+            (None, Some(stage)) => {
+                let count = other.all.len();
+                let begin = count * stage as usize;
+                self.all.get(begin..begin + count)
+            }
+            (Some(one), Some(another)) if one != another => None,
+            _ => Some(&self.all),
+        }
+    }
+
+    /// The median over the cycles of ln(this/other). `None` if the two ran in different stages, without a cycle, or if
+    /// a value has no logarithm.
+    fn ratio(&self, other: &Self, ratios: &mut Vec<f64>) -> Option<f64> {
+        let both = self.beside(other)?.iter().zip(other.beside(self)?);
+        ratios.clear();
+        ratios.extend(both.map(|(own, other)| own - other));
+        median_in_place(ratios)
+    }
 }
 
 impl Turns {
@@ -31,7 +89,14 @@ impl Turns {
     /// The slices of a metric, as long as they are kept.
     pub(crate) fn slices(&self, place: usize) -> Option<&[f32]> {
         match self {
-            Self::Slices(slices) => slices.get(place).map(|slices| &**slices),
+            Self::Slices(slices) => slices.metrics.get(place).map(|slices| &**slices),
+            Self::Whole | Self::Ratios { .. } => None,
+        }
+    }
+
+    fn all(&self) -> Option<&Slices> {
+        match self {
+            Self::Slices(slices) => Some(slices),
             Self::Whole | Self::Ratios { .. } => None,
         }
     }
@@ -40,35 +105,39 @@ impl Turns {
     /// unless both were interleaved, without a cycle, or if a value has no logarithm.
     pub(crate) fn ratio(&self, other: &Self, place: usize, arm: usize) -> Option<f64> {
         let Self::Ratios { n_arms, medians } = self else {
-            return median_ratio(self.slices(place)?, other.slices(place)?);
+            let logarithms = |turns: &Self| turns.all()?.logarithms(place);
+            return logarithms(self)?.ratio(&logarithms(other)?, &mut Vec::new());
         };
         let median = *medians.get(place * n_arms + arm)?;
         (other.were_taken() && !median.is_nan()).then_some(median)
     }
 
     /// Compares the arms of a block pairwise, by index in the study; `None` for an arm without slices, which is not
-    /// compared.
+    /// compared. Two arms that ran in different stages are compared by what each is to the arms of all stages.
     pub(crate) fn settled(of_block: &[Option<&Self>]) -> Vec<Option<Self>> {
         let n_arms = of_block.len();
-        let n_metrics = of_block.iter().map(|turns| match turns {
-            Some(Self::Slices(slices)) => slices.len(),
-            _ => 0,
-        });
+        let all: Vec<Option<&Slices>> = of_block.iter().map(|turns| (*turns)?.all()).collect();
+        let n_metrics = all.iter().flatten().map(|slices| slices.metrics.len());
         let n_metrics = n_metrics.max().unwrap_or(0);
         let mut medians = vec![vec![f64::NAN; n_metrics * n_arms]; n_arms];
         let mut ratios = Vec::new();
         for place in 0..n_metrics {
-            let logarithms: Vec<Option<Vec<f64>>> = of_block
+            let logarithms: Vec<Option<Logarithms>> = all
                 .iter()
-                .map(|turns| turns.and_then(|turns| turns.slices(place)).map(logarithms))
+                .map(|slices| (*slices)?.logarithms(place))
                 .collect();
+            let mut ratio = |left: usize, right: usize| {
+                let left = logarithms[left].as_ref()?;
+                left.ratio(logarithms[right].as_ref()?, &mut ratios)
+            };
             for left in 0..n_arms {
                 for right in left + 1..n_arms {
-                    let both = logarithms[left].as_ref().zip(logarithms[right].as_ref());
-                    let median = both.and_then(|(left, right)| {
-                        ratios.clear();
-                        ratios.extend(left.iter().zip(right).map(|(left, right)| left - right));
-                        median_in_place(&mut ratios)
+                    let median = ratio(left, right).or_else(|| {
+                        let by = |arm: usize| {
+                            logarithms[arm].as_ref()?.stage.is_none().then_some(())?;
+                            Some(ratio(left, arm)? - ratio(right, arm)?)
+                        };
+                        mean(&(0..n_arms).filter_map(by).collect::<Vec<f64>>())
                     });
                     let median = median.unwrap_or(f64::NAN);
                     medians[left][place * n_arms + right] = median;
@@ -76,8 +145,8 @@ impl Turns {
                 }
             }
         }
-        let settled = of_block.iter().zip(medians).map(|(turns, medians)| {
-            matches!(turns, Some(Self::Slices(_))).then(|| Self::Ratios {
+        let settled = all.iter().zip(medians).map(|(slices, medians)| {
+            slices.is_some().then(|| Self::Ratios {
                 n_arms,
                 medians: medians.into_boxed_slice(),
             })
@@ -86,22 +155,8 @@ impl Turns {
     }
 }
 
-/// The median over the cycles of ln(left/right); `None` without a cycle, or if a value has no logarithm.
-fn median_ratio(left: &[f32], right: &[f32]) -> Option<f64> {
-    let both = logarithms(left).into_iter().zip(logarithms(right));
-    median_in_place(&mut both.map(|(left, right)| left - right).collect::<Vec<f64>>())
-}
-
-/// NaN for a value without a logarithm; no median results from it.
-fn logarithms(values: &[f32]) -> Vec<f64> {
-    let ln = |value: f32| {
-        if value > 0.0 {
-            f64::from(value).ln()
-        } else {
-            f64::NAN
-        }
-    };
-    values.iter().copied().map(ln).collect()
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 #[cfg(test)]
@@ -111,7 +166,10 @@ mod tests {
     #[test]
     fn settled_turns_give_the_same_ratios_as_slices() {
         let slices = |metrics: &[&[f32]]| {
-            Turns::Slices(metrics.iter().map(|values| (*values).into()).collect())
+            Turns::Slices(Slices {
+                stage: None,
+                metrics: metrics.iter().map(|values| (*values).into()).collect(),
+            })
         };
         let arms = [
             slices(&[&[1.0, 2.0, 3.0], &[5.0, 6.0]]),
@@ -137,5 +195,36 @@ mod tests {
         assert_eq!((&some[1], &some[2]), (&None, &None));
         assert_eq!(first.ratio(last, 0, 3), arms[0].ratio(&arms[2], 0, 3));
         assert!(first.ratio(&Turns::Whole, 0, 2).is_none());
+    }
+
+    #[test]
+    fn arms_of_other_stages_are_compared_by_the_common_arm() {
+        let slices = |stage, values: &[f32]| {
+            Turns::Slices(Slices {
+                stage,
+                metrics: Box::new([values.into()]),
+            })
+        };
+        // The machine is twice as slow in the second stage.
+        let arms = [
+            slices(None, &[1.0, 1.0, 2.0, 2.0]),
+            slices(None, &[1.0, 1.0, 2.0, 2.0]),
+            slices(Some(0), &[3.0, 3.0]),
+            slices(Some(1), &[8.0, 8.0]),
+        ];
+        let near = |found: Option<f64>, expected: f64| {
+            let found = found.unwrap();
+            assert!((found - expected.ln()).abs() < 1e-6, "{found} {expected}");
+        };
+        assert_eq!(arms[2].ratio(&arms[3], 0, 3), None);
+        let settled = Turns::settled(&arms.iter().map(Some).collect::<Vec<_>>());
+        let settled: Vec<Turns> = settled.into_iter().flatten().collect();
+        for arms in [&arms[..], &settled] {
+            near(arms[2].ratio(&arms[0], 0, 0), 3.0);
+            near(arms[3].ratio(&arms[1], 0, 1), 4.0);
+            near(arms[0].ratio(&arms[3], 0, 3), 0.25);
+            near(arms[1].ratio(&arms[0], 0, 0), 1.0);
+        }
+        near(settled[3].ratio(&settled[2], 0, 2), 4.0 / 3.0);
     }
 }

@@ -11,7 +11,9 @@
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
-use tare_model::{CellKey, Study, Trial, whole_count, whole_place};
+use tare_model::arm::Role;
+use tare_model::study::A_PRIME;
+use tare_model::{ArmId, ArmSpec, CellKey, Study, Trial, whole_count, whole_place};
 use tare_stats::{BlockOrders, Stream, closed_rows};
 
 mod duration;
@@ -158,6 +160,23 @@ impl Plan {
         let rows = closed_rows(places, seed).into_iter();
         rows.map(|row| row.into_iter().map(whole_count).collect())
             .collect()
+    }
+
+    /// The only stage of each of these arms in a block, by place; `None` for the baseline and its copy, which run in
+    /// all. Empty if all arms share one stage: where at most one is compared with the baseline, and where arms are
+    /// compared with each other.
+    pub fn stages(&self, block: u32, arms: &[&ArmId]) -> Vec<Option<u32>> {
+        let study = &self.study;
+        let is_common = |arm: &ArmId| *arm == study.baseline || arm.as_str() == A_PRIME;
+        let has_purpose = |arm: &ArmSpec| arm.role != Role::default();
+        let n_compared = whole_count(arms.iter().filter(|arm| !is_common(arm)).count());
+        if n_compared < 2 || study.pairs || study.arms.iter().any(has_purpose) {
+            return Vec::new();
+        }
+        // Each block begins with another arm.
+        let mut stages = (0..n_compared).map(|stage| (stage + block) % n_compared);
+        let own = |arm: &&ArmId| if is_common(arm) { None } else { stages.next() };
+        arms.iter().map(own).collect()
     }
 
     fn hash(&self) -> String {

@@ -39,6 +39,33 @@ proptest! {
 }
 
 #[test]
+fn every_compared_arm_has_a_stage_of_its_own() {
+    let mut study = study(4, 1, 7);
+    study.arms[1].id = ArmId::new(tare_model::study::A_PRIME).unwrap();
+    study.baseline = study.arms[0].id.clone();
+    let ids: Vec<ArmId> = study.arms.iter().map(|arm| arm.id.clone()).collect();
+    let stages = |study: &Study, block, arms: &[usize]| {
+        let arms: Vec<&ArmId> = arms.iter().map(|arm| &ids[*arm]).collect();
+        Plan::new(study).stages(block, &arms)
+    };
+    assert_eq!(
+        stages(&study, 0, &[2, 0, 1, 3]),
+        [Some(0), None, None, Some(1)]
+    );
+    assert_eq!(
+        stages(&study, 1, &[2, 0, 1, 3]),
+        [Some(1), None, None, Some(0)]
+    );
+    // One arm, or arms that are compared with each other, need no stages.
+    assert!(stages(&study, 0, &[0, 1, 3]).is_empty());
+    study.arms[2].role.before = Some("r".into());
+    assert!(stages(&study, 0, &[0, 1, 2, 3]).is_empty());
+    study.arms[2].role.before = None;
+    study.pairs = true;
+    assert!(stages(&study, 0, &[0, 1, 2, 3]).is_empty());
+}
+
+#[test]
 fn cycle_balances_order_of_arm_pairs() {
     for (n_arms, times) in [(4, 1), (5, 2)] {
         let plan = Plan::new(&study(n_arms, 2, 7));

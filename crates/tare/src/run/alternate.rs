@@ -130,7 +130,8 @@ impl Dispatcher<'_> {
             .zip(&ends)
             .map(|(number, ends)| Member::new(*number, ends.client))
             .collect();
-        let limit_ns = self.limit_ns.saturating_mul(count as u64);
+        let n_slices = count * cycle.stages(0).map_or(1, |stages| stages.count as usize);
+        let limit_ns = self.limit_ns.saturating_mul(n_slices as u64);
         let mut block = Block {
             group: Group::new(self, limit_ns, instances, members),
             cycle,
@@ -215,6 +216,7 @@ impl Block<'_, '_, '_, '_> {
             let turns = Turns {
                 place: whole_count(place),
                 rows: self.cycle.rows.clone(),
+                stages: self.cycle.stages(place),
                 page,
                 check: self.cycle.check,
                 patience_ns: self.limit_ns,

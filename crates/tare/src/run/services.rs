@@ -209,6 +209,7 @@ fn measure(
         slice_ns: block.slice_ns,
         by_page: false,
         cpu: block.cpu,
+        stage: None,
     });
     let outcome = |(one, known_ns): (Result<Measured, String>, &Option<u64>)| match one {
         Ok(measured) if measured.typical_ns.is_empty() => Outcome::Failed(ended_with_another()),

@@ -1,5 +1,7 @@
 //! State of a session's alternation.
 
+use tare_model::turns::Stages;
+
 /// State of a session's alternation.
 #[derive(Debug)]
 pub(super) struct TurnState {
@@ -28,6 +30,8 @@ impl TurnState {
 pub(super) struct Cycle {
     /// The orders of the cycles, by place.
     pub(super) rows: Vec<Vec<u32>>,
+    /// The only stage of each place, `None` for those that run in all; empty if there is one.
+    pub(super) stages: Vec<Option<u32>>,
     /// Distinguishes the block's turn page from the last one's.
     pub(super) key: u64,
     /// Total time of the slices of each arm, nanoseconds.
@@ -43,6 +47,14 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
+    /// The stages of a place; `None` if there is one.
+    pub(super) fn stages(&self, place: usize) -> Option<Stages> {
+        Some(Stages {
+            count: self.stages.iter().flatten().max()? + 1,
+            own: *self.stages.get(place)?,
+        })
+    }
+
     /// The order in which places are started: ascending or, if `is_drawn`, that of the first row, so that no place
     /// always starts first.
     pub(super) fn starting_order(&self, count: usize, is_drawn: bool) -> Vec<usize> {

@@ -11,7 +11,7 @@ use tare_model::command::COMMAND_PROBE;
 use tare_model::fact;
 use tare_model::facts::{self, cpu_list};
 use tare_model::outcome::Exit;
-use tare_model::{CommandCall, Facts, Outcome, Recipe, Trial};
+use tare_model::{ArmId, CommandCall, Facts, Outcome, Recipe, Trial};
 
 use super::alternate::{NotShared, Part};
 use super::charges;
@@ -132,10 +132,13 @@ impl Session<'_> {
         let Some(place) = trials.iter().position(|trial| trial.cell.arm == baseline) else {
             return Ok(());
         };
+        let stages = self.stages(trials);
+        let planned_ns = (self.study().trial_ns).saturating_mul(self.pace.length(workload));
         let mut cycle = Cycle {
             rows: self.plan.turn_rows(first.block, workload, trials.len()),
             key: u64::from(first.sequence) + 1,
-            target_ns: (self.study().trial_ns).saturating_mul(self.pace.length(workload)),
+            target_ns: of_a_stage(planned_ns, &stages),
+            stages,
             cpu: self.cpu_of(first.block, trials),
             check: !std::mem::replace(&mut self.turns.checked[workload], true),
             baseline: place,
@@ -222,6 +225,19 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// The stages of a block; see [`crate::plan::Plan::stages`]. A program runs once, and a server is asked in other ways.
+    fn stages(&self, trials: &[Trial]) -> Vec<Option<u32>> {
+        let Some(first) = trials.first() else {
+            return Vec::new();
+        };
+        let workload = first.workload_index as usize;
+        if services::is_service(&self.recipes[workload]) || self.command(workload).is_some() {
+            return Vec::new();
+        }
+        let arms: Vec<&ArmId> = trials.iter().map(|trial| &trial.cell.arm).collect();
+        self.plan.stages(first.block, &arms)
+    }
+
     /// The command of a workload, if it runs one.
     fn command(&self, workload: usize) -> Option<CommandCall> {
         match &self.recipes[workload] {
@@ -252,6 +268,16 @@ impl Session<'_> {
     }
 }
 
+/// The time of an arm's slices in a stage: all stages together take as long as one with all arms.
+fn of_a_stage(planned_ns: u64, stages: &[Option<u32>]) -> u64 {
+    let n_stages = stages.iter().flatten().count();
+    let n_slices = n_stages * (stages.len() - n_stages + 1);
+    match n_slices {
+        0 => planned_ns,
+        n_slices => planned_ns.saturating_mul(stages.len() as u64) / n_slices as u64,
+    }
+}
+
 /// A limit of an arm, but not of the baseline, that requires whole trials.
 fn limit(arm: &Facts, baseline: &Facts) -> Option<&'static str> {
     if facts::cpu_quota(arm) != facts::cpu_quota(baseline) && facts::cpu_quota(arm).is_some() {
@@ -266,8 +292,16 @@ fn limit(arm: &Facts, baseline: &Facts) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::limit;
+    use super::{limit, of_a_stage};
     use tare_model::{Facts, fact};
+
+    #[test]
+    fn stages_take_as_long_as_one_with_all_arms() {
+        assert_eq!(of_a_stage(60, &[]), 60);
+        // Two stages of three arms each instead of one of four.
+        assert_eq!(of_a_stage(60, &[None, Some(0), None, Some(1)]), 40);
+        assert_eq!(of_a_stage(60, &[None, Some(1), Some(0)]), 45);
+    }
 
     #[test]
     fn limits_of_the_arm_alone_keep_whole_trials() {

@@ -173,6 +173,7 @@ mod linux {
                 slice_ns: SLICE_NS,
                 by_page: false,
                 cpu: order.cpu,
+                stage: None,
             });
             outcome(report, pick.cloned(), sliced)
         };

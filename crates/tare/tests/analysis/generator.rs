@@ -351,6 +351,7 @@ pub(crate) fn take_turns(run: &mut RunData) {
                 slice_ns: 1_000_000,
                 by_page: true,
                 cpu: Some(0),
+                stage: None,
             });
         },
     );

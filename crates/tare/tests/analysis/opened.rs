@@ -104,6 +104,7 @@ fn with_slices() -> RunData {
                 slice_ns: 1_000_000,
                 by_page: true,
                 cpu: Some(0),
+                stage: None,
             });
         },
     );

@@ -322,6 +322,7 @@ fn slices_on_other_processor_are_flagged() {
                 slice_ns: 1_000_000,
                 by_page: true,
                 cpu,
+                stage: None,
             });
         }
     };
