@@ -25,7 +25,7 @@ title = "Equals"
 baseline = "host"
 
 [design]
-trial = "60ms"
+trial = "20ms"
 blocks_min = 10
 blocks_max = 10
 

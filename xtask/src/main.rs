@@ -27,6 +27,7 @@ mod peers;
 mod planted;
 mod provision;
 mod published;
+mod repeats;
 mod reproduce;
 mod resolution;
 mod run;
@@ -62,6 +63,7 @@ const COMMANDS: &[Command] = &tare_model::rows! {
     ("aa", "live comparisons of the host with itself and of a container with its clone; `-n N` of them", aa::main),
     ("agree", "whether a ratio depends on the other arms: four compositions in one table; `-n N --budget T --env X`", agree::main),
     ("peers", "one question to `tare compare`, hyperfine and two ways by hand: false alarms, finds; `-n N --seconds S`", peers::main),
+    ("repeats", "whether fresh runs of `quick` give the same answers, by class of metric; `-n N --env A,…`", repeats::main),
     ("gate", "how often `tare gate` is red for nothing, and which planted slowdowns it finds; `-n N --budget T --planted 0,1 --ask compare --load 1`", gate::main),
     ("slower", "how often work that is a little longer in one arm is found out; `--percent P --budget T -n N`", slower::main),
     (

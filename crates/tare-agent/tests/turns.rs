@@ -118,9 +118,10 @@ fn stages_run_common_workers_with_one_other_each() {
             assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
         }
         let_go(&mut agent);
-        let (mut reports, order) = match has_page {
-            true => ((0..3).map(|_| agent.report()).collect(), Vec::new()),
-            false => give_turns(&mut agent, [1, 2, 1]),
+        let (mut reports, order) = if has_page {
+            ((0..3).map(|_| agent.report()).collect(), Vec::new())
+        } else {
+            give_turns(&mut agent, [1, 2, 1])
         };
         reports.sort_by_key(|(trial, _)| *trial);
         let lengths = |place: usize| -> Vec<usize> {

@@ -20,6 +20,26 @@ pub enum Value {
     List(Vec<Value>),
 }
 
+impl Value {
+    /// Returns the value as a level on an axis: a whole number, or a size such as `64k` in bytes; `None` for anything
+    /// else.
+    pub fn level(&self) -> Option<i64> {
+        let text = match self {
+            Self::Int(number) => return Some(*number),
+            Self::Text(text) => text,
+            _ => return None,
+        };
+        let digits = text.trim_end_matches(['k', 'm', 'g']);
+        let shift = match &text[digits.len()..] {
+            "k" => 10,
+            "m" => 20,
+            "g" => 30,
+            _ => return None,
+        };
+        digits.parse::<i64>().ok()?.checked_mul(1 << shift)
+    }
+}
+
 impl std::fmt::Display for Value {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -134,5 +154,20 @@ impl From<&str> for Value {
 impl From<String> for Value {
     fn from(value: String) -> Self {
         Self::Text(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_and_sizes_are_levels() {
+        let level = |text: &str| Value::Text(text.into()).level();
+        assert_eq!(Value::Int(7).level(), Some(7));
+        assert_eq!(
+            [level("64k"), level("1g"), level("k"), level("libaio")],
+            [Some(65_536), Some(1 << 30), None, None]
+        );
     }
 }

@@ -21,6 +21,7 @@ mod cell;
 mod costs;
 mod course;
 mod distribution;
+mod heat_map;
 mod ladder;
 mod lines;
 mod published;
@@ -66,6 +67,7 @@ pub(super) fn files_of(
         cell::figures,
         distribution::figures,
         sweep::figures,
+        heat_map::figures,
         courses,
         figures,
     ];

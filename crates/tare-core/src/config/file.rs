@@ -100,6 +100,9 @@ pub(super) struct Workload {
     /// Parameters with a list of values each.
     #[serde(default)]
     pub(super) sweep: Table,
+    /// The condition of the combinations that are measured, such as `record <= size`.
+    #[serde(rename = "where")]
+    pub(super) condition: Option<Spanned<String>>,
 }
 
 /// Reads the structure; the meaning is checked afterwards.

@@ -1,11 +1,13 @@
 //! Expands sweeps: an entry of a study file with several values of a parameter becomes one workload for each value,
 //! and with several parameters one for each combination.
 //!
+//! A condition such as `record <= size` leaves combinations out.
 //! Limits: does not check whether a budget is enough for so many; with a budget, time goes where it decides
 //! something.
 
 use std::ops::Range;
 
+use tare_model::Value;
 use toml::Spanned;
 
 use super::Table;
@@ -70,5 +72,92 @@ pub(super) fn points(source: &Source<'_>, entry: &Workload) -> Result<Vec<Table>
             })
             .collect();
     }
-    Ok(points)
+    match &entry.condition {
+        Some(condition) => chosen(source, condition, points),
+        None => Ok(points),
+    }
+}
+
+/// Returns the points for which the condition holds.
+fn chosen(
+    source: &Source<'_>,
+    text: &Spanned<String>,
+    points: Vec<Table>,
+) -> Result<Vec<Table>, StudyError> {
+    let wrong =
+        |(problem, hint): Wrong| source.error(Some(text.span()), problem, Some(hint.to_owned()));
+    let condition = Condition::read(text.get_ref()).map_err(wrong)?;
+    let mut kept = Vec::new();
+    for point in points {
+        if condition.holds(&point).map_err(wrong)? {
+            kept.push(point);
+        }
+    }
+    if kept.is_empty() {
+        let problem = format!("`{}` holds for no combination", text.get_ref());
+        return Err(wrong((problem, "nothing would be measured")));
+    }
+    Ok(kept)
+}
+
+/// What is wrong with a condition, and a hint.
+type Wrong = (String, &'static str);
+
+type Compare = fn(i64, i64) -> bool;
+
+/// The comparisons of a condition; longer signs first, because shorter ones are parts of them.
+const SIGNS: [(&str, Compare); 6] = [
+    ("<=", |left, right| left <= right),
+    (">=", |left, right| left >= right),
+    ("==", |left, right| left == right),
+    ("!=", |left, right| left != right),
+    ("<", |left, right| left < right),
+    (">", |left, right| left > right),
+];
+
+/// A comparison of two parameters, or of one with a number or a size.
+struct Condition<'a> {
+    left: &'a str,
+    right: &'a str,
+    compare: Compare,
+}
+
+impl<'a> Condition<'a> {
+    fn read(text: &'a str) -> Result<Self, Wrong> {
+        let parts = SIGNS.iter().find_map(|(sign, compare)| {
+            let (left, right) = text.split_once(sign)?;
+            Some((left.trim(), right.trim(), *compare))
+        });
+        let Some((left, right, compare)) = parts else {
+            let hint = "for example `record <= size`";
+            return Err((format!("`{text}` compares nothing"), hint));
+        };
+        Ok(Self {
+            left,
+            right,
+            compare,
+        })
+    }
+
+    fn holds(&self, point: &Table) -> Result<bool, Wrong> {
+        let level = |term: &str| {
+            let given = point.iter().find(|(name, _)| name.get_ref() == term);
+            let value = match given.map(|(_, value)| value.get_ref()) {
+                Some(toml::Value::Integer(number)) => Value::Int(*number),
+                Some(toml::Value::String(text)) => Value::Text(text.clone()),
+                Some(_) => Value::Bool(false),
+                None => {
+                    let number = term.parse().map(Value::Int);
+                    number.unwrap_or_else(|_| Value::Text(term.to_owned()))
+                }
+            };
+            value.level().ok_or_else(|| {
+                (
+                    format!("`{term}` has no number or size here"),
+                    "compare what stands below `params` or `sweep`, or with a value such as `64k`",
+                )
+            })
+        };
+        Ok((self.compare)(level(self.left)?, level(self.right)?))
+    }
 }

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use tare_model::Value;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_model::telling::telling;
 
@@ -71,32 +70,16 @@ fn sweeps(cells: &[DossierCell]) -> Vec<Sweep<'_>> {
 }
 
 /// Returns the possible levels of a cell: its integers and sizes, and its number of instances.
-fn levels(cell: &DossierCell) -> Vec<(&str, i64)> {
+pub(super) fn levels(cell: &DossierCell) -> Vec<(&str, i64)> {
     let params = cell.params.0.iter();
     params
-        .filter_map(|(name, value)| match value {
-            Value::Int(number) => Some((name.as_str(), *number)),
-            Value::Text(text) => Some((name.as_str(), size(text)?)),
-            _ => None,
-        })
+        .filter_map(|(name, value)| Some((name.as_str(), value.level()?)))
         .chain([(INSTANCES, i64::from(cell.instances))])
         .collect()
 }
 
-/// Parses a size such as `64k` into bytes.
-fn size(text: &str) -> Option<i64> {
-    let digits = text.trim_end_matches(['k', 'm', 'g']);
-    let shift = match &text[digits.len()..] {
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        _ => return None,
-    };
-    digits.parse::<i64>().ok()?.checked_mul(1 << shift)
-}
-
 /// Formats a level; a size in the largest unit that divides it.
-fn shown(level: i64) -> String {
+pub(super) fn shown(level: i64) -> String {
     [(30, "g"), (20, "m"), (10, "k")]
         .into_iter()
         .find(|(shift, _)| level > 0 && level % (1 << shift) == 0)
@@ -207,14 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn size_param_parses_and_prints_in_largest_unit() {
-        assert_eq!(
-            (size("64k"), size("1g"), size("k"), size("libaio")),
-            (Some(65_536), Some(1 << 30), None, None)
-        );
-        assert_eq!(
-            (shown(65_536), shown(3), shown(0)),
-            ("64k".into(), "3".into(), "0".into())
-        );
+    fn sizes_are_shown_in_largest_unit() {
+        assert_eq!([65_536, 3, 0].map(shown), ["64k", "3", "0"]);
     }
 }

@@ -63,3 +63,38 @@ fn empty_or_excessive_sweep_error_has_location() {
         assert!(error.contains("mine.toml:"), "{error}");
     }
 }
+
+#[test]
+fn condition_keeps_combinations_for_which_it_holds() {
+    let grid = |condition: &str| {
+        let sweep = "[workload.params]\ntests = \"random\"\n[workload.sweep]\nsize = [\"64k\", \"1m\"]\nrecord = [\"4k\", \"64k\", \"128k\"]\n";
+        let text = format!(
+            "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"iozone\"\nwhere = \"{condition}\"\n{sweep}"
+        );
+        parse("mine.toml", &text, &Adjustments::default()).map_err(|error| error.to_string())
+    };
+    for (condition, left) in [
+        ("record <= size", 5),
+        ("size > record", 4),
+        ("record == size", 1),
+        ("record < 65536", 2),
+    ] {
+        assert_eq!(
+            grid(condition).unwrap().workloads.len(),
+            left,
+            "{condition}"
+        );
+    }
+    for (condition, says) in [
+        ("record", "compares nothing"),
+        ("recrod <= size", "`recrod` has no number or size here"),
+        ("tests <= size", "`tests` has no number or size here"),
+        ("record > 1g", "holds for no combination"),
+    ] {
+        let error = grid(condition).unwrap_err();
+        assert!(
+            error.contains(says) && error.contains("mine.toml:"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! `cargo xtask repeats [-n N] [--env A,…] [--budget T]`: checks whether an answer repeats in fresh runs.
+//!
+//! Runs the study `quick` N times, one after the other, and compares every two runs metric by metric: the quotient of
+//! their two ratios has an interval from both (METHODOLOGY, *Two runs*), and the runs differ if it excludes 1. With
+//! intervals that keep their promise one pair in twenty differs. The table counts by arm and class of metric. `TARE`
+//! names a program that is already built.
+//! Limits: runs on one machine since one boot say nothing about another machine or the next boot.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::dist;
+use crate::shell::{flags, number, program, step};
+use crate::workspace::work_folder;
+
+/// The classes, each with how the names of its metrics begin; the first that fits.
+const CLASSES: &[(&str, &[&str])] = &[
+    ("loops", &["cpu.", "clock.vdso"]),
+    ("calls", &["syscall.", "clock.", "fs.stat"]),
+    ("files", &["fs."]),
+    ("pipes", &["ipc."]),
+    ("processes", &["proc."]),
+    ("memory", &["mem."]),
+    ("disk", &["disk."]),
+    ("network", &["net."]),
+    ("start-up", &["start-up."]),
+];
+
+/// A ratio with its interval, as logarithms.
+#[derive(Debug, Clone, Copy)]
+struct Ratio {
+    point: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Ratio {
+    fn of(cell: &Value) -> Option<Self> {
+        let ln = |name: &str| Some(cell["ratio"][name].as_f64()?.ln());
+        Some(Self {
+            point: ln("point")?,
+            low: ln("low")?,
+            high: ln("high")?,
+        })
+    }
+
+    /// Whether the interval of the quotient of both excludes 1 (Zou & Donner 2008).
+    fn differs_from(self, other: Self) -> bool {
+        let d = self.point - other.point;
+        let below = f64::hypot(self.point - self.low, other.high - other.point);
+        let above = f64::hypot(self.high - self.point, other.point - other.low);
+        d - below > 0.0 || d + above < 0.0
+    }
+}
+
+/// How many pairs of runs there are, and how many differ.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    differ: usize,
+    of: usize,
+}
+
+impl Count {
+    fn add(&mut self, ratios: &[Ratio]) {
+        for (place, one) in ratios.iter().enumerate() {
+            for other in &ratios[place + 1..] {
+                self.of += 1;
+                self.differ += usize::from(one.differs_from(*other));
+            }
+        }
+    }
+
+    fn text(self) -> String {
+        let share = 100.0 * self.differ as f64 / self.of.max(1) as f64;
+        format!("{} of {} ({share:.1} %)", self.differ, self.of)
+    }
+}
+
+/// By arm and metric, the ratios of all runs.
+type Ratios = BTreeMap<(String, String), Vec<Ratio>>;
+
+fn class(metric: &str) -> Option<&'static str> {
+    let fits = |begins: &[&str]| begins.iter().any(|begin| metric.starts_with(begin));
+    let found = CLASSES.iter().find(|(_, begins)| fits(begins));
+    found.map(|(name, _)| *name)
+}
+
+fn table(ratios: &Ratios) -> String {
+    let mut arms: Vec<&str> = ratios.keys().map(|(arm, _)| arm.as_str()).collect();
+    arms.dedup();
+    let row = |name: &str, is_wanted: &dyn Fn(&str) -> bool| {
+        let counts = arms.iter().map(|arm| {
+            let mut count = Count::default();
+            let of_row = ratios.iter();
+            let of_row = of_row.filter(|((of, metric), _)| of == arm && is_wanted(metric));
+            of_row.for_each(|(_, ratios)| count.add(ratios));
+            count.text()
+        });
+        format!(
+            "| {name} | {} |",
+            counts.collect::<Vec<String>>().join(" | ")
+        )
+    };
+    let mut rows = vec![
+        format!("| class | {} |", arms.join(" | ")),
+        format!("|---|{}", "---|".repeat(arms.len())),
+    ];
+    rows.extend(
+        CLASSES
+            .iter()
+            .map(|(name, _)| row(name, &|metric| class(metric) == Some(*name))),
+    );
+    rows.push(row("all", &|_| true));
+    rows.join("\n")
+}
+
+/// Runs the study N times and prints the table.
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    let known = [
+        ("-n", "12"),
+        ("--env", "host,container,docker"),
+        ("--budget", "90s"),
+    ];
+    let [times, env, budget] = flags("repeats", arguments, known)?;
+    let times: u64 = number(&times)?;
+    ensure!(times > 1, "`-n` is 2 or more");
+    let tare = dist::named_or_built()?;
+    let folder = work_folder("repeats")?;
+    let mut ratios = Ratios::new();
+    for run in 1..=times {
+        step(&format!("run {run} of {times}"));
+        let dossier = program(&tare, &["run", "quick", "--env", &env])
+            .arguments(&["--budget", &budget, "--prove", "0s", "--json", "-"])
+            .variable("TARE_HOME", folder.join("home"))
+            .json()?;
+        let cells = dossier["cells"].as_array();
+        for cell in cells.context("the dossier has no cells")? {
+            let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
+            if let Some(ratio) = Ratio::of(cell) {
+                let key = (text("arm"), text("metric"));
+                ratios.entry(key).or_default().push(ratio);
+            }
+        }
+    }
+    for ((arm, metric), all) in &ratios {
+        let mut count = Count::default();
+        count.add(all);
+        let points: Vec<String> = all
+            .iter()
+            .map(|ratio| format!("{:.4}", ratio.point.exp()))
+            .collect();
+        println!("{arm} {metric}: {}; {}", count.text(), points.join(" "));
+    }
+    println!(
+        "pairs of {times} runs that differ at 95 %\n\n{}",
+        table(&ratios)
+    );
+    std::fs::remove_dir_all(&folder)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(point: f64, half: f64) -> Ratio {
+        Ratio {
+            point,
+            low: point - half,
+            high: point + half,
+        }
+    }
+
+    #[test]
+    fn pairs_with_distant_estimates_differ() {
+        // 0.2 is less than the half-width √2 · 0.15 of the difference, 0.3 is more.
+        let mut count = Count::default();
+        count.add(&[ratio(0.0, 0.15), ratio(0.2, 0.15), ratio(0.3, 0.15)]);
+        assert_eq!(count, Count { differ: 1, of: 3 });
+        assert_eq!(count.text(), "1 of 3 (33.3 %)");
+    }
+
+    #[test]
+    fn every_class_has_its_row() {
+        let names = [
+            "clock.vdso.time",
+            "clock.syscall.time",
+            "fs.stat.time",
+            "fs.create.time",
+        ];
+        let classes = names.map(|name| class(name).unwrap());
+        assert_eq!(classes, ["loops", "calls", "calls", "files"]);
+        let mut ratios = Ratios::new();
+        let key = ("docker".to_owned(), "fs.create.time".to_owned());
+        ratios.insert(key, vec![ratio(0.0, 0.1), ratio(1.0, 0.1)]);
+        let table = table(&ratios);
+        assert!(table.contains("| files | 1 of 1 (100.0 %) |"), "{table}");
+        assert!(table.ends_with("| all | 1 of 1 (100.0 %) |"), "{table}");
+    }
+}
