@@ -130,8 +130,7 @@ impl Dispatcher<'_> {
             .zip(&ends)
             .map(|(number, ends)| Member::new(*number, ends.client))
             .collect();
-        let n_slices = count * cycle.stages(0).map_or(1, |stages| stages.count as usize);
-        let limit_ns = self.limit_ns.saturating_mul(n_slices as u64);
+        let limit_ns = cycle.limit_ns(self.limit_ns);
         let mut block = Block {
             group: Group::new(self, limit_ns, instances, members),
             cycle,

@@ -47,10 +47,25 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
+    /// The number of stages.
+    fn n_stages(&self) -> u32 {
+        self.stages
+            .iter()
+            .flatten()
+            .max()
+            .map_or(1, |last| last + 1)
+    }
+
+    /// The time limit of the block, if every place alone has this one.
+    pub(super) fn limit_ns(&self, of_place_ns: u64) -> u64 {
+        let n_places = self.rows.first().map_or(1, Vec::len) as u64;
+        of_place_ns.saturating_mul(n_places * u64::from(self.n_stages()))
+    }
+
     /// The stages of a place; `None` if there is one.
     pub(super) fn stages(&self, place: usize) -> Option<Stages> {
         Some(Stages {
-            count: self.stages.iter().flatten().max()? + 1,
+            count: self.n_stages(),
             own: *self.stages.get(place)?,
         })
     }
