@@ -61,6 +61,7 @@ pub fn raw(code: i32, stdout: &[u8], stderr: &[u8]) -> RawOutput {
             wall_ns: 1_000_000,
             is_ended_early: false,
             stops: 0,
+            each_run_ns: Vec::new(),
             usage: BTreeMap::new(),
             left_running: 0,
             seen: None,

@@ -131,8 +131,8 @@ pub struct CommandCall {
     /// How it is stopped and continued in slices; `None` for a program that runs uninterrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_slices: Option<InSlices>,
-    /// Number of runs, one after another, each in a fresh folder; `None` means one. Of several, the report has the
-    /// mean time and resource usage of a run, and everything else from the last run.
+    /// Number of runs, one after another, each in a fresh folder and, if interleaved, at its own turn; `None` means one.
+    /// Of several, the report has the mean time and resource usage of a run, and everything else from the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<NonZeroU32>,
     /// Whether a run killed at its limit counts as one that took at least that long; for the code that reads it.
@@ -299,6 +299,9 @@ pub struct CommandReport {
     /// Number of times it was stopped.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub stops: u64,
+    /// Wall and CPU time of each of several interleaved runs, nanoseconds, in the order of their turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each_run_ns: Vec<[f64; 2]>,
     /// Resource usage of the program and the children that it reaped, by name: `user_ns`, `sys_ns`, `max_rss_bytes`,
     /// `minflt`, `majflt`, `inblock` and `oublock` (blocks of 512 bytes), `nvcsw`, `nivcsw`; and `permitted_cpus`,
     /// the processors that affinity and quota allow it. Absent if the system does not report it.

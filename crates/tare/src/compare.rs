@@ -343,6 +343,12 @@ fn measured(
         label: side.label.clone(),
     });
     let how = match &looked.seen.in_slices {
+        Ok(_) if measured.whole_trials.is_empty() && looked.seen.runs > 1 => {
+            format!(
+                "{} whole runs of each side in a block, interleaved",
+                looked.seen.runs
+            )
+        }
         Ok(slices) if measured.whole_trials.is_empty() => {
             format!("interleaved in slices of {} ms", slices.ns / 1_000_000)
         }

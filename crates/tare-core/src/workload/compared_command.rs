@@ -81,7 +81,20 @@ impl Workload for ComparedCommand {
                 user_command::RATE => &RATE,
                 _ => continue,
             };
-            samples.push(command_output::sample(metric, sample.observations)?);
+            let place = match sample.metric.as_str() {
+                user_command::WALL => Some(0),
+                user_command::CPU => Some(1),
+                _ => None,
+            };
+            let each = place.map(|place| report.each_run_ns.iter().map(move |run| run[place]));
+            let each: Vec<f64> = each.into_iter().flatten().collect();
+            // The CPU clock may not tick during a short run; then the mean of all counts.
+            let observations = if each.is_empty() || each.contains(&0.0) {
+                sample.observations
+            } else {
+                each
+            };
+            samples.push(command_output::sample(metric, observations)?);
         }
         for (metric, value) in counts(&report) {
             samples.push(command_output::sample_or_nothing(metric, vec![value])?);
@@ -138,6 +151,25 @@ mod tests {
     use super::*;
     use crate::workload::command_output::tests::raw;
     use tare_model::ProbeReport;
+
+    #[test]
+    fn interleaved_runs_are_observations_of_their_own() {
+        let mut raw = raw(0, b"", b"");
+        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        let command = report.command.as_mut().unwrap();
+        command.usage = [("user_ns", 9.0), ("sys_ns", 1.0)]
+            .map(|(name, ns)| (name.to_owned(), ns))
+            .into();
+        command.each_run_ns = vec![[9.0, 8.0], [14.0, 13.0], [9.5, 8.5]];
+        raw.stdout.0 = serde_json::to_vec(&report).unwrap();
+        let samples = ComparedCommand.decode(&raw).unwrap();
+        let of = |id: &str| {
+            let sample = samples.iter().find(|sample| sample.metric.as_str() == id);
+            sample.unwrap().observations.clone()
+        };
+        assert_eq!(of(WALL.id), [9.0, 14.0, 9.5]);
+        assert_eq!(of(CPU.id), [8.0, 13.0, 8.5]);
+    }
 
     #[test]
     fn kernel_counters_become_metrics_if_present() {

@@ -84,6 +84,7 @@ fn as_printed(recipe: &Recipe, log: &[u8]) -> Result<RawOutput, String> {
             wall_ns: 0,
             is_ended_early: false,
             stops: 0,
+            each_run_ns: Vec::new(),
             usage: BTreeMap::new(),
             left_running: 0,
             seen: None,

@@ -18,6 +18,10 @@ use tare_model::{CommandReport, ProbeReport, RawOutput};
 const SHORTEST_NS: u64 = 5_000_000;
 /// The longest slice, nanoseconds: noise must be slower.
 const LONGEST_NS: u64 = 20_000_000;
+/// The longest run that is a turn of its own, nanoseconds: noise must be slower.
+const LONGEST_RUN_NS: u64 = 100_000_000;
+/// The slice of a program that is not to be stopped, nanoseconds: longer than any of its runs.
+const UNSTOPPED_NS: u64 = 60_000_000_000;
 /// The target number of slices of a program.
 const SLICES: u64 = 40;
 /// Programs with fewer slices than this gain nothing.
@@ -103,6 +107,20 @@ pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<I
     Ok(InSlices {
         ns: (report.wall_ns / SLICES).clamp(SHORTEST_NS, LONGEST_NS),
         one_processor: is_alone,
+    })
+}
+
+/// The turns of a program that is too short for slices or cannot be stopped: each of its runs is one turn. `None` if it
+/// takes too long for that, or if something of it goes on between its runs.
+pub fn run_by_run(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Option<InSlices> {
+    let seen = report.seen.as_ref()?;
+    let is_throttled = counters.get(counter::THROTTLED).is_some_and(|ns| *ns > 0.0);
+    let goes_on = report.left_running > 0 || !seen.ties.is_empty();
+    let fits = report.wall_ns <= LONGEST_RUN_NS && report.pick.is_none();
+    (fits && !goes_on && !is_throttled).then_some(InSlices {
+        ns: UNSTOPPED_NS,
+        // A short run may be over before its threads are counted.
+        one_processor: seen.threads == 1 && seen.processes == 1,
     })
 }
 
@@ -216,6 +234,31 @@ mod tests {
     }
 
     #[test]
+    fn short_program_is_interleaved_run_by_run() {
+        let short = |change: &dyn Fn(&mut CommandReport)| {
+            let mut report = computing();
+            report.wall_ns = 12_000_000;
+            change(&mut report);
+            run_by_run(&report, &BTreeMap::new())
+        };
+        let turns = short(&|_| ()).unwrap();
+        assert!(turns.one_processor && turns.ns > SECOND);
+        let seen = |threads| {
+            let of =
+                move |report: &mut CommandReport| report.seen.as_mut().unwrap().threads = threads;
+            short(&of).unwrap().one_processor
+        };
+        // Not bound unless exactly one thread was counted.
+        assert_eq!([0, 1, 2].map(seen), [false, true, false]);
+        assert_eq!(short(&|report| report.wall_ns = SECOND), None);
+        assert_eq!(short(&|report| report.left_running = 1), None);
+        let socket = |report: &mut CommandReport| {
+            report.seen.as_mut().unwrap().ties.insert(Tie::Socket);
+        };
+        assert_eq!(short(&socket), None);
+    }
+
+    #[test]
     fn cpu_bound_program_is_sliced_despite_late_end() {
         let slices = cut_alone(&computing()).unwrap();
         assert_eq!((slices.ns, slices.one_processor), (20_000_000, true));
@@ -295,6 +338,7 @@ mod tests {
             report.usage.values_mut().for_each(|value| *value *= worked);
             CommandReport {
                 stops: 25,
+                each_run_ns: Vec::new(),
                 ..report
             }
         };

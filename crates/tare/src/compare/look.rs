@@ -21,6 +21,10 @@ const CHATTY_BYTES: usize = 16 << 10;
 /// Minimum total time of the runs in a trial of short commands, nanoseconds: as much as a trial takes in addition to
 /// them.
 const TRIAL_NS: u64 = 20_000_000;
+/// The same where the runs of all sides are interleaved: the preparation of a block is a small part of it.
+const INTERLEAVED_NS: u64 = 100_000_000;
+/// Fewest interleaved runs in a trial.
+const RUNS_LEAST: u64 = 2;
 /// Most runs in a trial.
 const RUNS_MOST: u64 = 16;
 /// Most characters shown of a line that differs.
@@ -68,6 +72,8 @@ pub(crate) fn looked(
     } else {
         Err("has a command before or after each run".to_owned())
     };
+    let can_repeat = hooks.are_none() && sides[0].call.pick.is_none();
+    let by_run = run_by_run(&looks).filter(|_| can_repeat && in_slices.is_err());
     let mut notes = Vec::new();
     let prints_same = looks.iter().all(|look| look.prints_same != Some(false));
     let looks: Vec<Observed> = looks.into_iter().map(|look| look.observed).collect();
@@ -96,12 +102,13 @@ pub(crate) fn looked(
         copies::made(cx, &mut sides, &looks, prints_same)
     };
     let longest_ns = looks.iter().map(|look| look.wall_ns).max().unwrap_or(0);
-    let is_once = in_slices.is_ok() || !hooks.are_none() || sides[0].call.pick.is_some();
-    let runs = (TRIAL_NS / longest_ns.max(1)).clamp(1, RUNS_MOST);
-    let runs = if is_once {
-        1
+    let runs_in = |ns: u64, least| (ns / longest_ns.max(1)).clamp(least, RUNS_MOST);
+    let runs = if by_run.is_some() {
+        runs_in(INTERLEAVED_NS, RUNS_LEAST)
+    } else if in_slices.is_err() && can_repeat {
+        runs_in(TRIAL_NS, 1)
     } else {
-        u32::try_from(runs).unwrap_or(1)
+        1
     };
     let is_chatty = looks
         .iter()
@@ -111,8 +118,8 @@ pub(crate) fn looked(
         copies,
         seen: ObservedSides {
             longest_ns,
-            runs,
-            in_slices,
+            runs: u32::try_from(runs).unwrap_or(1),
+            in_slices: by_run.map_or(in_slices, Ok),
             is_chatty,
         },
         is_same,
@@ -155,6 +162,20 @@ fn common(looks: &[SideLook]) -> Result<InSlices, String> {
         .unwrap_or_else(|| Err("was not seen".to_owned()))?;
     stoppable::on_as_many_processors(looks.iter().map(|look| &look.observed.report))?;
     all.try_fold(first, |one, other| Ok(common_of_two(one, other?)))
+}
+
+/// The turns of commands whose runs are interleaved one by one, if all of them can be.
+fn run_by_run(looks: &[SideLook]) -> Option<InSlices> {
+    let observed = || looks.iter().map(|look| &look.observed);
+    let turns: Option<Vec<InSlices>> = observed()
+        .map(|look| stoppable::run_by_run(&look.report, &look.counters))
+        .collect();
+    let is_same = stoppable::on_as_many_processors(observed().map(|look| &look.report)).is_ok();
+    let common = turns?.into_iter().reduce(common_of_two)?;
+    Some(InSlices {
+        one_processor: common.one_processor && is_same,
+        ..common
+    })
 }
 
 /// The first word that only a shell understands, if any.

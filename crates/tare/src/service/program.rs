@@ -126,6 +126,7 @@ pub fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
         wall_ns,
         is_ended_early: false,
         stops: 0,
+        each_run_ns: Vec::new(),
         usage: BTreeMap::new(),
         left_running: 0,
         seen: None,

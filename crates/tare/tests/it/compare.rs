@@ -91,14 +91,23 @@ fn commands_that_print_different_things_are_refused() {
     ended.complains("print different things");
     assert!(ended.hint().contains("--allow-different-output"));
     assert!(product.runs().is_empty());
-    let budget = ["--budget", "4s"];
+    let budget = ["--budget", "4s", "--json", "-"];
     let arguments = [
         "compare",
         "--allow-different-output",
         "echo one",
         "echo two",
     ];
-    product.run(arguments.iter().chain(&budget)).expect(0);
+    let json = product
+        .run(arguments.iter().chain(&budget))
+        .expect(0)
+        .json();
+    // Commands this short are interleaved run by run.
+    let how = json["how"].as_str().unwrap();
+    assert!(
+        how.contains("of each side in a block, interleaved"),
+        "{how}"
+    );
 }
 
 #[test]

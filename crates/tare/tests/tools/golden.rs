@@ -150,6 +150,7 @@ impl Capture {
                 wall_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
                 is_ended_early: false,
                 stops: 0,
+                each_run_ns: Vec::new(),
                 usage: provenance.usage.clone(),
                 left_running: 0,
                 pick: provenance.pick.clone(),

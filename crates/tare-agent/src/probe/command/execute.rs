@@ -43,12 +43,21 @@ pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> 
     }
     let mut sum = prepared.run(meter, &call, slice)?;
     let mut runs = 1;
+    let mut each_run_ns = vec![times_ns(&sum)];
     let is_good =
         |exit| matches!(exit, Exit::Code(code) if code == 0 || call.tolerated.contains(&code));
-    while runs < call.runs.map_or(1, NonZeroU32::get) && slice.is_none() && is_good(sum.exit) {
-        let next = Prepared::new(meter, &call, params)?.run(meter, &call, None)?;
+    while runs < call.runs.map_or(1, NonZeroU32::get) && is_good(sum.exit) {
+        let mut next = Prepared::new(meter, &call, params)?;
+        if in_slices(&call, meter, &mut next.command)?.is_some() {
+            meter.next_turn()?;
+        }
+        let next = next.run(meter, &call, slice)?;
+        each_run_ns.push(times_ns(&next));
         add(&mut sum, next);
         runs += 1;
+    }
+    if runs > 1 && slice.is_some() {
+        sum.each_run_ns = each_run_ns;
     }
     sum.wall_ns /= u64::from(runs);
     for (name, used) in &mut sum.usage {
@@ -58,6 +67,13 @@ pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> 
     }
     meter.command(sum);
     Ok(())
+}
+
+/// Wall and CPU time of a run.
+fn times_ns(report: &CommandReport) -> [f64; 2] {
+    let used = |name| report.usage.get(name).copied().unwrap_or_default();
+    let cpu_ns = used(counter::USER) + used(counter::SYS);
+    [report.wall_ns as f64, cpu_ns]
 }
 
 /// Replaces the report by that of the next run in the trial, with time and usage added up.
@@ -147,6 +163,7 @@ impl Prepared {
             wall_ns: whole_ns(wall),
             is_ended_early: is_late && matches!(exit, Exit::Signal(_)),
             stops,
+            each_run_ns: Vec::new(),
             usage,
             left_running,
             seen,
