@@ -3,7 +3,8 @@
 
 use crate::prelude::*;
 
-/// A tenth of one processor: nothing else makes a loop take ten times as long.
+/// A tenth of one processor: nothing else makes a loop take ten times as long. The loop is longer than the quota of one
+/// period on any machine; a shorter one would not notice it.
 const NARROW: &str = r#"
 id = "narrow"
 baseline = "host"
@@ -26,7 +27,7 @@ cpus = 0.1
 
 [[workload]]
 id = "command"
-params.argv = ["awk", "BEGIN { for (i = 0; i < 400000; i++) x += i * i; print x }"]
+params.argv = ["awk", "BEGIN { for (i = 0; i < 3000000; i++) x += i * i; print x }"]
 "#;
 
 const QUOTA: &str = "cpu.cfs-quota-throttle";
