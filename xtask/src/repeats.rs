@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tare_stats::{Interval, difference_of_independent};
 
 use crate::dist;
 use crate::shell::{flags, number, program, step};
@@ -29,31 +30,21 @@ const CLASSES: &[(&str, &[&str])] = &[
     ("start-up", &["start-up."]),
 ];
 
-/// A ratio with its interval, as logarithms.
-#[derive(Debug, Clone, Copy)]
-struct Ratio {
-    point: f64,
-    low: f64,
-    high: f64,
+/// Returns the ratio of a cell with its interval, as logarithms.
+fn ln_ratio(cell: &Value) -> Option<Interval> {
+    let ln = |name: &str| Some(cell["ratio"][name].as_f64()?.ln());
+    Some(Interval {
+        point: ln("point")?,
+        low: ln("low")?,
+        high: ln("high")?,
+        level: 0.95,
+    })
 }
 
-impl Ratio {
-    fn of(cell: &Value) -> Option<Self> {
-        let ln = |name: &str| Some(cell["ratio"][name].as_f64()?.ln());
-        Some(Self {
-            point: ln("point")?,
-            low: ln("low")?,
-            high: ln("high")?,
-        })
-    }
-
-    /// Whether the interval of the quotient of both excludes 1 (Zou & Donner 2008).
-    fn differs_from(self, other: Self) -> bool {
-        let d = self.point - other.point;
-        let below = f64::hypot(self.point - self.low, other.high - other.point);
-        let above = f64::hypot(self.high - self.point, other.point - other.low);
-        d - below > 0.0 || d + above < 0.0
-    }
+/// Whether the interval of the quotient of both excludes 1.
+fn differ(one: &Interval, other: &Interval) -> bool {
+    let found = difference_of_independent(one, other);
+    found.low > 0.0 || found.high < 0.0
 }
 
 /// How many pairs of runs there are, and how many differ.
@@ -64,11 +55,11 @@ struct Count {
 }
 
 impl Count {
-    fn add(&mut self, ratios: &[Ratio]) {
+    fn add(&mut self, ratios: &[Interval]) {
         for (place, one) in ratios.iter().enumerate() {
             for other in &ratios[place + 1..] {
                 self.of += 1;
-                self.differ += usize::from(one.differs_from(*other));
+                self.differ += usize::from(differ(one, other));
             }
         }
     }
@@ -80,7 +71,7 @@ impl Count {
 }
 
 /// By arm and metric, the ratios of all runs.
-type Ratios = BTreeMap<(String, String), Vec<Ratio>>;
+type Ratios = BTreeMap<(String, String), Vec<Interval>>;
 
 fn class(metric: &str) -> Option<&'static str> {
     let fits = |begins: &[&str]| begins.iter().any(|begin| metric.starts_with(begin));
@@ -139,7 +130,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         let cells = dossier["cells"].as_array();
         for cell in cells.context("the dossier has no cells")? {
             let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
-            if let Some(ratio) = Ratio::of(cell) {
+            if let Some(ratio) = ln_ratio(cell) {
                 let key = (text("arm"), text("metric"));
                 ratios.entry(key).or_default().push(ratio);
             }
@@ -166,11 +157,12 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
 mod tests {
     use super::*;
 
-    fn ratio(point: f64, half: f64) -> Ratio {
-        Ratio {
+    fn ratio(point: f64, half: f64) -> Interval {
+        Interval {
             point,
             low: point - half,
             high: point + half,
+            level: 0.95,
         }
     }
 

@@ -113,7 +113,7 @@ impl TurnTaker {
     /// The number of the current stage among those of all metrics, from 1; 0 before the first.
     fn phase(&self) -> u32 {
         let per_metric = self.turns.stages.map_or(1, |stages| stages.count);
-        self.metric.saturating_sub(1) * per_metric + self.stage + self.metric.min(1)
+        (self.metric.checked_sub(1)).map_or(0, |before| before * per_metric + self.stage + 1)
     }
 
     /// Skips the next metric, because it cannot be measured here.

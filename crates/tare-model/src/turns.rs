@@ -48,7 +48,7 @@ pub struct Turns {
 /// The stages of each metric: how often its slices are run, each time with the workers of other arms.
 ///
 /// How fast a call is depends on the number of interleaved workers. So every arm is compared with the baseline in a stage of
-/// its own, in which nobody else runs.
+/// its own, in which no other worker runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stages {
     /// Number of stages.

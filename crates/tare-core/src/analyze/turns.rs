@@ -58,7 +58,7 @@ struct Logarithms {
 impl Logarithms {
     /// Those of the cycles that `other` ran in too; of an arm of all stages that is the part of `other`'s stage. `None`
     /// if the two ran in different stages.
-    fn beside(&self, other: &Self) -> Option<&[f64]> {
+    fn in_common_with(&self, other: &Self) -> Option<&[f64]> {
         match (self.stage, other.stage) {
             (None, Some(stage)) => {
                 let count = other.all.len();
@@ -73,7 +73,10 @@ impl Logarithms {
     /// The median over the cycles of ln(this/other). `None` if the two ran in different stages, without a cycle, or if
     /// a value has no logarithm.
     fn ratio(&self, other: &Self, ratios: &mut Vec<f64>) -> Option<f64> {
-        let both = self.beside(other)?.iter().zip(other.beside(self)?);
+        let both = self
+            .in_common_with(other)?
+            .iter()
+            .zip(other.in_common_with(self)?);
         ratios.clear();
         ratios.extend(both.map(|(own, other)| own - other));
         median_in_place(ratios)

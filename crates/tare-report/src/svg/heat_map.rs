@@ -10,7 +10,7 @@ use tare_model::dossier::{Dossier, DossierCell, Span};
 
 use super::super::number::decimals_of;
 use super::super::words::{self, purpose};
-use super::sweep::{levels, shown};
+use super::sweep::{all_but, levels, shown};
 use super::{FOOT_LINE, Figure, GRID, TITLE_LINE, begun, broken, plain, text, text_lines};
 use tare_core::foreign::harmless;
 
@@ -52,7 +52,7 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
 
 fn heat_maps(cells: &[DossierCell]) -> Vec<HeatMap<'_>> {
     let mut maps: Vec<HeatMap<'_>> = Vec::new();
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    let mut known: BTreeMap<(&String, String), usize> = BTreeMap::new();
     for cell in cells {
         let Some(ratio) = words::ratio(cell) else {
             continue;
@@ -63,7 +63,8 @@ fn heat_maps(cells: &[DossierCell]) -> Vec<HeatMap<'_>> {
         for (place, across) in levels.iter().enumerate() {
             for down in &levels[place + 1..] {
                 let axes = [across.0, down.0];
-                let map = *known.entry(all_but(cell, axes)).or_insert_with(|| {
+                let key = (&cell.arm, all_but(cell, &axes));
+                let map = *known.entry(key).or_insert_with(|| {
                     maps.push(HeatMap {
                         of: cell,
                         axes,
@@ -81,16 +82,6 @@ fn heat_maps(cells: &[DossierCell]) -> Vec<HeatMap<'_>> {
         across.min(down) > 1 && across.max(down) >= FEWEST_LEVELS
     });
     maps
-}
-
-/// Returns a key that all fields of a map share: everything that identifies them, without the two parameters.
-fn all_but(cell: &DossierCell, axes: [&str; 2]) -> String {
-    let params = cell.params.0.iter();
-    let rest: Vec<_> = params.filter(|it| !axes.contains(&it.0.as_str())).collect();
-    format!(
-        "{axes:?} {:?} {:?} {:?} {:?} {} {rest:?}",
-        cell.arm, cell.workload, cell.metric, cell.path, cell.instances
-    )
 }
 
 /// Returns the colour of a field.

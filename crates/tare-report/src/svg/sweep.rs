@@ -52,7 +52,7 @@ fn sweeps(cells: &[DossierCell]) -> Vec<Sweep<'_>> {
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for cell in cells {
         for (axis, level) in levels(cell) {
-            let place = *known.entry(all_but(cell, axis)).or_insert_with(|| {
+            let place = *known.entry(all_but(cell, &[axis])).or_insert_with(|| {
                 sweeps.push(Sweep {
                     of: cell,
                     axis,
@@ -89,12 +89,13 @@ pub(super) fn shown(level: i64) -> String {
         )
 }
 
-/// Returns a key that all cells of a sweep over `axis` share: everything that identifies their work, without `axis`.
-fn all_but(cell: &DossierCell, axis: &str) -> String {
-    let instances = (axis != INSTANCES).then_some(cell.instances);
-    let rest: Vec<_> = cell.params.0.iter().filter(|it| it.0 != axis).collect();
+/// Returns a key that all cells of a sweep over `axes` share: everything that identifies their work, without `axes`.
+pub(super) fn all_but(cell: &DossierCell, axes: &[&str]) -> String {
+    let instances = (!axes.contains(&INSTANCES)).then_some(cell.instances);
+    let params = cell.params.0.iter();
+    let rest: Vec<_> = params.filter(|it| !axes.contains(&it.0.as_str())).collect();
     format!(
-        "{axis:?} {:?} {:?} {:?} {instances:?} {rest:?}",
+        "{axes:?} {:?} {:?} {:?} {instances:?} {rest:?}",
         cell.workload, cell.metric, cell.path
     )
 }
