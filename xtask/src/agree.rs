@@ -33,7 +33,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of(cell: &Value) -> Option<Self> {
+    fn from_cell(cell: &Value) -> Option<Self> {
         let ratio = |name: &str| cell["ratio"][name].as_f64();
         let (point, low, high) = (ratio("point")?, ratio("low")?, ratio("high")?);
         Some(Self {
@@ -112,7 +112,7 @@ fn add(table: &mut Table, composition: usize, dossier: &Value) -> Result<()> {
         .context("the dossier has no cells")?;
     for cell in cells.iter().filter(|cell| cell["arm"] == "x") {
         let metric = cell["metric"].as_str().unwrap_or_default();
-        let Some(estimate) = Estimate::of(cell) else {
+        let Some(estimate) = Estimate::from_cell(cell) else {
             continue;
         };
         let known = table.iter().position(|(known, _)| known == metric);

@@ -8,7 +8,7 @@
 pub(crate) const VARIABLE: &str = "TARE_CONTRACT_TABLE";
 
 /// Summarises the lines in their order: `contract: host ran · runsc skipped: it is not built`.
-pub(crate) fn told(lines: &str) -> String {
+pub(crate) fn summary(lines: &str) -> String {
     let mut drivers: Vec<Driver> = Vec::new();
     for (name, what) in lines.lines().filter_map(|line| line.split_once('\t')) {
         let known = drivers.iter().position(|driver| driver.name == name);
@@ -29,8 +29,8 @@ pub(crate) fn told(lines: &str) -> String {
     if drivers.is_empty() {
         return "contract: no driver was tried".to_owned();
     }
-    let told: Vec<String> = drivers.iter().map(Driver::told).collect();
-    format!("contract: {}", told.join(" · "))
+    let shown: Vec<String> = drivers.iter().map(Driver::summary).collect();
+    format!("contract: {}", shown.join(" · "))
 }
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let Self { name, skipped, .. } = self;
         match skipped {
             _ if self.n_kept < self.n_begun => format!("{name} FAILED"),
@@ -61,9 +61,9 @@ mod tests {
         let lines = "host\tbegun\nhost\tran\nrunsc\tskipped: it is not built\n\
                      docker\tbegun\nhost\tbegun\nhost\tran\n";
         assert_eq!(
-            told(lines),
+            summary(lines),
             "contract: host ran · runsc skipped: it is not built · docker FAILED"
         );
-        assert_eq!(told(""), "contract: no driver was tried");
+        assert_eq!(summary(""), "contract: no driver was tried");
     }
 }

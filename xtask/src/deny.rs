@@ -26,13 +26,13 @@ struct Licenses {
 
 #[derive(Debug, Deserialize)]
 struct Bans {
-    deny: Vec<Named>,
+    deny: Vec<SkippedCrate>,
     /// Crates that may occur in several versions.
-    skip: Vec<Named>,
+    skip: Vec<SkippedCrate>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Named {
+struct SkippedCrate {
     name: String,
 }
 

@@ -209,7 +209,9 @@ impl Moments {
 /// Returns the output of `tare doctor` on this machine.
 fn doctor(program: &Path) -> Result<Value> {
     let tare = Killed::new(program)?;
-    Ok(serde_json::from_str(&tare.said(&["doctor", "--json"])?)?)
+    Ok(serde_json::from_str(
+        &tare.output_of(&["doctor", "--json"])?,
+    )?)
 }
 
 /// Kills one run, cleans up and checks for leftovers.
@@ -241,7 +243,7 @@ fn killed(
     child.kill()?;
     child.wait()?;
     let runs = tare.runs();
-    let cleaned = tare.said(&["clean"]);
+    let cleaned = tare.output_of(&["clean"]);
     let left = || -> BTreeSet<String> {
         let engine = runs.iter().flat_map(|run| docker_objects(run));
         let elsewhere = runs.iter().flat_map(|run| place.left(run));
@@ -317,7 +319,7 @@ impl Killed {
     }
 
     /// Returns the output of a command that must succeed.
-    fn said(&self, line: &[&str]) -> Result<String> {
+    fn output_of(&self, line: &[&str]) -> Result<String> {
         let mut command = Command::new("timeout");
         let inner = self.command(line);
         command
@@ -339,7 +341,7 @@ impl Killed {
 
     /// Returns the number of stored trials.
     fn stored(&self) -> Result<u64> {
-        let runs: Value = serde_json::from_str(&self.said(&["runs", "--json"])?)?;
+        let runs: Value = serde_json::from_str(&self.output_of(&["runs", "--json"])?)?;
         let rows = runs.as_array().context("runs are no list")?;
         Ok(rows.iter().filter_map(|row| row["trials"].as_u64()).sum())
     }

@@ -56,7 +56,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     }
     let mut total = Total::default();
     let result = search.pass_on(|line| total.add(line));
-    println!("{}", total.told());
+    println!("{}", total.summary());
     result?;
     if total.decoders == 0 {
         bail!("the search told of no decoder");
@@ -91,7 +91,7 @@ impl Total {
         }
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         format!(
             "fuzz {} decoders, {} inputs, {} panics",
             self.decoders, self.inputs, self.panics
@@ -115,6 +115,6 @@ mod tests {
         ] {
             total.add(line);
         }
-        assert_eq!(total.told(), "fuzz 2 decoders, 12445 inputs, 2 panics");
+        assert_eq!(total.summary(), "fuzz 2 decoders, 12445 inputs, 2 panics");
     }
 }

@@ -36,7 +36,7 @@ const LEVEL: f64 = 0.025;
 const HEADS: &str = "| asked | planted | pairs | red | inconclusive | hyperfine: mean +5 % | Mann–Whitney 5 % | t-test 5 %, +1 % |";
 
 /// Returns whether the answer was red, and whether it was inconclusive.
-fn said(status: Option<i32>, comparison: &Value) -> Result<[bool; 2]> {
+fn judge(status: Option<i32>, comparison: &Value) -> Result<[bool; 2]> {
     let decision = &comparison["decision"];
     let (is_red, is_gate) = (decision == "slower", comparison["gate"] == true);
     match status {
@@ -65,7 +65,7 @@ fn asked(
         .output()
         .context("cannot run Tare")?;
     let comparison = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    said(output.status.code(), &comparison)
+    judge(output.status.code(), &comparison)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -232,22 +232,22 @@ mod tests {
     #[test]
     fn status_and_decision_must_agree() {
         let of = |gate: bool, decision: &str| json!({"gate": gate, "decision": decision});
-        assert_eq!(said(Some(1), &of(true, "slower")).unwrap(), [true, false]);
-        assert_eq!(said(Some(0), &of(false, "slower")).unwrap(), [true, false]);
+        assert_eq!(judge(Some(1), &of(true, "slower")).unwrap(), [true, false]);
+        assert_eq!(judge(Some(0), &of(false, "slower")).unwrap(), [true, false]);
         assert_eq!(
-            said(Some(0), &of(true, "inconclusive")).unwrap(),
+            judge(Some(0), &of(true, "inconclusive")).unwrap(),
             [false, true]
         );
-        assert_eq!(said(Some(0), &of(true, "same")).unwrap(), [false, false]);
+        assert_eq!(judge(Some(0), &of(true, "same")).unwrap(), [false, false]);
         for (status, decision) in [
             (Some(0), "slower"),
             (Some(1), "same"),
             (Some(5), "same"),
             (None, "same"),
         ] {
-            assert!(said(status, &of(true, decision)).is_err());
+            assert!(judge(status, &of(true, decision)).is_err());
         }
-        assert!(said(Some(0), &Value::Null).is_err());
+        assert!(judge(Some(0), &Value::Null).is_err());
     }
 
     #[test]

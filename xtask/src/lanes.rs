@@ -16,10 +16,16 @@ use crate::shell::Program;
 /// The test program whose modules are separate jobs.
 const SPLIT: &str = "it";
 /// Its slowest jobs. They start first, so that none is left over at the end.
-const FIRST: [&str; 5] = ["own", "podman", "gate", "vm", "engine"];
+const FIRST: [&str; 5] = ["user_container", "podman", "gate", "vm", "engine"];
 /// Modules that form one job, named after the first: they load the machine heavily, or create the same user.
 const TOGETHER: [&[&str]; 2] = [
-    &["own", "cluster", "own_baseline", "own_mounts", "own_ways"],
+    &[
+        "user_container",
+        "cluster",
+        "user_container_baseline",
+        "user_container_mounts",
+        "user_container_ways",
+    ],
     &["podman", "attack"],
 ];
 /// Name prefixes of its tests that need an otherwise idle machine.
@@ -127,7 +133,7 @@ mod tests {
 
     #[test]
     fn each_test_is_in_one_job() {
-        let listing = "attack::a: test\npodman::own::b: test\nshapes::c: test\nwhy::d: test\nwine::e: test\n\
+        let listing = "attack::a: test\npodman::user_container::b: test\nshapes::c: test\nwhy::d: test\nwine::e: test\n\
                        docker_variants::copy_up::f: test\ndocker_variants::g: test\n\n7 tests, 0 benchmarks\n";
         let (alone, modules) = modules(listing, "wine::");
         assert_eq!(
@@ -139,7 +145,7 @@ mod tests {
             modules,
             [
                 vec!["docker_variants::g"],
-                vec!["attack::a", "podman::own::b"]
+                vec!["attack::a", "podman::user_container::b"]
             ]
         );
     }

@@ -214,7 +214,7 @@ fn tally(studies: &Path, sources: &Path) -> Result<Tally> {
                 ));
             }
         }
-        tally.rest.add(rest::of(file, &original, &carried));
+        tally.rest.add(rest::classify(file, &original, &carried));
     }
     if seen != SOURCES.len() {
         bail!(

@@ -337,9 +337,9 @@ mod tests {
                 {"arm": "docker", "metric": "m", "ratio": {"low": 1.0, "high": high}},
                 {"arm": "docker", "metric": "none", "ratio": null}]})
         };
-        let told = pairs(&dossier(60.0, 1.1), &dossier(15.0, 1.1)).unwrap();
-        let [((arm, metric), (before, after))] = &told[..] else {
-            panic!("{told:?}");
+        let reported = pairs(&dossier(60.0, 1.1), &dossier(15.0, 1.1)).unwrap();
+        let [((arm, metric), (before, after))] = &reported[..] else {
+            panic!("{reported:?}");
         };
         assert_eq!((arm.as_str(), metric.as_str()), ("docker", "m"));
         assert!((before - 100.0 * 1.1f64.ln() / 2.0).abs() < 1e-9);

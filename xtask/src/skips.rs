@@ -70,7 +70,7 @@ impl Skips {
     }
 
     /// Returns a line for each reason.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut reasons: BTreeMap<&(String, String), Vec<&str>> = BTreeMap::new();
         for ((_, test), missing) in &self.0 {
             for reason in missing {
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(skips.count(&BTreeSet::new()), 3);
         assert_eq!(skips.count(&BTreeSet::from(["vm::a"])), 2);
         assert_eq!(
-            skips.told(),
+            skips.lines(),
             [
                 "skipped: proc: no /proc: vm::b",
                 "skipped: root: not root: vm::a",
@@ -131,7 +131,7 @@ mod tests {
         let mut skips = Skips::default();
         skips.read(&notes.read().unwrap());
         assert_eq!(
-            skips.told(),
+            skips.lines(),
             ["skipped: something: there is none: skips::tests::body_that_skips"]
         );
     }

@@ -119,7 +119,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             .variable("TARE_HOME", folder.join("home"))
             .json()?;
         for metric in METRICS.iter().take(wanted - outcomes.len()) {
-            let one = Outcome::of(&dossier, metric, planted)?;
+            let one = Outcome::from_dossier(&dossier, metric, planted)?;
             println!("seed {seed}: {metric} {}", one.line);
             outcomes.push(one);
         }
@@ -149,7 +149,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn of(dossier: &Value, metric: &str, planted: f64) -> Result<Self> {
+    fn from_dossier(dossier: &Value, metric: &str, planted: f64) -> Result<Self> {
         let cells = dossier["cells"].as_array();
         let cell = cells
             .into_iter()
@@ -188,7 +188,8 @@ mod tests {
         let outcome = |low: f64, high: f64| {
             let cell = json!({"arm": "slower", "metric": METRICS[0], "verdict": "v", "n_blocks": 20,
                               "ratio": {"point": 1.04, "low": low, "high": high}});
-            let outcome = Outcome::of(&json!({"cells": [cell]}), METRICS[0], 1.05).unwrap();
+            let outcome =
+                Outcome::from_dossier(&json!({"cells": [cell]}), METRICS[0], 1.05).unwrap();
             (outcome.is_found, outcome.is_above, outcome.is_below)
         };
         assert_eq!(outcome(1.01, 1.07), (true, false, false));
@@ -196,9 +197,9 @@ mod tests {
         assert_eq!(outcome(1.01, 1.04), (true, false, true));
         assert_eq!(outcome(1.06, 1.09), (true, true, false));
         let none = json!({"cells": [{"arm": "slower", "metric": METRICS[1], "ratio": null}]});
-        let none = Outcome::of(&none, METRICS[1], 1.05).unwrap();
+        let none = Outcome::from_dossier(&none, METRICS[1], 1.05).unwrap();
         assert!(!none.is_found && !none.is_below);
-        assert!(Outcome::of(&json!({"cells": []}), METRICS[0], 1.05).is_err());
+        assert!(Outcome::from_dossier(&json!({"cells": []}), METRICS[0], 1.05).is_err());
     }
 
     #[test]

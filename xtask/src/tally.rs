@@ -211,7 +211,7 @@ impl Tally {
     }
 
     /// Returns what to report in addition to the counts, one line each.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut times = self.times.clone();
         times.sort_by(|one, other| other.cmp(one));
         let slowest: Vec<String> = times
@@ -225,7 +225,7 @@ impl Tally {
                 .iter()
                 .map(|(test, why)| format!("skipped: ignored: {why}: {test}")),
         );
-        lines.extend(self.skips.told());
+        lines.extend(self.skips.lines());
         let each = |word: &'static str, failures: &[Failure]| -> Vec<String> {
             let line = |failure: &Failure| format!("{word}: {}: {}", failure.test, failure.words());
             failures.iter().map(line).collect()
@@ -292,7 +292,7 @@ mod tests {
     }
 
     fn lines(tally: &Tally) -> Vec<String> {
-        tally.told()[1..].to_vec()
+        tally.notes()[1..].to_vec()
     }
 
     #[test]

@@ -45,14 +45,14 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         }
     }
     let tally = Mutex::new(Tally::default());
-    let mut told = Vec::new();
-    let result = all(is_provisioned, &passed, &tally, &mut told);
+    let mut shown = Vec::new();
+    let result = all(is_provisioned, &passed, &tally, &mut shown);
     match &result {
         Ok(()) => step("everything passed"),
         Err(error) => eprintln!("error: {error:#}"),
     }
     let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for line in told.into_iter().chain(tally.told()) {
+    for line in shown.into_iter().chain(tally.notes()) {
         println!("{line}");
     }
     println!("{}", tally.count(result.is_err()));
@@ -170,7 +170,7 @@ fn all(
     });
     let read = skipped.read()?;
     tally.skips.read(&read);
-    told.push(contracts::told(&contracts.read()?));
+    told.push(contracts::summary(&contracts.read()?));
     tested?;
     tally.judge()?;
     if let Some(needs) = &needs {

@@ -202,12 +202,13 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let (rows, decided, all) = of_study(&dossier);
     let (servers, ways) = serve(&folder)?;
     let each = (seconds / (ways.len() as u64 * u64::from(ROUNDS))).max(1);
-    let mut said: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut shown: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for round in 1..=ROUNDS {
         step(&format!("wrk, round {round} of {ROUNDS}"));
         let host = wrk(&ways[HOST], each)?;
         for (row, ..) in ROWS {
-            said.entry(row)
+            shown
+                .entry(row)
                 .or_default()
                 .push(wrk(&ways[row], each)? / host);
         }
@@ -222,7 +223,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             || "not measured".to_owned(),
             |[point, low, high]| format!("{point:.3} [{low:.3}, {high:.3}]"),
         );
-        let wrk: Vec<String> = said[row]
+        let wrk: Vec<String> = shown[row]
             .iter()
             .map(|ratio| format!("{ratio:.2}"))
             .collect();

@@ -133,8 +133,8 @@ fn asked(tare: &Path, env: &str, budget: &str, script: &str) -> Result<Output> {
 }
 
 fn judged(output: &Output, fails: bool) -> Line {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let error = said.lines().rfind(|line| line.starts_with("error:"));
+    let stderr_text = String::from_utf8_lossy(&output.stderr);
+    let error = stderr_text.lines().rfind(|line| line.starts_with("error:"));
     let error = error.unwrap_or("ended without a word").to_owned();
     match output.status.code() {
         Some(NOT_HERE) => Line::NotHere(error),
@@ -142,7 +142,7 @@ fn judged(output: &Output, fails: bool) -> Line {
         Some(USAGE) if error.contains(" needs `") => Line::NotHere(error),
         Some(FAILURE) if fails && error.contains("fails") => Line::Right(error),
         // It says that the folder with the file is missing.
-        Some(FAILURE) if said.contains("NOT carried: ") && error.contains("fails in") => {
+        Some(FAILURE) if stderr_text.contains("NOT carried: ") && error.contains("fails in") => {
             Line::Right(error)
         }
         Some(0) if !fails => match answer(&output.stdout) {

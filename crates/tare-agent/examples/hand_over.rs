@@ -80,12 +80,12 @@ fn over(path: &Path) -> Fallible<()> {
     }
     for worker in workers {
         let ended = worker.wait_with_output()?;
-        let said = String::from_utf8_lossy(&ended.stderr);
+        let stderr_text = String::from_utf8_lossy(&ended.stderr);
         if !ended.status.success() {
-            return Err(format!("a worker ended with {}: {said}", ended.status).into());
+            return Err(format!("a worker ended with {}: {stderr_text}", ended.status).into());
         }
-        if !said.is_empty() {
-            println!("hand-over {}", said.trim());
+        if !stderr_text.is_empty() {
+            println!("hand-over {}", stderr_text.trim());
         }
     }
     Ok(())
@@ -94,7 +94,7 @@ fn over(path: &Path) -> Fallible<()> {
 /// One worker; the first says on standard error what it found.
 #[allow(clippy::print_stderr, reason = "standard output carries frames")]
 fn one(place: u32, path: &Path, cpu: u32) -> Fallible<()> {
-    let _bound = Binding::to(cpu)?;
+    let _bound = Binding::bind(cpu)?;
     let streams = [PathBuf::from("/dev/stdin"), PathBuf::from("/dev/stdout")];
     let input = File::open(&streams[0])?;
     let output = File::options().write(true).open(&streams[1])?;

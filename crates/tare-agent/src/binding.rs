@@ -19,13 +19,13 @@ impl Binding {
     ///
     /// # Errors
     /// The CPU does not exist or this process may not use it.
-    pub fn to(cpu: u32) -> io::Result<Self> {
+    pub fn bind(cpu: u32) -> io::Result<Self> {
         let before = Set::current()?;
         // The kernel would also accept a CPU outside the set that this process was given.
         if !before.has(cpu) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Set::of(&[cpu as usize])?.apply()?;
+        Set::new(&[cpu as usize])?.apply()?;
         Ok(Self { cpu, before })
     }
 
@@ -34,7 +34,7 @@ impl Binding {
     /// # Errors
     /// The system does not say which CPU that is.
     pub fn here() -> io::Result<Self> {
-        Self::to(current_cpu()?)
+        Self::bind(current_cpu()?)
     }
 
     /// Returns the CPU.
@@ -49,7 +49,7 @@ impl Binding {
     pub fn loosened<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         self.before.apply()?;
         let done = work();
-        Set::of(&[self.cpu as usize])?.apply()?;
+        Set::new(&[self.cpu as usize])?.apply()?;
         Ok(done)
     }
 }
@@ -84,7 +84,7 @@ fn current_cpu() -> io::Result<u32> {
 
 /// Restricts this process and its children to these CPUs.
 pub(crate) fn restrict(cpus: &[usize]) -> io::Result<()> {
-    Set::of(cpus)?.apply()
+    Set::new(cpus)?.apply()
 }
 
 /// Returns the CPUs that this process may use.
@@ -105,7 +105,7 @@ impl Set {
         Self(unsafe { std::mem::zeroed() })
     }
 
-    fn of(cpus: &[usize]) -> io::Result<Self> {
+    fn new(cpus: &[usize]) -> io::Result<Self> {
         let mut set = Self::none();
         for cpu in cpus {
             if *cpu >= libc::CPU_SETSIZE as usize {
@@ -159,7 +159,7 @@ struct Set(usize);
 
 #[cfg(windows)]
 impl Set {
-    fn of(cpus: &[usize]) -> io::Result<Self> {
+    fn new(cpus: &[usize]) -> io::Result<Self> {
         let bit = |cpu: &usize| 1usize.checked_shl(u32::try_from(*cpu).ok()?);
         cpus.iter()
             .try_fold(0, |set, cpu| Some(set | bit(cpu)?))
@@ -204,7 +204,7 @@ struct Set;
 
 #[cfg(not(any(target_os = "linux", windows)))]
 impl Set {
-    fn of(_cpus: &[usize]) -> io::Result<Self> {
+    fn new(_cpus: &[usize]) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -238,9 +238,9 @@ mod tests {
         assert_eq!(now(), one);
         // Once pinned to one CPU, a process may use no other.
         let other = bound.cpu() ^ 1;
-        assert!(Binding::to(other).is_err());
+        assert!(Binding::bind(other).is_err());
         drop(bound);
         assert_eq!(now(), before);
-        assert!(Binding::to(1 << 20).is_err());
+        assert!(Binding::bind(1 << 20).is_err());
     }
 }

@@ -309,8 +309,8 @@ mod tests {
             BTreeMap::from(names.map(|name| (name.to_owned(), value)))
         };
         let difference = Counters::difference(&of(1.0), &of(3.0), true);
-        let told: Vec<&str> = difference.keys().map(String::as_str).collect();
-        assert_eq!(told, [counter::NIVCSW, counter::STEAL]);
+        let shown: Vec<&str> = difference.keys().map(String::as_str).collect();
+        assert_eq!(shown, [counter::NIVCSW, counter::STEAL]);
     }
 
     #[test]

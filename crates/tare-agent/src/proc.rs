@@ -76,6 +76,14 @@ fn started(folder: &Path) -> Option<u64> {
     from_the_state(&text)?.nth(19)?.parse().ok()
 }
 
+/// Returns the CPU time of a process and of the children that it has waited for, in ticks.
+pub(crate) fn cpu_ticks(folder: &Path) -> Option<f64> {
+    let text = std::fs::read_to_string(folder.join("stat")).ok()?;
+    // Fields 14 to 17; the state is field 3.
+    let ticks = from_the_state(&text)?.skip(11).take(4);
+    ticks.map(|it| it.parse::<f64>().ok()).sum()
+}
+
 /// Returns the fields of a `stat`, from the third on (proc_pid_stat(5)).
 fn from_the_state(stat: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
     // The name before the state may contain anything, including a parenthesis.

@@ -142,7 +142,7 @@ fn of_script(line: &[u8]) -> Option<PathBuf> {
 
 /// Returns the name in an ELF file's `PT_INTERP`; `None` without such a segment, or if it is not an ELF file.
 fn of_elf(file: &File, head: &[u8]) -> io::Result<Option<PathBuf>> {
-    let Some(layout) = Layout::of(head) else {
+    let Some(layout) = Layout::parse(head) else {
         return Ok(None);
     };
     for number in 0..layout.segments.min(SEGMENTS_LIMIT) {
@@ -181,7 +181,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(head: &[u8]) -> Option<Self> {
+    fn parse(head: &[u8]) -> Option<Self> {
         if !head.starts_with(b"\x7fELF") {
             return None;
         }

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use tare_model::RunId;
 use tare_model::launch::OWN_USERS;
 
-use self::files::{Console, Way};
+use self::files::{Console, OpenMode};
 use crate::launch::sys;
 use crate::tap::{self, Tap};
 
@@ -114,7 +114,7 @@ struct SandboxArgs<'a> {
     is_unprivileged: bool,
     device: Option<&'a str>,
     /// Paths in order, each with its access mode.
-    files: Vec<(&'a str, Way)>,
+    files: Vec<(&'a str, OpenMode)>,
     console: Option<&'a str>,
     tap: Option<(&'a str, &'a str)>,
     sibling: Option<(u32, u32)>,
@@ -133,10 +133,10 @@ impl<'a> SandboxArgs<'a> {
                 "--parent" => wanted.parent = Some(word()?.parse().ok()?),
                 "--unprivileged" => wanted.is_unprivileged = true,
                 "--device" => wanted.device = Some(word()?),
-                "--read" => wanted.files.push((word()?, Way::Read)),
-                "--write" => wanted.files.push((word()?, Way::Write)),
-                "--listen" => wanted.files.push((word()?, Way::Listen)),
-                "--connect" => wanted.files.push((word()?, Way::Connect)),
+                "--read" => wanted.files.push((word()?, OpenMode::Read)),
+                "--write" => wanted.files.push((word()?, OpenMode::Write)),
+                "--listen" => wanted.files.push((word()?, OpenMode::Listen)),
+                "--connect" => wanted.files.push((word()?, OpenMode::Connect)),
                 "--console" => wanted.console = Some(word()?),
                 "--tap" => wanted.tap = Some((word()?, word()?)),
                 "--sibling" => {
@@ -152,7 +152,7 @@ impl<'a> SandboxArgs<'a> {
 
 /// The resources for the program, held until it has started.
 #[derive(Default)]
-struct Given {
+struct Resources {
     tap: Option<Tap>,
     sibling: Option<OwnedFd>,
     files: Vec<OwnedFd>,
@@ -174,7 +174,7 @@ fn run(arguments: &[String]) -> Result<i32, String> {
     } else {
         None
     };
-    let mut given = Given::default();
+    let mut given = Resources::default();
     for (path, way) in &wanted.files {
         let opened = way.open(path, account.as_ref());
         given
@@ -213,7 +213,7 @@ fn find(name: &str) -> Option<String> {
         .map(|path| path.display().to_string())
 }
 
-fn filled_in(argument: &str, given: &Given) -> String {
+fn filled_in(argument: &str, given: &Resources) -> String {
     let mut text = argument.to_owned();
     let mut fill = |blank: &str, value: &dyn std::fmt::Display| {
         if text.contains(blank) {
@@ -242,7 +242,7 @@ fn filled_in(argument: &str, given: &Given) -> String {
 fn hold(
     argv: &[String],
     account: Option<Account>,
-    given: Given,
+    given: Resources,
     mut console: Option<Console>,
     parent: Option<libc::pid_t>,
 ) -> io::Result<i32> {
@@ -366,6 +366,6 @@ mod tests {
 
     #[test]
     fn arguments_without_a_device_stay_as_they_are() {
-        assert_eq!(filled_in("{tare.arm}", &Given::default()), "{tare.arm}");
+        assert_eq!(filled_in("{tare.arm}", &Resources::default()), "{tare.arm}");
     }
 }

@@ -75,7 +75,7 @@ impl Slices {
     }
 
     /// Records the number of finished operations since the start. Returns whether to continue.
-    pub fn at(&mut self, count: u64) -> bool {
+    pub fn advance(&mut self, count: u64) -> bool {
         let now = Instant::now();
         let lasted = now - self.mark;
         let aim = if self.is_warm {
@@ -108,7 +108,7 @@ impl Slices {
 
 impl Meter {
     /// Times a stream of operations with `share` of the trial's time, 0 to 1. `work` does operations and reports them
-    /// with [`Slices::at`] until that returns `false`; if arms are interleaved, it is called once per turn.
+    /// with [`Slices::advance`] until that returns `false`; if arms are interleaved, it is called once per turn.
     ///
     /// # Errors
     /// Those of `work`, or the other arms are gone.
@@ -178,7 +178,7 @@ mod tests {
             std::thread::sleep(Duration::from_micros(50));
             done += 3;
             let was_warm = slices.is_warm;
-            let goes_on = slices.at(done);
+            let goes_on = slices.advance(done);
             if slices.is_warm && !was_warm {
                 at_warm = done;
             }
@@ -200,7 +200,7 @@ mod tests {
         while {
             std::thread::sleep(Duration::from_micros(200));
             done += 1;
-            slices.at(done)
+            slices.advance(done)
         } {}
         assert_eq!(slices.kept.len(), FEWEST);
         assert_eq!(done, FEWEST as u64 + 1);
@@ -211,7 +211,7 @@ mod tests {
     fn interval_without_finished_work_is_not_a_slice() {
         let mut slices = Slices::start(1_000_000);
         std::thread::sleep(Duration::from_micros(300));
-        assert!(slices.at(0));
+        assert!(slices.advance(0));
         assert!(!slices.is_warm && slices.kept.is_empty());
     }
 

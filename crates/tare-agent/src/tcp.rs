@@ -188,7 +188,7 @@ pub(crate) struct LowWater<'a> {
 
 impl<'a> LowWater<'a> {
     /// Starts with the default: any byte wakes the reader.
-    pub(crate) fn of(stream: &'a TcpStream) -> Self {
+    pub(crate) fn new(stream: &'a TcpStream) -> Self {
         Self { stream, bytes: 1 }
     }
 

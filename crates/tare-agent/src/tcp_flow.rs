@@ -96,7 +96,7 @@ pub fn send_in_turns(
 /// Receives bursts until the empty one, and answers each with the number of its bytes.
 fn receive_bursts(mut stream: &TcpStream) -> Result<(), ProbeError> {
     let mut buffer = vec![0u8; CHUNK_BYTES];
-    let mut low_water = LowWater::of(stream);
+    let mut low_water = LowWater::new(stream);
     loop {
         low_water.set(1)?;
         let length = number(stream)?;
@@ -189,7 +189,7 @@ pub fn receive(mut stream: &TcpStream) -> Result<(), ProbeError> {
     if aim_ns == BURSTS {
         return receive_bursts(stream);
     }
-    LowWater::of(stream).set(CHUNK_BYTES)?;
+    LowWater::new(stream).set(CHUNK_BYTES)?;
     let mut slices = Slices::start(aim_ns);
     let mut arrived_bytes = 0u64;
     loop {
@@ -198,7 +198,7 @@ pub fn receive(mut stream: &TcpStream) -> Result<(), ProbeError> {
             Ok(length) => {
                 arrived_bytes += length as u64;
                 // The sender decides when to stop, so ignore the result.
-                slices.at(arrived_bytes);
+                slices.advance(arrived_bytes);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {

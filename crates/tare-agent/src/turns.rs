@@ -21,7 +21,7 @@ mod page;
 
 /// The way in which a worker gets its turn.
 #[derive(Debug)]
-enum Way {
+enum TurnSource {
     /// From the previous worker, over a shared page.
     #[cfg(target_os = "linux")]
     Page(page::Page),
@@ -34,7 +34,7 @@ enum Way {
 pub struct TurnTaker {
     turns: Turns,
     trial: u64,
-    way: Way,
+    way: TurnSource,
     input: File,
     output: File,
     /// The number of metrics begun or skipped.
@@ -67,13 +67,13 @@ impl TurnTaker {
             )));
         }
         let way = match &turns.page {
-            None => Way::Channel,
+            None => TurnSource::Channel,
             #[cfg(target_os = "linux")]
             Some(page) => {
                 let page = page::Page::open(page)?;
                 // Shows the host that this is its page.
                 page.set_phase(turns.place, HERE);
-                Way::Page(page)
+                TurnSource::Page(page)
             }
             #[cfg(not(target_os = "linux"))]
             Some(_) => {
@@ -97,7 +97,7 @@ impl TurnTaker {
 
     /// Whether the turn passes over a page of memory.
     pub fn is_by_page(&self) -> bool {
-        !matches!(self.way, Way::Channel)
+        !matches!(self.way, TurnSource::Channel)
     }
 
     /// Whether loops must check themselves.
@@ -154,14 +154,14 @@ impl TurnTaker {
     pub fn take_next(&mut self) -> Result<(), ProbeError> {
         match &self.way {
             #[cfg(target_os = "linux")]
-            Way::Page(page) => {
+            TurnSource::Page(page) => {
                 page.set_phase(self.turns.place, self.phase());
                 if std::mem::take(&mut self.is_holding) {
                     page.pass_on(&self.turns);
                 }
                 page.wait(&self.turns)?;
             }
-            Way::Channel => self.ask_the_host()?,
+            TurnSource::Channel => self.ask_the_host()?,
         }
         self.is_holding = true;
         Ok(())
@@ -170,7 +170,7 @@ impl TurnTaker {
     /// Takes no more turns. If the work `ended_well`, waits until all others are done too.
     pub fn finish(&mut self, ended_well: bool) {
         #[cfg(target_os = "linux")]
-        if let Way::Page(page) = &self.way
+        if let TurnSource::Page(page) = &self.way
             && self.has_begun
         {
             page.set_phase(self.turns.place, tare_model::turns::DONE);
@@ -192,7 +192,7 @@ impl TurnTaker {
             return Ok(());
         }
         #[cfg(target_os = "linux")]
-        if let Way::Page(page) = &self.way {
+        if let TurnSource::Page(page) = &self.way {
             page.set_phase(self.turns.place, self.phase());
         }
         let trial = self.trial;
@@ -203,7 +203,7 @@ impl TurnTaker {
             _ => return Err(lost("its agent ended before the worker was to go on")),
         }
         #[cfg(target_os = "linux")]
-        if let Way::Page(page) = &self.way {
+        if let TurnSource::Page(page) = &self.way {
             page.begin(&self.turns);
         }
         Ok(())

@@ -79,7 +79,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
             ..
         }) => {
             // If this is refused, the report says that the worker was not bound.
-            let bound = cpu.and_then(|cpu| Binding::to(cpu).ok());
+            let bound = cpu.and_then(|cpu| Binding::bind(cpu).ok());
             let begin = Instant::now();
             let Some(probe) = find(extra, &call.name).or_else(|| probe::find(&call.name)) else {
                 let reason = Reason::Unsupported(format!(
@@ -259,7 +259,7 @@ fn completed(trial: u64, report: &ProbeReport) -> Reply {
 #[cfg(not(windows))]
 fn meet(arguments: &[String]) -> Option<Binding> {
     let cpu = arguments.get(1)?.parse().ok()?;
-    Binding::to(cpu).ok()
+    Binding::bind(cpu).ok()
 }
 
 /// Runs an empty trial, so that the code and the heap for a report are in memory before the request arrives, and not

@@ -87,8 +87,8 @@ pub fn compared(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Findi
     let mut findings = vec![agent(base, arm)];
     findings.extend(machine(base, arm));
     findings.push(kernel(base, arm));
-    findings.extend(LIMITS.iter().map(|what| what.of(base, arm)));
-    findings.extend(COMPARED.iter().map(|what| what.of(base, arm)));
+    findings.extend(LIMITS.iter().map(|what| what.compare(base, arm)));
+    findings.extend(COMPARED.iter().map(|what| what.compare(base, arm)));
     findings.push(workdir(base, arm));
     findings.extend(tools::findings(base, arm, programs));
     findings
@@ -148,12 +148,12 @@ fn quoted(value: &str) -> String {
 }
 
 impl Limit {
-    fn of(&self, base: Side<'_>, arm: Side<'_>) -> Finding {
+    fn compare(&self, base: Side<'_>, arm: Side<'_>) -> Finding {
         let known = |side: Side<'_>| {
             let looked = side.facts.contains_key(fact::CGROUP_LAYOUT);
             let readable = !side
                 .facts
-                .contains_key(&fact::of(fact::UNREADABLE_CGROUP, self.controller));
+                .contains_key(&fact::name_for(fact::UNREADABLE_CGROUP, self.controller));
             (looked && readable)
                 .then(|| (self.read)(side.facts))
                 .flatten()
@@ -284,7 +284,7 @@ pub fn online_cpus(facts: &Facts) -> Option<f64> {
 }
 
 impl Compared {
-    fn of(&self, base: Side<'_>, arm: Side<'_>) -> Finding {
+    fn compare(&self, base: Side<'_>, arm: Side<'_>) -> Finding {
         let (there, here) = (
             picked(base.facts, self.names),
             picked(arm.facts, self.names),
@@ -344,7 +344,7 @@ fn unread(base: Side<'_>, arm: Side<'_>, names: &[&str]) -> String {
     let why = [base, arm].iter().find_map(|side| {
         let reason = names
             .iter()
-            .find_map(|name| side.facts.get(&fact::of(fact::UNREADABLE, name)))?;
+            .find_map(|name| side.facts.get(&fact::name_for(fact::UNREADABLE, name)))?;
         Some(format!("not read in `{}`: {reason}", side.id))
     });
     why.unwrap_or_else(|| format!("`{}` or `{}` does not tell", base.id, arm.id))
@@ -455,19 +455,19 @@ pub(crate) mod tests {
         assert!(lines("host", &of("a-prime", &base, &plain)).is_empty());
         let mut both = of("one", &box_facts, &plain);
         both.extend(of("two", &box_facts, &plain));
-        let told = lines("host", &both);
-        assert_eq!(told.len(), 2, "{told:#?}");
-        assert!(told[0].contains("`b=z` in `one`, `two` and `b=y` in `host`"));
+        let shown = lines("host", &both);
+        assert_eq!(shown.len(), 2, "{shown:#?}");
+        assert!(shown[0].contains("`b=z` in `one`, `two` and `b=y` in `host`"));
         let mut fewer = box_facts;
         fewer.insert("cpu.affinity".into(), "0".into());
-        let told = lines("host", &of("one", &fewer, &plain));
+        let shown = lines("host", &of("one", &fewer, &plain));
         assert!(
-            told[0].starts_with("not equal: cpus is `0` in `one`"),
-            "{told:#?}"
+            shown[0].starts_with("not equal: cpus is `0` in `one`"),
+            "{shown:#?}"
         );
         let asked = Params::new().with("cpuset", "0");
-        let told = lines("host", &of("one", &fewer, &asked));
-        let cpus = told.iter().find(|line| line.contains("cpus is")).unwrap();
+        let shown = lines("host", &of("one", &fewer, &asked));
+        let cpus = shown.iter().find(|line| line.contains("cpus is")).unwrap();
         assert!(cpus.starts_with("differs:") && cpus.contains("asked for by `cpuset`"));
     }
 }

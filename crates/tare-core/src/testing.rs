@@ -62,6 +62,7 @@ pub fn raw(code: i32, stdout: &[u8], stderr: &[u8]) -> RawOutput {
             is_ended_early: false,
             stops: 0,
             each_run_ns: Vec::new(),
+            usage_over_time: None,
             usage: BTreeMap::new(),
             left_running: 0,
             seen: None,

@@ -22,7 +22,7 @@ use tare_model::{counter, fact};
 
 use crate::cause::Case;
 use crate::driver::mechanism::Kind;
-use crate::driver::own::{WITHOUT, leave_out};
+use crate::driver::user_container::{WITHOUT, leave_out};
 use crate::driver::{Files, container};
 use crate::workload::{Workload, user_command};
 
@@ -30,12 +30,12 @@ mod answer;
 pub mod conclude;
 pub mod counterfactual;
 pub mod cut_off;
+pub mod engine;
 pub mod fresh;
 mod joined;
 pub mod ladder;
 pub mod more_blocks;
 pub mod observed;
-pub mod own;
 pub mod pace;
 pub mod proof;
 pub mod readings;
@@ -43,6 +43,7 @@ pub mod search;
 mod settled;
 pub mod studies;
 mod total;
+pub mod user_container;
 
 pub use conclude::conclude;
 pub use joined::joined;
@@ -94,7 +95,7 @@ pub struct Ask {
     /// The mounts that would make the host's program visible inside, if an image brings another.
     pub instead: Vec<String>,
     /// For a user's container: its differences from the baseline.
-    pub own: Option<own::Asks>,
+    pub own: Option<user_container::ContainerQuestion>,
 }
 
 /// The baseline that the environment is compared with.
@@ -140,7 +141,8 @@ impl Ask {
         arm.change = self.change();
         arm.role.seen = seen_facts(&first.env);
         let asks = self.own.as_ref();
-        arm.role.suspects = asks.map_or_else(Vec::new, |asks| own::noted(asks, &self.metric));
+        arm.role.suspects =
+            asks.map_or_else(Vec::new, |asks| user_container::noted(asks, &self.metric));
         arm.role.asked = Some(WhyQuestion {
             argv: self.command.clone(),
             carried: self.carried.clone(),
@@ -179,7 +181,9 @@ impl Ask {
 
     /// The same for an arm of another driver.
     fn change_in(&self, driver: &str) -> CommandChange {
-        let has_log = crate::driver::mechanisms(driver).of(Kind::Output).is_some();
+        let has_log = crate::driver::mechanisms(driver)
+            .find(Kind::Output)
+            .is_some();
         // The working directory does not exist where only packed files are inside.
         let has_directory =
             crate::driver::find(driver).is_none_or(|found| found.files != Files::Packed);
@@ -299,7 +303,7 @@ fn seen_facts(look: &Observed) -> BTreeMap<String, String> {
         );
         facts.insert(fact::COMMAND_MAPPED.to_owned(), mapped.join("\n"));
         for (name, value) in &seen.status {
-            facts.insert(fact::of(fact::STATUS, name), value.clone());
+            facts.insert(fact::name_for(fact::STATUS, name), value.clone());
         }
         facts.extend(bytes_of(seen));
     }
@@ -313,13 +317,21 @@ fn bytes_of(seen: &tare_model::command::ProcessSamples) -> BTreeMap<String, Stri
         .sha256
         .iter()
         .filter(|(path, _)| Some(*path) != seen.executed.as_ref())
-        .map(|(path, digits)| (fact::of(fact::LIBRARY_SHA256, &name(path)), digits.clone()))
+        .map(|(path, digits)| {
+            (
+                fact::name_for(fact::LIBRARY_SHA256, &name(path)),
+                digits.clone(),
+            )
+        })
         .collect();
     let Some(program) = &seen.executed else {
         return facts;
     };
     if let Some(digits) = seen.sha256.get(program) {
-        facts.insert(fact::of(fact::PROGRAM_SHA256, "command"), digits.clone());
+        facts.insert(
+            fact::name_for(fact::PROGRAM_SHA256, "command"),
+            digits.clone(),
+        );
     }
     let mut names = seen.mapped.iter().map(|path| name(path));
     let library = names.find_map(|name| {
@@ -333,7 +345,7 @@ fn bytes_of(seen: &tare_model::command::ProcessSamples) -> BTreeMap<String, Stri
 }
 
 /// The suspects after one run on each side, for commands that take too long for more.
-pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
+pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::SuspectTrial> {
     let arms = studies::base_arms(ask, first, false);
     let [host, env] = arms.as_slice() else {
         return Vec::new();

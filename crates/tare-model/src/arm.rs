@@ -350,7 +350,7 @@ impl CommandChange {
                 self.change(service);
                 self.change(client);
             }
-            Recipe::Lifecycle => {}
+            Recipe::Lifecycle { .. } => {}
         }
         recipe
     }
@@ -471,9 +471,7 @@ mod tests {
             args: Params::new(),
         });
         assert_eq!(change.laid_into(&other, None), other);
-        assert_eq!(
-            change.laid_into(&Recipe::Lifecycle, None),
-            Recipe::Lifecycle
-        );
+        let life = Recipe::Lifecycle { held: 3 };
+        assert_eq!(change.laid_into(&life, None), life);
     }
 }

@@ -114,6 +114,10 @@ pub struct CommandCall {
     /// Whether its processes are observed while it runs ([`ProcessSamples`]); slows it down slightly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe: bool,
+    /// Length of a step in which its use of processors, memory and devices is recorded ([`UsageOverTime`]),
+    /// nanoseconds; `None` for no record. Linux only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_step_ns: Option<u64>,
     /// Whether its output is sent to the host while it runs ([`Reply::Printed`](crate::wire::Reply::Printed)). The
     /// output then passes through the agent, wherever it goes afterwards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -271,6 +275,38 @@ impl CommandCall {
     }
 }
 
+/// What a program and its children use while they run, in steps of equal length from its start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UsageOverTime {
+    /// Length of a step, nanoseconds.
+    pub step_ns: u64,
+    /// Number of processors kept busy in each step, on average.
+    pub processors: Vec<f64>,
+    /// Resident memory at the end of each step, bytes, summed over the processes.
+    pub memory_bytes: Vec<f64>,
+    /// Bytes read from devices in each step.
+    pub read_bytes: Vec<f64>,
+    /// Bytes written to devices in each step.
+    pub written_bytes: Vec<f64>,
+}
+
+impl UsageOverTime {
+    /// Adds the usage of another program that started at the same time.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, values) in [
+            (&mut self.processors, &other.processors),
+            (&mut self.memory_bytes, &other.memory_bytes),
+            (&mut self.read_bytes, &other.read_bytes),
+            (&mut self.written_bytes, &other.written_bytes),
+        ] {
+            sum.resize(sum.len().max(values.len()), 0.0);
+            for (sum, value) in sum.iter_mut().zip(values) {
+                *sum += value;
+            }
+        }
+    }
+}
+
 /// The result of running a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandReport {
@@ -307,6 +343,9 @@ pub struct CommandReport {
     /// the processors that affinity and quota allow it. Absent if the system does not report it.
     #[serde(default)]
     pub usage: BTreeMap<String, f64>,
+    /// Its usage step by step, if requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_over_time: Option<UsageOverTime>,
     /// Number of processes that it left running; they were ended then.
     #[serde(default)]
     pub left_running: u32,

@@ -6,6 +6,18 @@ use crate::params::Params;
 use crate::recipe::Path;
 use crate::unit::Unit;
 
+/// Metrics of recorded usage ([`UsageOverTime`](crate::command::UsageOverTime)).
+pub mod usage {
+    /// Number of processors that a program keeps busy.
+    pub const PROCESSORS: &str = "use.processors";
+    /// Its resident memory.
+    pub const MEMORY: &str = "use.memory";
+    /// What it reads from devices.
+    pub const READ: &str = "use.read";
+    /// What it writes to devices.
+    pub const WRITTEN: &str = "use.written";
+}
+
 /// Progress of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Course {

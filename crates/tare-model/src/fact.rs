@@ -11,7 +11,7 @@ use crate::names::{Measure, Name, Use, Writer, names};
 /// Returns the name of a pattern's fact about a path, program, variable, …
 ///
 /// [`MOUNT_FSTYPE`] about `/tmp` gives `mount./tmp.fstype`.
-pub fn of(pattern: &str, what: &str) -> String {
+pub fn name_for(pattern: &str, what: &str) -> String {
     [beginning(pattern), what, ending(pattern)].concat()
 }
 
@@ -583,7 +583,7 @@ mod tests {
             (MITIGATION, "mds", "mitigation.mds"),
             (TOOL_SHA256, "a*b", "tool.a*b.sha256"),
         ] {
-            assert_eq!(of(pattern, what_it_is), name);
+            assert_eq!(name_for(pattern, what_it_is), name);
             assert_eq!(what(pattern, name), Some(what_it_is));
         }
         assert_eq!(what(MOUNT_FSTYPE, "mount./tmp.device"), None);

@@ -125,8 +125,8 @@ mod tests {
         assert_eq!(emulation(&facts("true")), Some("software emulation"));
         assert_eq!(emulation(&facts("false")), None);
         assert_eq!(emulation(&Facts::new()), None);
-        let mut told = facts("true");
-        told.insert("vm.emulated.detail".into(), "by TCG".into());
-        assert_eq!(emulation(&told), Some("by TCG"));
+        let mut shown = facts("true");
+        shown.insert("vm.emulated.detail".into(), "by TCG".into());
+        assert_eq!(emulation(&shown), Some("by TCG"));
     }
 }

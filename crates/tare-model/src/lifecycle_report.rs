@@ -30,6 +30,10 @@ pub struct LifecycleReport {
     /// kernel does not count it separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// The same for all instances of the arm that were held then, and itself, bytes; `None` if none were held, or one
+    /// is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_memory_bytes: Option<u64>,
     /// Disk space that it used then where it runs, bytes; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
@@ -48,6 +52,7 @@ mod tests {
             removed_ns: 34,
             stop_ns: None,
             memory_bytes: None,
+            all_memory_bytes: None,
             disk_bytes: None,
         };
         let json = r#"{"created_ns":0,"ready_ns":12,"removed_ns":34}"#;

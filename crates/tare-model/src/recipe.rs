@@ -146,7 +146,11 @@ pub enum Recipe {
         client: ProbeCall,
     },
     /// Create the environment, wait for its first instruction, remove it; timed from outside.
-    Lifecycle,
+    Lifecycle {
+        /// Number of idle instances of the arm that are held meanwhile, in addition to the resident one.
+        #[serde(default)]
+        held: u32,
+    },
 }
 
 impl Recipe {
@@ -155,7 +159,7 @@ impl Recipe {
         match self {
             Self::Cluster { nodes, .. } => (*nodes).max(1),
             Self::Pair { .. } => path.map_or(1, Path::nodes),
-            Self::Probe(_) | Self::Lifecycle => 1,
+            Self::Probe(_) | Self::Lifecycle { .. } => 1,
         }
     }
 }

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arm::ArmSpec;
+use crate::distinguishing::{distinguishing_params, distinguishing_words};
 use crate::id::{ArmId, WorkloadId};
 use crate::params::Params;
 use crate::publication::Publication;
 use crate::recipe::Path;
-use crate::telling::{telling, what_tells};
 use crate::unit::ResourceClass;
 use crate::words::words;
 
@@ -54,7 +54,7 @@ impl Default for Margins {
 
 impl Margins {
     /// Returns the margin for a class of metric.
-    pub fn of(&self, class: ResourceClass) -> f64 {
+    pub fn for_class(&self, class: ResourceClass) -> f64 {
         match class {
             ResourceClass::Compute => self.compute,
             ResourceClass::Kernel => self.kernel,
@@ -123,6 +123,10 @@ fn is_one(instances: &u32) -> bool {
 
 /// A whole study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of a study file"
+)]
 pub struct Study {
     /// Its name: a built-in study's id or the file's.
     pub id: String,
@@ -169,6 +173,9 @@ pub struct Study {
     /// Whether every two arms are also compared with each other, and not only with the baseline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pairs: bool,
+    /// Whether programs are recorded while they run: processors, memory, devices.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub usage: bool,
 }
 
 impl Study {
@@ -202,6 +209,7 @@ impl Study {
             allow_different_tools: false,
             alternate: false,
             pairs: false,
+            usage: false,
         }
     }
 
@@ -214,8 +222,8 @@ impl Study {
             .filter(|other| other.id == workload.id);
         let params: Vec<&Params> = twins.map(|twin| &twin.params).collect();
         let mut name = vec![workload.id.to_string()];
-        name.extend(what_tells(
-            (&workload.params, &telling(&params)),
+        name.extend(distinguishing_words(
+            (&workload.params, &distinguishing_params(&params)),
             workload.path,
             workload.instances,
             workload.spread,

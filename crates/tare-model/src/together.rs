@@ -89,8 +89,8 @@ mod tests {
                 record(Outcome::Unavailable(Reason::MissingTool("hammer".into()))),
             ],
         };
-        let told = together.problem().unwrap();
-        assert_eq!(told, "instance 2 of 2: `hammer` is not installed");
+        let shown = together.problem().unwrap();
+        assert_eq!(shown, "instance 2 of 2: `hammer` is not installed");
         together.instances.pop();
         assert!(together.problem().unwrap().contains("another instance"));
     }

@@ -54,8 +54,8 @@ pub struct ToolIdentity {
 
 impl ToolAnswer {
     /// Reads the answer from an environment's facts.
-    pub fn of(facts: &Facts, program: &str) -> Self {
-        let part = |pattern: &str| facts.get(&fact::of(pattern, program)).cloned();
+    pub fn from_facts(facts: &Facts, program: &str) -> Self {
+        let part = |pattern: &str| facts.get(&fact::name_for(pattern, program)).cloned();
         if let Some(path) = part(fact::TOOL_PATH) {
             let release = facts
                 .get(fact::KERNEL_RELEASE)
@@ -71,7 +71,7 @@ impl ToolAnswer {
                 interpreter_sha256: part(fact::TOOL_INTERPRETER_SHA256),
             });
         }
-        match facts.get(&fact::of(fact::UNREADABLE_TOOL, program)) {
+        match facts.get(&fact::name_for(fact::UNREADABLE_TOOL, program)) {
             Some(why) => Self::Missing(why.clone()),
             None => Self::Unknown,
         }
@@ -87,14 +87,17 @@ mod tests {
         let facts = |release: &str| {
             Facts::from([
                 ("kernel.release".to_owned(), release.to_owned()),
-                (fact::of(fact::TOOL_PATH, "x"), "/usr/bin/x".to_owned()),
                 (
-                    fact::of(fact::TOOL_VERSION, "x"),
+                    fact::name_for(fact::TOOL_PATH, "x"),
+                    "/usr/bin/x".to_owned(),
+                ),
+                (
+                    fact::name_for(fact::TOOL_VERSION, "x"),
                     format!("x, version 1 (gcc, Linux {release})"),
                 ),
             ])
         };
-        let of = |release| ToolAnswer::of(&facts(release), "x");
+        let of = |release| ToolAnswer::from_facts(&facts(release), "x");
         assert_eq!(of("6.1.0"), of("6.18.5"));
         let ToolAnswer::Present(identity) = of("6.1.0") else {
             panic!("it is there");
@@ -103,10 +106,13 @@ mod tests {
             identity.version.as_deref(),
             Some("x, version 1 (gcc, Linux …)")
         );
-        assert_eq!(ToolAnswer::of(&facts("6"), "y"), ToolAnswer::Unknown);
+        assert_eq!(
+            ToolAnswer::from_facts(&facts("6"), "y"),
+            ToolAnswer::Unknown
+        );
         let missing = Facts::from([("unreadable.tool.y".to_owned(), "not installed".to_owned())]);
         assert_eq!(
-            ToolAnswer::of(&missing, "y"),
+            ToolAnswer::from_facts(&missing, "y"),
             ToolAnswer::Missing("not installed".into())
         );
     }

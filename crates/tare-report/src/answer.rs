@@ -29,7 +29,7 @@ pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> S
     }
     let with = |wanted: Group| -> Vec<(&DossierCell, Span)> {
         let mut found: Vec<_> = decided.clone();
-        found.retain(|(cell, _)| Group::of(cell) == wanted);
+        found.retain(|(cell, _)| Group::for_cell(cell) == wanted);
         let size = |span: &Span| span.point.ln().abs();
         found.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
         found
@@ -73,7 +73,7 @@ pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> S
     }
     clauses.extend(inconclusive(&decided, &open, is_nothing_shown, names));
     clauses.extend(without_ratio(cells));
-    clauses.extend(TooFew::of(cells).map(|few| few.clause()));
+    clauses.extend(TooFew::check(cells).map(|few| few.clause()));
     let mut text = format!("{}: {}.", harmless(arm), clauses.join("; "));
     let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
     if cells.iter().any(is_emulated) {
@@ -100,11 +100,11 @@ fn named(found: &[(&DossierCell, Span)], all: &[&DossierCell], names: &Names<'_>
         chosen.truncate(NAMED);
     }
     let mut verb = "";
-    let mut told: Vec<String> = Vec::new();
+    let mut shown: Vec<String> = Vec::new();
     for (cell, ratio) in &chosen {
         let (size, now) = changed(cell, ratio, |span| span.point);
         let phrase = names.phrase(cell);
-        told.push(if now == verb {
+        shown.push(if now == verb {
             format!("{size} at {phrase}")
         } else if words::is_amount(cell) {
             format!("{size} {now} {phrase}")
@@ -117,9 +117,9 @@ fn named(found: &[(&DossierCell, Span)], all: &[&DossierCell], names: &Names<'_>
     }
     let rest = found.len() - chosen.len();
     if rest > 0 {
-        told.push(format!("{rest} more"));
+        shown.push(format!("{rest} more"));
     }
-    listed(&told)
+    listed(&shown)
 }
 
 /// Counts the metrics without a ratio, with the reason.
@@ -128,10 +128,10 @@ fn without_ratio(cells: &[&DossierCell]) -> Option<String> {
     let is_short = |cell: &&DossierCell| words::short_verdict(cell) == words::TOO_FEW;
     let (short, other): (Vec<&DossierCell>, Vec<&DossierCell>) =
         missing.copied().partition(is_short);
-    let told = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
+    let shown = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
     let parts = [
-        told(other.len(), "not measured"),
-        told(short.len(), "with too few blocks"),
+        shown(other.len(), "not measured"),
+        shown(short.len(), "with too few blocks"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -235,7 +235,7 @@ pub(crate) fn trust(dossier: &Dossier) -> String {
     let text = format!(
         "{name}: {} in {metrics}, {}",
         counted(alarms, "false positive"),
-        largest(&compared, &Names::of(dossier))
+        largest(&compared, &Names::new(dossier))
     );
     let allowed = alarms_allowed(&compared);
     if alarms > allowed {
@@ -263,15 +263,15 @@ fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
     let most = alarms.first().map_or_else(String::new, |(ratio, cell)| {
         changed(cell, ratio, |span| span.point).0
     });
-    let mut told: Vec<String> = alarms
+    let mut shown: Vec<String> = alarms
         .iter()
         .take(3)
         .map(|(_, cell)| names.phrase(cell))
         .collect();
-    if alarms.len() > told.len() {
-        told.push("…".to_owned());
+    if alarms.len() > shown.len() {
+        shown.push("…".to_owned());
     }
-    format!("at most {most} ({})", told.join(", "))
+    format!("at most {most} ({})", shown.join(", "))
 }
 
 /// Joins parts as `a, b and c`.

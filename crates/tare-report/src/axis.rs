@@ -228,8 +228,8 @@ mod tests {
 
     #[test]
     fn labels_have_no_idle_digits() {
-        let said: Vec<String> = [1.0, 1.05, 0.25, 100.0, 1.2].map(tick_label).into();
-        assert_eq!(said, ["1", "1.05", "0.25", "100", "1.2"]);
+        let shown: Vec<String> = [1.0, 1.05, 0.25, 100.0, 1.2].map(tick_label).into();
+        assert_eq!(shown, ["1", "1.05", "0.25", "100", "1.2"]);
         let far: Vec<String> = [1e-5, 2f64.powi(-11), 1e5, 1e300].map(tick_label).into();
         assert_eq!(far, ["1e-5", "4.9e-4", "1e5", "1e300"]);
     }

@@ -40,7 +40,7 @@ impl Group {
     ];
 
     /// Returns the group of a cell.
-    pub(crate) fn of(cell: &DossierCell) -> Self {
+    pub(crate) fn for_cell(cell: &DossierCell) -> Self {
         if cell.ratio.is_none() {
             return Self::Missing;
         }
@@ -99,7 +99,7 @@ fn weight(cell: &DossierCell) -> f64 {
     let Some(ratio) = &cell.ratio else {
         return 0.0;
     };
-    match Group::of(cell) {
+    match Group::for_cell(cell) {
         Group::Open => (ratio.high / ratio.low).ln(),
         _ => ratio.point.ln().abs(),
     }
@@ -113,7 +113,7 @@ pub(crate) fn grouped<'a>(cells: &[&'a DossierCell]) -> Vec<(Group, Vec<&'a Doss
             let mut members: Vec<&DossierCell> = cells
                 .iter()
                 .copied()
-                .filter(|cell| Group::of(cell) == group)
+                .filter(|cell| Group::for_cell(cell) == group)
                 .collect();
             members.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
             (!members.is_empty()).then_some((group, members))

@@ -58,7 +58,7 @@ fn document(dossier: &Dossier) -> String {
 }
 
 fn tables(dossier: &Dossier) -> String {
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let mut out = String::from(
         "% Needs \\usepackage{textcomp,array,booktabs,longtable,siunitx} and \\DeclareSIUnit\\operation{op}.\n",
     );

@@ -29,7 +29,7 @@ pub static MARKDOWN: Format = Format::new(
 .or_called("md");
 
 fn summary(dossier: &Dossier) -> String {
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let mut out = String::new();
     let title = match &dossier.why {
         Some(why) => format!("Why {} in {}", words::command_line(&why.command), why.arm),
@@ -73,8 +73,8 @@ fn summary(dossier: &Dossier) -> String {
         }
         // Arms tried on the way come after the requested ones.
         if is_tried(arm) {
-            let told = escaped(&words::purpose(arm));
-            let _ = writeln!(out, "<details><summary>{told}</summary>\n");
+            let shown = escaped(&words::purpose(arm));
+            let _ = writeln!(out, "<details><summary>{shown}</summary>\n");
         }
         of_arm(&mut out, &cells, &names);
         if is_tried(arm) {
@@ -177,7 +177,7 @@ fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
     out.push_str("| | metric | pair | ratio [95 % CI] | verdict |\n|---|---|---|---:|---|\n");
     for cell in by_metric(&dossier.pairs).into_iter().flatten() {
         let pair = format!("{} against {}", escaped(&cell.arm), escaped(&cell.baseline));
-        row(out, Group::of(cell), cell, names, &pair);
+        row(out, Group::for_cell(cell), cell, names, &pair);
     }
     out.push_str("\n</details>\n\n");
 }
@@ -187,10 +187,10 @@ fn findings(out: &mut String, dossier: &Dossier) {
         .findings
         .iter()
         .filter(|finding| matches!(finding.status, Status::Confirmed | Status::Supported));
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     for finding in worth {
-        if !told.contains(&&finding.cause) {
-            told.push(&finding.cause);
+        if !shown.contains(&&finding.cause) {
+            shown.push(&finding.cause);
             let _ = writeln!(
                 out,
                 "- **{}** ({}): {} *To do:* {} *Its price:* {}",
@@ -202,7 +202,7 @@ fn findings(out: &mut String, dossier: &Dossier) {
             );
         }
     }
-    if !told.is_empty() {
+    if !shown.is_empty() {
         out.push('\n');
     }
 }

@@ -96,7 +96,7 @@ pub(crate) type Sentence = (String, &'static [&'static str]);
 
 /// Describes how this run was measured.
 pub(crate) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
-    let mut told: Vec<Sentence> = Vec::new();
+    let mut shown: Vec<Sentence> = Vec::new();
     let cells = || dossier.cells.iter().chain(&dossier.aa);
     let blocks = cells().map(|cell| cell.n_blocks).max().unwrap_or(0);
     let arms: Vec<String> = dossier
@@ -105,7 +105,7 @@ pub(crate) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
         .filter(|arm| arm.available && arm.id != A_PRIME)
         .map(purpose)
         .collect();
-    told.push((
+    shown.push((
         format!(
             "{} ran the same work in {} in up to {blocks} blocks; each block holds one trial of every arm, back to back, in an order drawn from seed {}.",
             format_args!("Tare {}", harmless(&dossier.tare)),
@@ -119,22 +119,22 @@ pub(crate) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
         &["hoefler2015", "papadopoulos2021"],
     ));
     if cells().any(|cell| cell.in_turn) {
-        told.push((
+        shown.push((
             "Work that can be cut ran interleaved: prepared workers of all arms in slices of milliseconds on one processor, and the difference of a block is the median over these cycles; other work ran as whole trials.".to_owned(),
             &[],
         ));
     }
     if dossier.arms.iter().any(|arm| arm.id == A_PRIME) {
-        told.push((
+        shown.push((
             "A second copy of the baseline was an arm of its own (A/A control): a difference between the two copies is a false positive.".to_owned(),
             &[],
         ));
     }
-    told.push((
+    shown.push((
         "Rates were inverted, so that a ratio above 1 always is a slowdown. Ratios are Hodges–Lehmann estimates over blocks on the logarithmic scale.".to_owned(),
         &["hodges1963"],
     ));
-    told.push((
+    shown.push((
         "Intervals are exact signed-rank intervals at 95 %, widened where blocks depend on each other or starts of the arms differ.".to_owned(),
         &["wilcoxon1945"],
     ));
@@ -144,18 +144,18 @@ pub(crate) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
         .iter()
         .map(|(class, margin)| format!("{} {}", harmless(class), percent(*margin)))
         .collect();
-    told.push((
+    shown.push((
         format!(
             "“Within the margin” means that the interval is inside a margin that was declared before the run ({}).",
             margins.join(", ")
         ),
         &["schuirmann1987"],
     ));
-    told.push((
+    shown.push((
         "Single differences are judged after the correction of Benjamini and Hochberg over the metrics of an arm.".to_owned(),
         &["benjamini1995"],
     ));
-    told.push((
+    shown.push((
         format!(
             "The plan was hashed before the first trial (SHA-256 {}); the run {}.",
             harmless(&dossier.study.plan_sha256),
@@ -163,8 +163,8 @@ pub(crate) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
         ),
         &[],
     ));
-    told.extend(not_as_planned(dossier).map(|text| (text, &[] as &[_])));
-    told
+    shown.extend(not_as_planned(dossier).map(|text| (text, &[] as &[_])));
+    shown
 }
 
 /// Returns the deviations from the plan, one sentence each.
@@ -321,12 +321,14 @@ mod tests {
     #[test]
     fn every_sentence_rests_on_works_that_are_listed() {
         let dossier = composed::stored();
-        let told = sentences(&dossier);
-        for key in told.iter().flat_map(|(_, keys)| *keys) {
+        let reported = sentences(&dossier);
+        for key in reported.iter().flat_map(|(_, keys)| *keys) {
             assert!(REFERENCES.iter().any(|it| it.key == *key), "{key}");
         }
         for reference in REFERENCES {
-            let is_cited = told.iter().any(|(_, keys)| keys.contains(&reference.key));
+            let is_cited = reported
+                .iter()
+                .any(|(_, keys)| keys.contains(&reference.key));
             assert!(is_cited, "{}", reference.key);
         }
     }

@@ -71,7 +71,7 @@ mod written {
     }
 
     impl Texts {
-        fn of(series: &Series) -> Self {
+        fn new(series: &Series) -> Self {
             Self {
                 arm: series.arm.as_str().into(),
                 workload: series.workload.as_str().into(),
@@ -97,7 +97,7 @@ mod written {
         let properties = Arc::new(WriterProperties::builder().build());
         let mut writer = SerializedFileWriter::new(bytes, schema, properties)?;
         let run: ByteArray = material.dossier.run.as_str().into();
-        let texts: Vec<Texts> = material.readings.iter().map(Texts::of).collect();
+        let texts: Vec<Texts> = material.readings.iter().map(Texts::new).collect();
         let mut rows = texts
             .iter()
             .zip(material.readings)

@@ -51,6 +51,7 @@ const PHRASES: &[(&str, &str)] = &tare_model::rows! {
     ("service.request.cpu", "processor time of a request"),
     ("service.request.throughput", "requests per second"),
     ("service.start.ready", "server start"),
+    ("start-up.all-memory.size", "memory of all idle ones"),
     ("start-up.create.time", "creating the environment"),
     ("start-up.disk.size", "disk space when idle"),
     ("start-up.first.time", "first instruction"),
@@ -62,7 +63,7 @@ const PHRASES: &[(&str, &str)] = &tare_model::rows! {
 };
 
 /// Returns the name of the metric with this identifier, if there is one.
-pub(super) fn of(metric: &str) -> Option<&'static str> {
+pub(super) fn name_of(metric: &str) -> Option<&'static str> {
     let found = PHRASES.iter().find(|(id, _)| *id == metric);
     found.map(|(_, phrase)| *phrase)
 }
@@ -78,7 +79,7 @@ mod tests {
         let known: Vec<&str> = metrics.map(|metric| metric.id).collect();
         for (id, phrase) in PHRASES {
             assert!(known.contains(id), "{id}");
-            assert_eq!(of(id), Some(*phrase));
+            assert_eq!(name_of(id), Some(*phrase));
         }
         let phrases: std::collections::BTreeSet<_> = PHRASES.iter().map(|(_, it)| it).collect();
         assert_eq!(phrases.len(), PHRASES.len());

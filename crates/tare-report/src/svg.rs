@@ -218,7 +218,7 @@ pub(super) fn interval_text(spans: impl Iterator<Item = Span>) -> String {
     let several = || levels.iter().copied().filter(|level| *level > 0.0);
     let least = several().fold(f64::INFINITY, f64::min);
     let most = several().fold(0.0, f64::max);
-    let told = if least > most {
+    let message = if least > most {
         if levels.is_empty() {
             return format!("{} % interval", percent(LEVEL));
         }
@@ -244,9 +244,9 @@ pub(super) fn interval_text(spans: impl Iterator<Item = Span>) -> String {
         )
     };
     if levels.iter().any(|level| *level <= 0.0) {
-        format!("{told} (none where there is one block)")
+        format!("{message} (none where there is one block)")
     } else {
-        told
+        message
     }
 }
 
@@ -374,18 +374,18 @@ mod tests {
 
     #[test]
     fn whisker_text_shows_levels_or_none_for_one_block() {
-        let told = |levels: &[f64]| {
+        let shown = |levels: &[f64]| {
             interval_text(levels.iter().map(|level| Span {
                 level: Some(*level),
                 ..Span::new(1.0, 2.0, 3.0)
             }))
         };
-        assert_eq!(told(&[]), "95 % interval");
-        assert_eq!(told(&[0.95, 0.95]), "95 % interval");
-        assert_eq!(told(&[0.0, 0.0]), "none, too few blocks");
-        assert!(told(&[0.5, 0.75]).contains("with 50 to 75 % only"));
-        assert!(told(&[0.95, 0.5]).contains("value with 50 % or more"));
-        let mixed = told(&[0.5, 0.0]);
+        assert_eq!(shown(&[]), "95 % interval");
+        assert_eq!(shown(&[0.95, 0.95]), "95 % interval");
+        assert_eq!(shown(&[0.0, 0.0]), "none, too few blocks");
+        assert!(shown(&[0.5, 0.75]).contains("with 50 to 75 % only"));
+        assert!(shown(&[0.95, 0.5]).contains("value with 50 % or more"));
+        let mixed = shown(&[0.5, 0.0]);
         assert!(
             mixed.contains("with 50 % only") && !mixed.contains(" 0 %"),
             "{mixed}"

@@ -37,7 +37,7 @@ pub(crate) enum Adds {
 
 impl Adds {
     /// Classifies a step by what it adds.
-    pub(crate) fn of(span: &Span) -> Self {
+    pub(crate) fn classify(span: &Span) -> Self {
         if span.low > 0.0 {
             Self::More
         } else if span.high < 0.0 {
@@ -50,7 +50,7 @@ impl Adds {
 
 impl<'a> Waterfall<'a> {
     /// Computes the bars of a ladder.
-    pub(crate) fn of(ladder: &'a DossierLadder) -> Self {
+    pub(crate) fn new(ladder: &'a DossierLadder) -> Self {
         let is_rate = ladder.metric == RATE;
         let level = |span: Option<Span>| span.map_or(0.0, |span| span.point.abs());
         let whole = |span: Option<Span>| (!is_rate).then(|| (0.0, level(span)));
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn waterfall_bars_chain_and_end_at_total() {
         let ladder = ladder("command.wall.time");
-        let drawn = Waterfall::of(&ladder);
+        let drawn = Waterfall::new(&ladder);
         let bars: Vec<Option<Bar>> = drawn.steps.iter().map(|(_, bar)| *bar).collect();
         assert_eq!(bars, [Some((100.0, 130.0)), None, Some((125.0, 130.0))]);
         assert_eq!(
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn rate_waterfall_draws_losses_from_left() {
         let ladder = ladder(RATE);
-        let drawn = Waterfall::of(&ladder);
+        let drawn = Waterfall::new(&ladder);
         assert_eq!((drawn.base, drawn.env), (None, None));
         assert_eq!(drawn.steps[0].1, Some((0.0, 30.0)));
         assert_eq!(drawn.top, 30.0);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn step_with_interval_around_zero_is_unsure() {
-        let of = |low: f64, high: f64| Adds::of(&Span::new(low, 1.0, high));
+        let of = |low: f64, high: f64| Adds::classify(&Span::new(low, 1.0, high));
         assert_eq!(of(0.5, 2.0), Adds::More);
         assert_eq!(of(-2.0, -0.5), Adds::Less);
         assert_eq!(of(-0.5, 2.0), Adds::Unsure);

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::arm::{COMMAND, Suspect};
+use tare_model::distinguishing::{distinguishing_params, distinguishing_words};
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
-use tare_model::telling::{telling, what_tells};
 use tare_model::{Params, Value};
 use tare_stats::Verdict;
 
@@ -51,7 +51,7 @@ pub(crate) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(crate) fn of(dossier: &'a Dossier) -> Self {
+    pub(crate) fn new(dossier: &'a Dossier) -> Self {
         let mut spoken_as: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         let mut twins: BTreeMap<(&str, &str), Vec<&DossierCell>> = BTreeMap::new();
         for cell in dossier.cells.iter().chain(&dossier.aa) {
@@ -65,7 +65,7 @@ impl<'a> Names<'a> {
         let several = spoken_as.into_values().filter(|metrics| metrics.len() > 1);
         let telling = |(key, twins): (_, Vec<&'a DossierCell>)| {
             let params: Vec<_> = twins.iter().map(|twin| &twin.params).collect();
-            (key, telling(&params))
+            (key, distinguishing_params(&params))
         };
         Self {
             ambiguous: several.flatten().collect(),
@@ -80,13 +80,13 @@ impl<'a> Names<'a> {
         } else {
             spoken(&cell.metric)
         };
-        let told: Vec<String> = std::iter::once(name).chain(self.details(cell)).collect();
-        harmless(&told.join(" "))
+        let shown: Vec<String> = std::iter::once(name).chain(self.details(cell)).collect();
+        harmless(&shown.join(" "))
     }
 
     /// Returns the name of a cell for a sentence.
     pub(crate) fn phrase(&self, cell: &DossierCell) -> String {
-        let Some(phrase) = phrases::of(&cell.metric) else {
+        let Some(phrase) = phrases::name_of(&cell.metric) else {
             return self.name(cell);
         };
         let mut details = self.details(cell);
@@ -100,15 +100,15 @@ impl<'a> Names<'a> {
         let is_param = |detail: &String| detail.contains('=');
         let at = details.first().is_some_and(is_param).then_some("at");
         let details = details.iter().map(String::as_str);
-        let told: Vec<&str> = [phrase].into_iter().chain(at).chain(details).collect();
-        harmless(&told.join(" "))
+        let shown: Vec<&str> = [phrase].into_iter().chain(at).chain(details).collect();
+        harmless(&shown.join(" "))
     }
 
     /// Returns what distinguishes the cell from others of its metric.
     fn details(&self, cell: &DossierCell) -> Vec<String> {
         let key = (cell.arm.as_str(), cell.metric.as_str());
         let telling = self.telling.get(&key).map_or(&[][..], Vec::as_slice);
-        what_tells(
+        distinguishing_words(
             (&cell.params, telling),
             cell.path,
             cell.instances,
@@ -119,7 +119,7 @@ impl<'a> Names<'a> {
 
 /// Returns the name of one cell; use [`Names`] for many.
 pub(crate) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
-    Names::of(dossier).name(cell)
+    Names::new(dossier).name(cell)
 }
 
 pub(crate) fn spoken(metric: &str) -> String {
@@ -261,7 +261,7 @@ pub(crate) struct TooFew {
 
 impl TooFew {
     /// Checks the cells of an arm; `None` if there are enough blocks.
-    pub(crate) fn of(cells: &[&DossierCell]) -> Option<Self> {
+    pub(crate) fn check(cells: &[&DossierCell]) -> Option<Self> {
         let family = cells.iter().filter(|cell| cell.q.is_some()).count();
         let needed = blocks_to_pass(family);
         let all = cells.iter();
@@ -478,13 +478,13 @@ mod tests {
 
     #[test]
     fn command_line_is_shell_quoted() {
-        let told = |words: &[&str]| {
+        let shown = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             command_line(&words)
         };
-        assert_eq!(told(&["ls", "-l", "--a=b", "/x"]), "ls -l --a=b /x");
+        assert_eq!(shown(&["ls", "-l", "--a=b", "/x"]), "ls -l --a=b /x");
         assert_eq!(
-            told(&["docker run … image", "sh", "-c", "echo $i, it's", ""]),
+            shown(&["docker run … image", "sh", "-c", "echo $i, it's", ""]),
             r"docker run … image sh -c 'echo $i, it'\''s' ''"
         );
     }

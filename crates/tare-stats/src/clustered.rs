@@ -92,7 +92,7 @@ impl Differences {
 ///
 /// Needs six blocks at 95 % and five at 90 %, else [`Undetermined::TooFew`].
 pub fn clustered(blocks: &[Differences], level: f64) -> Result<Estimate, Undetermined> {
-    match Sample::of(blocks) {
+    match Sample::new(blocks) {
         Some(sample) => {
             check(&[&sample.values], level)?;
             sample.estimate(&[level]).map(|found| found[0])
@@ -106,7 +106,7 @@ pub fn clustered_at(
     blocks: &[Differences],
     levels: [f64; 2],
 ) -> Result<[Estimate; 2], Undetermined> {
-    match Sample::of(blocks) {
+    match Sample::new(blocks) {
         Some(sample) => {
             check(&[&sample.values], levels[0])?;
             check(&[], levels[1])?;
@@ -158,7 +158,7 @@ struct Sample {
 
 impl Sample {
     /// Returns `None` if no block has two differences.
-    fn of(blocks: &[Differences]) -> Option<Self> {
+    fn new(blocks: &[Differences]) -> Option<Self> {
         let has_two = blocks.iter().any(|block| block.second.is_some());
         has_two.then(|| Self::sorted(blocks))
     }

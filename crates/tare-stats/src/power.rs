@@ -61,7 +61,7 @@ impl Needed {
     };
 
     /// Computes the need from the half-width after `n` blocks and the half-widths of both targets.
-    pub fn of(n: usize, half_width: f64, wanted: f64, finest: f64) -> Self {
+    pub fn from_half_width(n: usize, half_width: f64, wanted: f64, finest: f64) -> Self {
         let until = |target| {
             further_blocks(n, half_width, target).map_or(f64::INFINITY, |more| more as f64)
         };

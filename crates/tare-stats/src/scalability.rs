@@ -37,7 +37,7 @@ pub struct ScalingFit {
 
 impl ScalingFit {
     /// Returns γN/(1 + α(N − 1) + βN(N − 1)).
-    pub fn at(&self, n: f64) -> f64 {
+    pub fn throughput(&self, n: f64) -> f64 {
         predict(n, [self.gamma, self.alpha, self.beta])
     }
 

@@ -11,11 +11,11 @@ pub struct Checker {
 impl Checker {
     /// Loads the dossier's schema.
     pub fn of_dossier() -> Self {
-        Self::of("dossier-1")
+        Self::load("dossier-1")
     }
 
     /// Loads the schema with this name.
-    pub fn of(name: &str) -> Self {
+    pub fn load(name: &str) -> Self {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema");
         let file = format!("{folder}/{name}.schema.json");
         let mut schemas = boon::Schemas::new();

@@ -96,20 +96,20 @@ impl Server {
         Ok(server)
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    fn path_of(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Returns the folder that acts as the remote one.
     pub fn remote(&self) -> PathBuf {
-        self.at("remote")
+        self.path_of("remote")
     }
 
     /// Writes the list of known hosts: this server with the key of this name.
     pub fn know(&self, key: &str) {
-        let public = std::fs::read_to_string(self.at(&format!("{key}.pub"))).unwrap();
+        let public = std::fs::read_to_string(self.path_of(&format!("{key}.pub"))).unwrap();
         let line = format!("[127.0.0.1]:{} {public}", self.port);
-        std::fs::write(self.at("known"), line).unwrap();
+        std::fs::write(self.path_of("known"), line).unwrap();
     }
 
     /// Writes the client's configuration, with additional lines before the others.
@@ -119,15 +119,15 @@ impl Server {
              IdentitiesOnly yes\n  UserKnownHostsFile {}\n  GlobalKnownHostsFile none\n  \
              StrictHostKeyChecking ask\n",
             self.port,
-            self.at("client").display(),
-            self.at("known").display()
+            self.path_of("client").display(),
+            self.path_of("known").display()
         );
-        std::fs::write(self.at("config"), text).unwrap();
+        std::fs::write(self.path_of("config"), text).unwrap();
     }
 
     /// Makes every session run this program instead of its command, from the server's next start on.
     pub fn force(&self, program: &Path) {
-        let path = self.at("sshd.conf");
+        let path = self.path_of("sshd.conf");
         let text = std::fs::read_to_string(&path).unwrap();
         let line = format!("ForceCommand {}\n", program.display());
         std::fs::write(path, line + &text).unwrap();
@@ -144,16 +144,16 @@ impl Server {
 
     /// Returns the client's configuration, and the folder that acts as the remote one.
     pub fn places(&self) -> [PathBuf; 2] {
-        [self.at("config"), self.remote()]
+        [self.path_of("config"), self.remote()]
     }
 
     /// Starts or restarts the server.
     pub fn up(&mut self) {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT]);
-        command.arg("sshd").arg(self.at("sshd.conf"));
+        command.arg("sshd").arg(self.path_of("sshd.conf"));
         command.args(&self.mounts);
-        let log = std::fs::File::create(self.at("log")).unwrap();
+        let log = std::fs::File::create(self.path_of("log")).unwrap();
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -166,7 +166,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(25));
         }
-        let log = std::fs::read_to_string(self.at("log")).unwrap_or_default();
+        let log = std::fs::read_to_string(self.path_of("log")).unwrap_or_default();
         panic!("sshd does not listen: {log}");
     }
 

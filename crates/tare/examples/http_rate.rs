@@ -6,7 +6,7 @@
 #[allow(clippy::print_stdout, reason = "a program of its own that prints")]
 fn main() -> anyhow::Result<()> {
     use tare::cx::{Cancel, SystemClock};
-    use tare::service::client::{Client, How};
+    use tare::service::client::{Client, SliceLength};
     use tare::service::http::Request;
     use tare::service::request_plan::RequestPlan;
 
@@ -16,11 +16,11 @@ fn main() -> anyhow::Result<()> {
     };
     let asked = RequestPlan {
         connections: connections.parse()?,
-        ..RequestPlan::of(Request::get("/")).map_err(anyhow::Error::msg)?
+        ..RequestPlan::closed_loop(Request::get("/")).map_err(anyhow::Error::msg)?
     };
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
     let mut client = Client::new(&clock, &cancel, &[address.parse()?], asked);
-    let slice = client.slice(0, How::For(ms.parse::<u64>()? * 1_000_000))?;
+    let slice = client.slice(0, SliceLength::For(ms.parse::<u64>()? * 1_000_000))?;
     if let Some(unexpected) = slice.unexpected {
         anyhow::bail!(unexpected);
     }

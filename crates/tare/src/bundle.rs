@@ -233,13 +233,13 @@ impl Bundle {
     /// Files whose checksum is wrong or missing.
     fn damaged(&self) -> Vec<String> {
         let sums = String::from_utf8_lossy(self.entry(SUMS)).into_owned();
-        let told = |name: &str| {
+        let shown = |name: &str| {
             let mut lines = sums.lines().filter_map(|line| line.split_once("  "));
             lines.find_map(|(sum, own)| (own == name).then(|| sum.to_owned()))
         };
         let checked = NAMES.into_iter().filter(|name| *name != SUMS);
         checked
-            .filter(|name| told(name).as_deref() != Some(&sha256(self.entry(name))))
+            .filter(|name| shown(name).as_deref() != Some(&sha256(self.entry(name))))
             .map(str::to_owned)
             .collect()
     }
@@ -302,7 +302,7 @@ pub(crate) fn replayed(path: &Path) -> Result<(String, Option<Failed>), Failed> 
     let mut differences = Vec::new();
     compare(&before, &after, "", &mut differences);
     let beside = derived(&stored, &recount::belonging(&store, &run)?, &here);
-    let unchecked = bundle.compare_beside(&beside, &mut differences);
+    let unchecked = bundle.compare_derived(&beside, &mut differences);
     let n = numbers(&after);
     if differences.is_empty() {
         let how = if now.as_bytes() == kept {
@@ -336,7 +336,7 @@ pub(crate) fn replayed(path: &Path) -> Result<(String, Option<Failed>), Failed> 
 impl Bundle {
     /// Adds the differences of all files except the dossier. Returns the files that could not be compared because
     /// another build draws and words them differently.
-    fn compare_beside(
+    fn compare_derived(
         &self,
         derived: &[(&str, Vec<u8>)],
         differences: &mut Vec<String>,

@@ -159,7 +159,7 @@ fn against(
 /// Returns the two sides of a `tare why` question.
 pub(crate) fn two_sides(options: &Options) -> Result<[crate::compare::study::Side; 2], Failed> {
     check(options)?;
-    let sides = sides::of(options, None, false)?;
+    let sides = sides::from_options(options, None, false)?;
     sides.try_into().map_err(|_| {
         Failed::new(Exit::Usage, "two sides are wanted")
             .hint("tare why --a docker:image=app:1 --b docker:image=app:2 -- CMD")

@@ -4,7 +4,7 @@ use tare_model::{ArmId, Params, Study};
 
 use tare_core::config::Drivers;
 pub use tare_core::config::{
-    Adjustments, Given, StudyError, builtin, environment_flags, error, spread, units,
+    Adjustments, GivenEnvironment, StudyError, builtin, environment_flags, error, spread, units,
 };
 
 use crate::env::{self, SettingsError};

@@ -218,7 +218,7 @@ fn trial_data(record: TrialRecord) -> TrialData {
 
 /// Returns how a run with these sessions deviated from its plan.
 fn deviations(sessions: &[SessionRecord]) -> Vec<DossierDeviation> {
-    let told = |pair: &[SessionRecord]| {
+    let shown = |pair: &[SessionRecord]| {
         let (before, after) = (pair[0].stopped_by, &pair[1]);
         let block = after.first_block?;
         let (kind, detail) = match before {
@@ -244,7 +244,7 @@ fn deviations(sessions: &[SessionRecord]) -> Vec<DossierDeviation> {
         };
         Some(DossierDeviation { kind, detail })
     };
-    sessions.windows(2).filter_map(told).collect()
+    sessions.windows(2).filter_map(shown).collect()
 }
 
 /// Everything of a stored run except its trials.

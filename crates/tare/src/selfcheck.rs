@@ -136,18 +136,18 @@ fn age(seconds: u64) -> String {
     }
 }
 
-pub(crate) fn of(facts: &Facts, name: &str) -> String {
+pub(crate) fn fact_or_unknown(facts: &Facts, name: &str) -> String {
     facts.get(name).cloned().unwrap_or_default()
 }
 
 pub(crate) fn machine(facts: &Facts) -> String {
-    let parts = [fact::CPU_MODEL, fact::CPU_COUNT].map(|name| of(facts, name));
+    let parts = [fact::CPU_MODEL, fact::CPU_COUNT].map(|name| fact_or_unknown(facts, name));
     parts.join(" × ")
 }
 
 impl Checked {
     /// Judges a run of three equal arms, and `n_simulated` simulated runs.
-    pub(crate) fn of(recording: &RunData, n_simulated: u32) -> Result<Self, Failed> {
+    pub(crate) fn judge(recording: &RunData, n_simulated: u32) -> Result<Self, Failed> {
         let made_up = simulated("getppid", &workload::find, n_simulated)
             .ok_or_else(|| Failed::new(Exit::Failure, "there is no workload `getppid`"))?;
         let by = |arm| replayed(recording, &workload::find, arm, 1.0, WINDOW);
@@ -173,7 +173,7 @@ impl Checked {
             unix_s: now_s(),
             tare: env!("CARGO_PKG_VERSION").to_owned(),
             machine: machine(&facts),
-            kernel: of(&facts, fact::KERNEL_RELEASE),
+            kernel: fact_or_unknown(&facts, fact::KERNEL_RELEASE),
             run: recording.head.run.to_string(),
             golden_wrong,
             simulated: made_up.sides.into(),
@@ -259,7 +259,7 @@ pub(crate) fn last_here(dossier: &Dossier) -> Option<String> {
 fn last_of(text: &str, facts: &Facts, now_s: u64) -> Option<String> {
     let all = text.lines().rev();
     let mut all = all.filter_map(|line| serde_json::from_str::<Checked>(line).ok());
-    let here = (machine(facts), of(facts, fact::KERNEL_RELEASE));
+    let here = (machine(facts), fact_or_unknown(facts, fact::KERNEL_RELEASE));
     let last = all.find(|checked| {
         (checked.machine.as_str(), checked.kernel.as_str()) == (here.0.as_str(), here.1.as_str())
     })?;
@@ -339,14 +339,14 @@ mod tests {
             .iter()
             .map(|line| serde_json::to_string(line).unwrap() + "\n")
             .collect();
-        let told = last_of(&text, &facts, 2_000 + 7_200)
+        let shown = last_of(&text, &facts, 2_000 + 7_200)
             .unwrap()
             .replace('\u{a0}', " ");
         assert!(
-            told.contains("FAILED") && told.contains("20.0 %") && told.contains("1.5 %"),
-            "{told}"
+            shown.contains("FAILED") && shown.contains("20.0 %") && shown.contains("1.5 %"),
+            "{shown}"
         );
-        assert!(told.starts_with("selfcheck 2 h ago"), "{told}");
+        assert!(shown.starts_with("selfcheck 2 h ago"), "{shown}");
         assert_eq!(age(3 * 86_400 + 5), "3 days");
         assert!(last_of("no JSON\n", &facts, 1).is_none());
         let elsewhere = Facts::from([(fact::KERNEL_RELEASE.to_owned(), "6.1".to_owned())]);

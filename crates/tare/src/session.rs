@@ -142,12 +142,12 @@ impl Session {
     }
 
     /// Records the driver that starts something in addition to the arms, which no arm removes.
-    pub(crate) fn starts_beside(&mut self, driver: &str) {
+    pub(crate) fn starts_extra(&mut self, driver: &str) {
         self.beside = env::find(driver).map(env::Driver::id);
     }
 
     /// Removes what was started in addition to the arms; returns a line for each failure.
-    pub(crate) fn end_beside(&self) -> Vec<String> {
+    pub(crate) fn remove_extra(&self) -> Vec<String> {
         let Some(driver) = self.beside.and_then(env::find) else {
             return Vec::new();
         };

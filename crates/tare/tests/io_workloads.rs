@@ -126,7 +126,7 @@ fn every_probe_that_the_recipes_name_is_in_the_agent() {
                 Recipe::Cluster {
                     service, client, ..
                 } => vec![service.name, client.name],
-                Recipe::Lifecycle => Vec::new(),
+                Recipe::Lifecycle { .. } => Vec::new(),
             };
             for name in names {
                 let file = format!(

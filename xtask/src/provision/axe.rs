@@ -36,10 +36,10 @@ fn fetch(folder: &Path) -> Result<()> {
         .folder(folder)
         .output()?;
     let archive = format!("axe-core-{RELEASE}.tgz");
-    let told = program("sha256sum", &[&archive]).folder(folder).output()?;
+    let shown = program("sha256sum", &[&archive]).folder(folder).output()?;
     ensure!(
-        told.starts_with(DIGEST),
-        "what npm's index gives for {wanted} is not what was looked at: {told}"
+        shown.starts_with(DIGEST),
+        "what npm's index gives for {wanted} is not what was looked at: {shown}"
     );
     program("tar", &["xzf", &archive, "package/axe.min.js"])
         .folder(folder)

@@ -38,7 +38,7 @@ impl CarriedNumbers {
 }
 
 /// Classifies every number of a publication's text, of which these ranges are carried.
-pub(super) fn of(file: &str, text: &str, carried: &[Range<usize>]) -> CarriedNumbers {
+pub(super) fn classify(file: &str, text: &str, carried: &[Range<usize>]) -> CarriedNumbers {
     let fragments = fragments(file);
     let mut is_carried = vec![false; text.len()];
     for range in carried {
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn number_is_carried_set_aside_or_left_with_line() {
         let text = "it took 7,25 s\nScopus ASCC: 1701.\nand 9 s";
-        let rest = of("000.txt", text, std::slice::from_ref(&(8..12)));
+        let rest = classify("000.txt", text, std::slice::from_ref(&(8..12)));
         assert_eq!((rest.carried, rest.aside), (1, 1));
         assert_eq!(
             rest.left,
@@ -136,7 +136,7 @@ mod tests {
         assert!(rest.line().ends_with("1 carried, 1 set aside, 1 left"));
         // Part of a number is not the number.
         assert_eq!(
-            of("000.txt", "7,25", std::slice::from_ref(&(0..3)))
+            classify("000.txt", "7,25", std::slice::from_ref(&(0..3)))
                 .left
                 .len(),
             1

@@ -207,8 +207,8 @@ fn core_and_report_depend_on_no_runtime_or_store() {
         .current_dir(root())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&tree.stderr);
-    assert!(tree.status.success(), "{said}");
+    let stderr_text = String::from_utf8_lossy(&tree.stderr);
+    assert!(tree.status.success(), "{stderr_text}");
     let names = String::from_utf8_lossy(&tree.stdout);
     let names: Vec<&str> = names
         .lines()

@@ -32,12 +32,12 @@ const TABLES_OF_NAMES: [Table; 2] = [
         rows: FACTS,
         spares: &[
             // The differences between a user container and an engine's own have names like facts.
-            ("tare-env/src/env/own.rs", &["engine."]),
-            ("tare-core/src/driver/own.rs", &["engine."]),
-            ("tare-env/src/env/docker/own/", &["engine."]),
-            ("tare-env/src/env/podman/own", &["engine."]),
+            ("tare-env/src/env/user_container.rs", &["engine."]),
+            ("tare-core/src/driver/user_container.rs", &["engine."]),
+            ("tare-env/src/env/docker/user_container/", &["engine."]),
+            ("tare-env/src/env/podman/user_container", &["engine."]),
             ("tare-env/src/env/docker/catalogue.rs", &["engine."]),
-            ("tare-core/src/why/own", &["engine.", "sysctl."]),
+            ("tare-core/src/why/user_container", &["engine.", "sysctl."]),
         ],
     },
     Table {

@@ -22,7 +22,7 @@ crates/tare-core/src/analyze/concurrency.rs 550 one estimate with its diagnostic
 crates/tare-core/src/cause/queries.rs 550 the questions that rules ask of a case
 crates/tare-core/src/cause/triage.rs 650 one catalogue of what counters tell
 crates/tare-env/src/env/docker/environment.rs 650 one life: made, started, stopped, removed
-crates/tare-env/src/env/docker/own/difference.rs 570 every part of a container, and how each is removed
+crates/tare-env/src/env/docker/user_container/difference.rs 570 every part of a container, and how each is removed
 crates/tare-env/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
 crates/tare-env/src/env/oci.rs 600 one life: made, started, stopped, removed
 crates/tare-env/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
@@ -31,7 +31,7 @@ crates/tare-report/src/terminal/why.rs 650 one page or table, drawn from top to 
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
 crates/tare/src/why/calibrate.rs 600 one stage of the question, in the order of time
 crates/tare/src/why/carry.rs 600 one stage of the question, in the order of time
-crates/tare-core/src/why/studies.rs 560 one stage of the question, in the order of time
+crates/tare-core/src/why/studies.rs 570 one stage of the question, in the order of time
 crates/tare/tests/analysis/verdicts.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/engine/fake.rs 700 one stage with all that can go wrong on it
 crates/tare/tests/it/podman.rs 700 tests of one thing, with what they set up

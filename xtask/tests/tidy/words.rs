@@ -140,15 +140,15 @@ fn avoided_words_are_absent_from_docs_and_product() {
             texts.push((file.display().to_string(), literals(&text)));
         }
     }
-    let said = texts.iter().map(|(name, text)| (name, found(text, &words)));
-    let said: Vec<String> = said
+    let shown = texts.iter().map(|(name, text)| (name, found(text, &words)));
+    let message: Vec<String> = shown
         .filter(|(_, found)| !found.is_empty())
         .map(|(name, found)| format!("{name}: {found:?}"))
         .collect();
     assert!(
-        said.is_empty(),
+        message.is_empty(),
         "xtask/words.toml says what to write instead:\n{}",
-        said.join("\n")
+        message.join("\n")
     );
 }
 

@@ -46,7 +46,7 @@ pub(super) fn collect(facts: &mut Collector) {
                     Some(errno) => errno_name(i32::from(*errno)),
                     None => "killed".to_owned(),
                 };
-                facts.set(&fact::of(fact::ERRNO, name), text);
+                facts.set(&fact::name_for(fact::ERRNO, name), text);
                 if answers.len() <= position {
                     break;
                 }

@@ -155,7 +155,7 @@ fn processor(facts: &mut Collector) {
     match std::fs::read_dir(cpu.join("vulnerabilities")) {
         Ok(entries) => {
             for entry in entries.flatten() {
-                let name = fact::of(fact::MITIGATION, &entry.file_name().to_string_lossy());
+                let name = fact::name_for(fact::MITIGATION, &entry.file_name().to_string_lossy());
                 facts.file(&name, entry.path());
             }
         }
@@ -301,12 +301,12 @@ fn control_groups(facts: &mut Collector) {
             names => names.replace(',', "+").replace("name=", ""),
         };
         let path = cgroup::without_own_group(member.path);
-        facts.set(&fact::of(fact::CGROUP_PATH, &name), path);
+        facts.set(&fact::name_for(fact::CGROUP_PATH, &name), path);
     }
     let hierarchies = cgroup::hierarchies();
     for (controller, v1, v2) in LIMITS {
         let Some(hierarchy) = cgroup::holding(&hierarchies, controller) else {
-            let name = fact::of(fact::UNREADABLE_CGROUP, controller);
+            let name = fact::name_for(fact::UNREADABLE_CGROUP, controller);
             facts.set(&name, "its hierarchy is not mounted here");
             continue;
         };
@@ -324,7 +324,7 @@ fn namespaces(facts: &mut Collector) {
     for name in ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"] {
         let link = std::fs::read_link(format!("/proc/self/ns/{name}"));
         facts.try_set(
-            &fact::of(fact::NS, name),
+            &fact::name_for(fact::NS, name),
             link.map(|target| target.to_string_lossy().into_owned()),
         );
     }
@@ -345,7 +345,7 @@ fn limits(facts: &mut Collector) {
                 value.to_string()
             }
         };
-        let name = fact::of(fact::RLIMIT, name);
+        let name = fact::name_for(fact::RLIMIT, name);
         if result == 0 {
             let value = format!("{} {}", text(limit.rlim_cur), text(limit.rlim_max));
             facts.set(&name, value);
@@ -358,11 +358,11 @@ fn limits(facts: &mut Collector) {
 fn mount(facts: &mut Collector, path: &str, mounts: &str) {
     let real = match std::fs::canonicalize(path) {
         Ok(real) => real,
-        Err(error) => return facts.unreadable(&fact::of(fact::MOUNT, path), &error),
+        Err(error) => return facts.unreadable(&fact::name_for(fact::MOUNT, path), &error),
     };
     let Some(mount) = Mount::under(&real, mounts) else {
         let error = io::Error::new(io::ErrorKind::NotFound, "no mount above it");
-        return facts.unreadable(&fact::of(fact::MOUNT, path), &error);
+        return facts.unreadable(&fact::name_for(fact::MOUNT, path), &error);
     };
     for (name, value) in [
         (fact::MOUNT_FSTYPE, mount.fstype),
@@ -373,10 +373,10 @@ fn mount(facts: &mut Collector, path: &str, mounts: &str) {
         (fact::MOUNT_POINT, &mount.point),
         (fact::MOUNT_ROOT, &mount.root),
     ] {
-        facts.set(&fact::of(name, path), value);
+        facts.set(&fact::name_for(name, path), value);
     }
     machine::block_device(facts, path, mount.device);
-    let name = fact::of(fact::MOUNT_FREE, path);
+    let name = fact::name_for(fact::MOUNT_FREE, path);
     match file_system(path) {
         Ok(status) => {
             let free = in_bytes(status.f_bavail, &status);

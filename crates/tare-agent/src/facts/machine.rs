@@ -89,7 +89,7 @@ pub(super) fn block_device(facts: &mut Collector, path: &str, device: &str) {
     };
     if let Some(name_of_disk) = disk.file_name() {
         facts.set(
-            &fact::of(fact::BLOCK_NAME, path),
+            &fact::name_for(fact::BLOCK_NAME, path),
             name_of_disk.to_string_lossy(),
         );
     }
@@ -103,11 +103,11 @@ pub(super) fn block_device(facts: &mut Collector, path: &str, device: &str) {
         (fact::BLOCK_MODEL, "device/model"),
     ] {
         if let Ok(value) = std::fs::read_to_string(disk.join(file)) {
-            facts.set(&fact::of(name, path), value);
+            facts.set(&fact::name_for(name, path), value);
         }
     }
     if let Some(driver) = driver_above(&disk) {
-        facts.set(&fact::of(fact::BLOCK_DRIVER, path), driver);
+        facts.set(&fact::name_for(fact::BLOCK_DRIVER, path), driver);
     }
 }
 

@@ -58,7 +58,7 @@ impl Collector {
 
     /// Records why a fact could not be read.
     pub(crate) fn unreadable(&mut self, name: &str, error: &io::Error) {
-        self.set(&fact::of(fact::UNREADABLE, name), error.to_string());
+        self.set(&fact::name_for(fact::UNREADABLE, name), error.to_string());
     }
 
     /// Records the value of `read`, or its error.
@@ -103,7 +103,7 @@ pub fn collect(paths: &[String], tools: &[ToolQuestion]) -> Facts {
     #[cfg(not(any(target_os = "linux", windows)))]
     for path in paths {
         facts.unreadable(
-            &fact::of(fact::MOUNT, path),
+            &fact::name_for(fact::MOUNT, path),
             &io::Error::from(io::ErrorKind::Unsupported),
         );
     }

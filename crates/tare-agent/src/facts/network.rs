@@ -50,7 +50,10 @@ pub(super) fn collect(facts: &mut Collector) {
         let path = format!("/proc/sys/{name}");
         // A setting of a module that is not loaded does not exist; that is not a read error.
         if let Ok(value) = std::fs::read_to_string(path) {
-            facts.set(&fact::of(fact::SYSCTL, &name.replace('/', ".")), value);
+            facts.set(
+                &fact::name_for(fact::SYSCTL, &name.replace('/', ".")),
+                value,
+            );
         }
     }
     match std::fs::read_to_string("/etc/resolv.conf") {

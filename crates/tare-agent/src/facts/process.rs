@@ -31,12 +31,15 @@ const SECRET: &[&str] = &[
 pub(super) fn collect(facts: &mut Collector) {
     for name in VARIABLES {
         if let Some(value) = std::env::var_os(name) {
-            facts.set(&fact::of(fact::VARIABLE, name), value.to_string_lossy());
+            facts.set(
+                &fact::name_for(fact::VARIABLE, name),
+                value.to_string_lossy(),
+            );
         }
     }
     for name in SECRET {
         if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
-            facts.set(&fact::of(fact::VARIABLE, name), "set");
+            facts.set(&fact::name_for(fact::VARIABLE, name), "set");
         }
     }
     facts.set(fact::LIBC, c_library());

@@ -38,7 +38,7 @@ pub(super) fn collect(facts: &mut Collector, tools: &[ToolQuestion]) {
 }
 
 fn one(facts: &mut Collector, tool: &ToolQuestion) {
-    let of = |pattern: &str| fact::of(pattern, &tool.program);
+    let of = |pattern: &str| fact::name_for(pattern, &tool.program);
     let absent = |why: String| (of(fact::UNREADABLE_TOOL), why);
     let Some(path) = look_up(&tool.program) else {
         let (name, why) = absent(if tool.program.contains(std::path::is_separator) {

@@ -86,7 +86,7 @@ pub(super) fn collect(facts: &mut Collector, paths: &[String]) {
     }
     for path in paths {
         if let Err(error) = volume(facts, path) {
-            facts.unreadable(&fact::of(fact::MOUNT, path), &error);
+            facts.unreadable(&fact::name_for(fact::MOUNT, path), &error);
         }
     }
 }
@@ -171,8 +171,8 @@ fn volume(facts: &mut Collector, path: &str) -> io::Result<()> {
         let end = letters.iter().position(|letter| *letter == 0);
         String::from_utf16_lossy(&letters[..end.unwrap_or(letters.len())])
     };
-    facts.set(&fact::of(fact::MOUNT_POINT, path), text(&root));
-    facts.set(&fact::of(fact::MOUNT_FSTYPE, path), text(&system));
+    facts.set(&fact::name_for(fact::MOUNT_POINT, path), text(&root));
+    facts.set(&fact::name_for(fact::MOUNT_FSTYPE, path), text(&system));
     let mut free = 0;
     // SAFETY: the root ends with a zero; null pointers ask for nothing, and `free` lives.
     let answer = unsafe {
@@ -184,7 +184,7 @@ fn volume(facts: &mut Collector, path: &str) -> io::Result<()> {
         )
     };
     if answer != 0 {
-        facts.set(&fact::of(fact::MOUNT_FREE, path), free.to_string());
+        facts.set(&fact::name_for(fact::MOUNT_FREE, path), free.to_string());
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ pub(super) fn own(spec: &LaunchSpec) -> Vec<Bind> {
         })
     };
     [
-        of(&super::rootfs::agent_beside(spec), true),
+        of(&super::rootfs::agent_in_scratch(spec), true),
         of(&spec.workdir, false),
     ]
     .into_iter()

@@ -113,7 +113,7 @@ fn arguments(inside: &Inside<'_>) -> Vec<String> {
 /// Returns the path of the agent's file inside.
 pub(super) fn agent_path(plan: &Plan) -> String {
     match plan.spec.rootfs {
-        tare_model::launch::Rootfs::Host => rootfs::agent_beside(&plan.spec),
+        tare_model::launch::Rootfs::Host => rootfs::agent_in_scratch(&plan.spec),
         tare_model::launch::Rootfs::Overlay => rootfs::AGENT_INSIDE.to_owned(),
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    fn of(scratch: &Path) -> Self {
+    fn new(scratch: &Path) -> Self {
         Self {
             lower: "/".to_owned(),
             upper: scratch.join("upper"),
@@ -63,7 +63,7 @@ fn is_plain(path: &Path) -> bool {
 
 /// Returns the path of the agent's copy for an instance whose root is the host's. It is a copy because the original
 /// may be reachable only for the host process, and changes to a copy end with the instance.
-pub(super) fn agent_beside(spec: &LaunchSpec) -> String {
+pub(super) fn agent_in_scratch(spec: &LaunchSpec) -> String {
     format!("{}/tare-agent", spec.scratch)
 }
 
@@ -77,7 +77,7 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
     if spec.rootfs == Rootfs::Host {
         fs::create_dir_all(&spec.workdir)
             .map_err(refused(&format!("make the folder `{}`", spec.workdir)))?;
-        copy_agent(spec, Path::new(&agent_beside(spec))).map_err(refused(&format!(
+        copy_agent(spec, Path::new(&agent_in_scratch(spec))).map_err(refused(&format!(
             "copy the agent into the scratch folder `{}`",
             spec.scratch
         )))?;
@@ -98,7 +98,7 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
             hint: Some("set TARE_HOME to a folder without them".into()),
         });
     }
-    let mut layers = Layers::of(&scratch);
+    let mut layers = Layers::new(&scratch);
     if !spec.lower.is_empty() {
         layers.lower = spec.lower.join(":");
     }
@@ -201,7 +201,7 @@ pub(super) fn mount(
 /// Mounts an overlay over `/` on `merged` in a scratch folder, with the existing layers `upper` and `work` next to
 /// it. Only for a private mount namespace of the host's root.
 pub(super) fn mount_over_host(scratch: &Path) -> Result<(), LaunchError> {
-    mount(&Layers::of(scratch), false, &mut Vec::new()).map(drop)
+    mount(&Layers::new(scratch), false, &mut Vec::new()).map(drop)
 }
 
 /// Folders that get new mounts or binds later, whatever the root is.
@@ -285,7 +285,7 @@ pub(super) fn enter(root: &Path) -> Result<(), LaunchError> {
 /// Makes the scratch folder removable for an ordinary user: overlayfs leaves a folder without permissions in each
 /// work layer.
 pub(super) fn open_work_layers(scratch: &Path) {
-    let layers = Layers::of(scratch);
+    let layers = Layers::new(scratch);
     let parts = fs::read_dir(&layers.parts).into_iter().flatten().flatten();
     let works = parts.map(|part| part.path().join("work"));
     for work in works.chain([layers.work]) {

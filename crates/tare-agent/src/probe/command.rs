@@ -36,5 +36,7 @@ mod in_slices;
 pub(crate) mod left;
 mod port;
 mod prepared;
+#[cfg(target_os = "linux")]
+mod usage;
 #[cfg(unix)]
 mod watch;

@@ -105,7 +105,7 @@ mod linux {
                 file.read_exact_at(buffer, offset)
                     .map_err(|error| ProbeError::system("direct pread", &error))?;
                 n_all += 1;
-                if !slices.at(n_done) {
+                if !slices.advance(n_done) {
                     break;
                 }
             }
@@ -133,7 +133,7 @@ mod linux {
         let before = direct_file::device_read_bytes();
         let mut n_all = 0;
         let slices = meter.stream(SHARE, |slices| {
-            n_all += ring.stream(|| places.next(), |n_done| slices.at(n_done))?;
+            n_all += ring.stream(|| places.next(), |n_done| slices.advance(n_done))?;
             Ok(())
         })?;
         let device = direct_file::device_note(before, n_all * BLOCK_BYTES as u64);

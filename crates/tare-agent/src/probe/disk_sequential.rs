@@ -98,7 +98,7 @@ mod linux {
                 file.read_exact_at(buffer, offset)
                     .map_err(|error| ProbeError::system("direct pread", &error))?;
                 n_all += 1;
-                if !slices.at(n_done) {
+                if !slices.advance(n_done) {
                     break;
                 }
             }
@@ -131,7 +131,7 @@ mod linux {
         let before = direct_file::device_read_bytes();
         let mut n_all = 0;
         let slices = meter.stream(0.5, |slices| {
-            n_all += ring.stream(|| offsets.next(), |n_done| slices.at(n_done))?;
+            n_all += ring.stream(|| offsets.next(), |n_done| slices.advance(n_done))?;
             Ok(())
         })?;
         let device = direct_file::device_note(before, n_all * block_bytes);

@@ -147,7 +147,10 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
             return Err(super::bad_argument("size", other, known));
         }
     };
-    let (first, second) = (Placed::of(&hadamard(n), 0), Placed::of(&noise(n), 1));
+    let (first, second) = (
+        Placed::copy_of(&hadamard(n), 0),
+        Placed::copy_of(&noise(n), 1),
+    );
     let mut result = Placed::zeroes(n * n, 2);
     let mut inverter = Inverter::new(n);
 

@@ -32,7 +32,7 @@ const BUFFER_BYTES: usize = 8 << 10;
 const FEWEST: usize = 5;
 
 #[derive(Clone, Copy)]
-enum How {
+enum ReadMode {
     Whole,
     Lines,
 }
@@ -41,8 +41,8 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let bytes = whole(params, "kib", 12_464, 1..=4_194_304)? << 10;
     let files = whole(params, "files", 1, 1..=64)?;
     let how = match params.value("how").map(ToString::to_string).as_deref() {
-        None | Some("whole") => How::Whole,
-        Some("lines") => How::Lines,
+        None | Some("whole") => ReadMode::Whole,
+        Some("lines") => ReadMode::Lines,
         Some(other) => {
             let shown = other.escape_default();
             return Err(refused(format!(
@@ -87,14 +87,14 @@ fn write(path: &Path, bytes: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-fn read(path: &Path, how: How) -> std::io::Result<Vec<u8>> {
+fn read(path: &Path, how: ReadMode) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut text = Vec::new();
     match how {
-        How::Whole => {
+        ReadMode::Whole => {
             file.read_to_end(&mut text)?;
         }
-        How::Lines => {
+        ReadMode::Lines => {
             let mut lines = BufReader::with_capacity(BUFFER_BYTES, file);
             while lines.read_until(b'\n', &mut text)? > 0 {}
         }
@@ -106,7 +106,7 @@ fn read(path: &Path, how: How) -> std::io::Result<Vec<u8>> {
 fn read_all<P: AsRef<Path> + Sync>(
     paths: &[P],
     bytes: u64,
-    how: How,
+    how: ReadMode,
 ) -> Result<Vec<Vec<u8>>, ProbeError> {
     let failed = |error: std::io::Error| ProbeError::system("read a file", &error);
     let texts = match paths {
@@ -152,7 +152,7 @@ mod tests {
             write(path, 100_001).unwrap();
         }
         for paths in [&paths[..1], &paths[..]] {
-            for how in [How::Whole, How::Lines] {
+            for how in [ReadMode::Whole, ReadMode::Lines] {
                 let texts = read_all(paths, 100_001, how).unwrap();
                 assert_eq!(texts.len(), paths.len());
                 assert!(texts.iter().all(|text| text.starts_with(b"aaaa")));
@@ -165,6 +165,6 @@ mod tests {
             .unwrap()
             .set_len(5)
             .unwrap();
-        assert!(read_all(&paths, 100_001, How::Whole).is_err());
+        assert!(read_all(&paths, 100_001, ReadMode::Whole).is_err());
     }
 }

@@ -48,7 +48,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     })?;
     far.set_nonblocking(true)
         .map_err(|error| ProbeError::system("set O_NONBLOCK", &error))?;
-    let waiting = Waiting::on(&far)?;
+    let waiting = Waiting::new(&far)?;
     meter.loops("net.tcp.receive-send.time", 0.5, |times| {
         for _ in 0..times {
             match far.read(&mut byte) {
@@ -76,7 +76,7 @@ struct Waiting(std::os::fd::OwnedFd);
 
 #[cfg(target_os = "linux")]
 impl Waiting {
-    fn on(stream: &std::net::TcpStream) -> Result<Self, ProbeError> {
+    fn new(stream: &std::net::TcpStream) -> Result<Self, ProbeError> {
         use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
         // SAFETY: epoll_create1 takes flags only.
@@ -128,7 +128,7 @@ struct Waiting;
 #[cfg(windows)]
 impl Waiting {
     #[allow(clippy::unnecessary_wraps, reason = "the same signature everywhere")]
-    fn on(_stream: &std::net::TcpStream) -> Result<Self, ProbeError> {
+    fn new(_stream: &std::net::TcpStream) -> Result<Self, ProbeError> {
         Ok(Self)
     }
 

@@ -60,7 +60,7 @@ fn connect_often(meter: &mut Meter, address: SocketAddr) -> Result<Vec<Slice>, P
             reset_at_close(&stream)?;
             drop(stream);
             n_done += 1;
-            if !slices.at(n_done - before) {
+            if !slices.advance(n_done - before) {
                 return Ok(());
             }
         }

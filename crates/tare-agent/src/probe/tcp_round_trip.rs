@@ -59,7 +59,7 @@ fn exchange(meter: &mut Meter, stream: TcpStream, bytes: usize) -> Result<Vec<Sl
                 .and_then(|()| stream.read_exact(&mut message))
                 .map_err(|error| tcp::broken(&format!("after {n_done} round trips"), &error))?;
             n_done += 1;
-            if !slices.at(n_done - before) {
+            if !slices.advance(n_done - before) {
                 return Ok(());
             }
         }

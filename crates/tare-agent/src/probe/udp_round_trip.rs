@@ -62,7 +62,7 @@ fn exchange(meter: &mut Meter, socket: &UdpSocket, bytes: usize) -> Result<Vec<S
             if answer[..length] != message[..] {
                 return Err(udp::another(n_done - 1));
             }
-            if !slices.at(n_done - before) {
+            if !slices.advance(n_done - before) {
                 return Ok(());
             }
         }

@@ -21,7 +21,7 @@ const CONSOLE_KEPT: usize = 64 << 10;
 
 /// How a file is opened for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum OpenMode {
     /// For reading.
     Read,
     /// For reading and writing.
@@ -32,7 +32,7 @@ pub(super) enum Way {
     Connect,
 }
 
-impl Way {
+impl OpenMode {
     /// Opens the file at this path so that a program of this account can inherit and use it.
     pub(super) fn open(self, path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
         match self {
@@ -174,10 +174,10 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
         let path = path.to_str().unwrap();
-        let alone = Way::Connect.open(path, None).unwrap_err();
-        let listener = UnixListener::from(Way::Listen.open(path, None).unwrap());
+        let alone = OpenMode::Connect.open(path, None).unwrap_err();
+        let listener = UnixListener::from(OpenMode::Listen.open(path, None).unwrap());
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
-        let mut one = UnixStream::from(Way::Connect.open(path, None).unwrap());
+        let mut one = UnixStream::from(OpenMode::Connect.open(path, None).unwrap());
         let (mut other, _) = listener.accept().unwrap();
         one.write_all(b"word").unwrap();
         let mut heard = [0; 4];

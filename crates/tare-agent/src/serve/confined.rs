@@ -10,7 +10,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Joins the requested cgroup, if possible and if this process belongs to a run.
-    pub(super) fn of(options: &ServeOptions) -> Self {
+    pub(super) fn join(options: &ServeOptions) -> Self {
         #[cfg(target_os = "linux")]
         return Self {
             own: std::env::var(tare_model::launch::RUN_VARIABLE)

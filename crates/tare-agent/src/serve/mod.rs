@@ -137,7 +137,7 @@ pub fn standard(options: &ServeOptions, extra: &[&'static Probe]) -> Result<(), 
     }
     let (input, output) =
         streams().map_err(|error| ServeError::System("cannot use the standard streams", error))?;
-    let _group = confined::Group::of(options);
+    let _group = confined::Group::join(options);
     #[cfg(unix)]
     return poll::serve(input, output, options, extra);
     #[cfg(not(unix))]

@@ -247,12 +247,12 @@ impl Server<'_> {
             }
         });
         while active.answer.is_ok() {
-            let said = match active.worker.frames.take::<Reply>() {
+            let shown = match active.worker.frames.take::<Reply>() {
                 Ok(None) => break,
                 Ok(Some(reply)) => sort(reply, active.number),
                 Err(error) => Err(error.to_string()),
             };
-            match said {
+            match shown {
                 Ok(WorkerFrame::Now(reply)) => write_frame(&mut self.output, &reply)?,
                 Ok(WorkerFrame::Last(reply)) => active.answer = Ok(Some(reply)),
                 Err(problem) => {
@@ -297,7 +297,7 @@ impl Server<'_> {
         if self.meeting.as_ref().map(Binding::cpu) != self.near {
             // Drop the old binding first: otherwise the new one would save the bound set as the one to restore.
             self.meeting = None;
-            self.meeting = self.near.and_then(|cpu| Binding::to(cpu).ok());
+            self.meeting = self.near.and_then(|cpu| Binding::bind(cpu).ok());
         }
     }
 
@@ -338,9 +338,13 @@ impl Server<'_> {
                     self.refill();
                 }
                 Request::Run { .. } => self.dispatch(&request)?,
-                Request::Go { trial } => self.of(trial, |active| active.let_go(&request)),
-                Request::Turn { trial } => self.of(trial, |active| active.give_turn(&request)),
-                Request::Cancel { trial } => self.of(trial, |active| active.end(Killed::Cancelled)),
+                Request::Go { trial } => self.apply_to(trial, |active| active.let_go(&request)),
+                Request::Turn { trial } => {
+                    self.apply_to(trial, |active| active.give_turn(&request));
+                }
+                Request::Cancel { trial } => {
+                    self.apply_to(trial, |active| active.end(Killed::Cancelled));
+                }
                 Request::Bye => {
                     self.kill_everything();
                     write_frame(&mut self.output, &Reply::Bye)?;
@@ -386,7 +390,7 @@ impl Server<'_> {
     }
 
     /// Applies `act` to a trial if it is running: otherwise it has ended, and its reply has been or will be sent.
-    fn of(&mut self, trial: u64, act: impl Fn(&mut Trial<Worker>)) {
+    fn apply_to(&mut self, trial: u64, act: impl Fn(&mut Trial<Worker>)) {
         let wanted = |active: &&mut Trial<Worker>| active.number == trial;
         self.active.iter_mut().filter(wanted).for_each(act);
     }

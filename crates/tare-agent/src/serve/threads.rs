@@ -219,9 +219,11 @@ impl Server<'_> {
                 turns,
                 ..
             } => self.dispatch(request, *trial, *limit_ns, *hold, turns.is_some())?,
-            Request::Go { trial } => self.of(*trial, |active| active.let_go(request)),
-            Request::Turn { trial } => self.of(*trial, |active| active.give_turn(request)),
-            Request::Cancel { trial } => self.of(*trial, |active| active.end(Killed::Cancelled)),
+            Request::Go { trial } => self.apply_to(*trial, |active| active.let_go(request)),
+            Request::Turn { trial } => self.apply_to(*trial, |active| active.give_turn(request)),
+            Request::Cancel { trial } => {
+                self.apply_to(*trial, |active| active.end(Killed::Cancelled));
+            }
             Request::Bye => {
                 self.kill_everything();
                 write_frame(&mut self.output, &Reply::Bye)?;
@@ -232,7 +234,7 @@ impl Server<'_> {
     }
 
     /// Applies `act` to a trial if it is running.
-    fn of(&mut self, trial: u64, act: impl Fn(&mut Trial<Worker>)) {
+    fn apply_to(&mut self, trial: u64, act: impl Fn(&mut Trial<Worker>)) {
         let wanted = |active: &&mut Trial<Worker>| active.number == trial;
         self.active.iter_mut().filter(wanted).for_each(act);
     }
@@ -322,13 +324,17 @@ impl Server<'_> {
             let sender = self.sender.clone();
             std::thread::spawn(move || {
                 loop {
-                    let said = read_frame::<Reply>(&mut stdout);
-                    let is_last = said.is_err();
+                    let stdout_text = read_frame::<Reply>(&mut stdout);
+                    let is_last = stdout_text.is_err();
                     if is_last {
                         // Drain the output: a worker that cannot write would fail, which would hide its real fault.
                         let _ = io::copy(&mut stdout, &mut io::sink());
                     }
-                    if sender.send(Event::WorkerFrame(number, said)).is_err() || is_last {
+                    if sender
+                        .send(Event::WorkerFrame(number, stdout_text))
+                        .is_err()
+                        || is_last
+                    {
                         return;
                     }
                 }

@@ -169,7 +169,7 @@ impl Page {
                 return Ok(now);
             }
             if begin.elapsed() > patience {
-                return Err(self.somebody_keeps_it(turns));
+                return Err(self.kept_turn(turns));
             }
             // SAFETY: the bell is a live, aligned word and `look` a live relative time; FUTEX_WAIT reads both.
             unsafe {
@@ -184,7 +184,7 @@ impl Page {
         }
     }
 
-    fn somebody_keeps_it(&self, turns: &Turns) -> ProbeError {
+    fn kept_turn(&self, turns: &Turns) -> ProbeError {
         let last = self.words().last.load(Ordering::SeqCst);
         let places = u32::try_from(turns.rows[0].len()).unwrap_or(u32::MAX);
         let holder = last.checked_sub(1).map(|number| {

@@ -74,7 +74,7 @@ pub(crate) fn cells_of(
         }
     }
     parallel::map(&jobs, |&(key, group, place, metric)| {
-        let pairs = Pairs::of(group, against, index, place);
+        let pairs = Pairs::new(group, against, index, place);
         let judge = Judge {
             study,
             arm,
@@ -112,7 +112,7 @@ impl Judge<'_> {
         let base = of(&|pair| pair.base.value(typical));
         let env = of(&|pair| typical(&pair.env.1));
         let revision = pairs.all.iter().find_map(|pair| pair.env.0.probe.as_ref());
-        let margin = self.study.margins.of(self.metric.class);
+        let margin = self.study.margins.for_class(self.metric.class);
         let mut cell = DossierCell {
             arm: self.arm.spec.id.to_string(),
             baseline: self.base.to_string(),
@@ -238,7 +238,7 @@ impl Judge<'_> {
             .map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
         if cell.further_blocks.is_some() {
             let moves = self.copies.and_then(|(copy, against)| {
-                let copies = Pairs::of(group, against, copy, self.place);
+                let copies = Pairs::new(group, against, copy, self.place);
                 diagnostics::effect_moves(&evidence, &copies)
             });
             cell.flags.extend(moves);

@@ -237,7 +237,7 @@ fn plan(dossier: &Dossier) -> CheckItem {
     };
     let mut deviations = dossier.deviations.iter();
     let was_extended = deviations.any(|it| it.kind == Deviation::Extended);
-    let told: Vec<String> = dossier
+    let message: Vec<String> = dossier
         .deviations
         .iter()
         .map(|deviation| format!("; {}", deviation.detail))
@@ -250,7 +250,7 @@ fn plan(dossier: &Dossier) -> CheckItem {
             hash.chars().take(12).collect::<String>(),
             dossier.study.seed,
             dossier.stopped_by,
-            told.concat()
+            message.concat()
         ),
     )
 }

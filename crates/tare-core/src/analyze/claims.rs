@@ -12,8 +12,8 @@ use tare_model::ClaimVerdict;
 use tare_model::dossier::{Dossier, DossierClaim, Span};
 use tare_model::publication::{Claim, Publication, Rule};
 
+use super::authors_numbers;
 use super::bounds::{of_several, three, wanted};
-use super::own_numbers;
 use super::quantity::Lookup;
 
 /// Every claim with its verdict.
@@ -30,30 +30,30 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         publication,
         dossier,
     };
-    let told = |verdict: ClaimVerdict, because: String| DossierClaim {
+    let text_of = |verdict: ClaimVerdict, because: String| DossierClaim {
         id: claim.id.clone(),
         published: claim.published.clone(),
         at: claim.at.clone(),
         verdict,
         because,
-        own: own_numbers::judged(&claim.rule, &look),
+        own: authors_numbers::judged(&claim.rule, &look),
     };
     let Some(bounds) = claim.rule.bounds() else {
         let Rule::NotTestable { because } = &claim.rule else {
             unreachable!("every other rule has bounds");
         };
-        return told(ClaimVerdict::NotTestable, because.clone());
+        return text_of(ClaimVerdict::NotTestable, because.clone());
     };
     if let Some(why) = too_small(claim, &look).or_else(|| without_premise(claim, &look)) {
-        return told(ClaimVerdict::NotTestable, why);
+        return text_of(ClaimVerdict::NotTestable, why);
     }
     let Some(several) = claim.rule.several() else {
         return match look.ratio(&claim.rule) {
-            Err(why) => told(ClaimVerdict::NotTestable, why),
+            Err(why) => text_of(ClaimVerdict::NotTestable, why),
             Ok(ratio) => {
                 let outcome = place(&ratio, bounds);
                 let because = format!("{} was claimed to be {}", shown(&ratio), wanted(bounds));
-                told(outcome, because)
+                text_of(outcome, because)
             }
         };
     };
@@ -87,7 +87,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
                 reasons.push(why);
             }
         }
-        return told(ClaimVerdict::NotTestable, reasons.join("; "));
+        return text_of(ClaimVerdict::NotTestable, reasons.join("; "));
     }
     let outcome = of_several(&claim.rule, holds, fails, n);
     let mut because = format!(
@@ -97,7 +97,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     if !missing.is_empty() {
         let _ = write!(because, ", {} not measured", missing.len());
     }
-    told(outcome, because)
+    text_of(outcome, because)
 }
 
 /// The reason, if a quantity of the claim was measured at a scale at which it is a different one.
@@ -208,8 +208,11 @@ claim = [
         ));
         let none = ClaimVerdict::NotTestable;
         assert_eq!(verdicts(&dossier), [none, none, ClaimVerdict::Holds]);
-        let told = &judged(&publication, &dossier)[0].because;
-        assert!(told.contains("1.0 here, 1.1 in the baseline"), "{told}");
+        let reported = &judged(&publication, &dossier)[0].because;
+        assert!(
+            reported.contains("1.0 here, 1.1 in the baseline"),
+            "{reported}"
+        );
     }
 
     /// Three arms of 16 blocks whose values move together by 10 % from block to block; each arm's noise is 0.5 %.

@@ -45,7 +45,7 @@ pub(super) struct Totals {
 impl<'a> Collector<'a> {
     pub(crate) fn new(study: &Study, find: Find<'a>) -> Self {
         Self {
-            placing: Placing::of(study, find),
+            placing: Placing::new(study, find),
             spreads: study.workloads.iter().map(|spec| spec.spread).collect(),
             groups: BTreeMap::new(),
             tally: Tally::default(),
@@ -180,8 +180,8 @@ impl<'a> Collector<'a> {
                 return self.tally.count(counted);
             }
         };
-        let told = taken.timed_ns.zip(self.totals.timed_ns);
-        self.totals.timed_ns = told.map(|(timed_ns, before_ns)| timed_ns + before_ns);
+        let shown = taken.timed_ns.zip(self.totals.timed_ns);
+        self.totals.timed_ns = shown.map(|(timed_ns, before_ns)| timed_ns + before_ns);
         for (metric, reason) in &taken.unavailable {
             self.tally.count(Counted {
                 hint: super::failures::hint_for(reason, arm),

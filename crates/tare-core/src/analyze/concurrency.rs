@@ -69,12 +69,12 @@ pub(crate) fn series(head: &RunHead, collected: &Collector<'_>) -> Vec<Concurren
             }),
         }
     }
-    let mut told: Vec<Concurrency> = all
+    let mut shown: Vec<Concurrency> = all
         .iter()
         .flat_map(|series| series.results(head, collected))
         .collect();
-    adjust_for_many(&mut told);
-    told
+    adjust_for_many(&mut shown);
+    shown
 }
 
 /// Benjamini–Hochberg over the doublings of each arm that have a p; those of the A′ arm are excluded, like its cells.
@@ -104,7 +104,7 @@ impl Series<'_> {
             return Vec::new();
         };
         let study = &head.study;
-        let mut told = Vec::new();
+        let mut shown = Vec::new();
         for (place, metric) in workload.metrics().iter().enumerate() {
             let has_value = self.groups.values().any(|group| {
                 let mut kept = group.arms.iter().flat_map(Blocks::values);
@@ -129,7 +129,7 @@ impl Series<'_> {
                 let against = Reference::baseline(study, collected, index)?;
                 Some(of_metric.arm(arm.spec.id.as_str(), index, baseline, against, shares_clock))
             });
-            told.push(Concurrency {
+            shown.push(Concurrency {
                 workload: first.name.clone(),
                 params: first.params.clone(),
                 path: first.path,
@@ -141,7 +141,7 @@ impl Series<'_> {
                 arms: arms.collect(),
             });
         }
-        told
+        shown
     }
 }
 
@@ -332,7 +332,7 @@ impl OfMetric<'_> {
             .series
             .groups
             .values()
-            .map(|group| Pairs::of(group, against, arm, self.place))
+            .map(|group| Pairs::new(group, against, arm, self.place))
             .collect();
         let (blocks, slopes): (Vec<u32>, Vec<Differences>) = self
             .whole_blocks(&[arm, baseline])
@@ -354,7 +354,7 @@ impl OfMetric<'_> {
             })
             .unzip();
         let launches = launches_of(&by_size, &blocks);
-        let margin = self.study.margins.of(self.metric.class);
+        let margin = self.study.margins.for_class(self.metric.class);
         let mut doubling = Doubling {
             n_blocks: whole_count(slopes.len()),
             ratio: None,
@@ -503,7 +503,7 @@ fn remarked(trials: &BTreeMap<u32, Trial<'_>>) -> Vec<Flag> {
         }
     }
     let n = trials.len();
-    let told = |(flag, count): (Flag, usize)| {
+    let shown = |(flag, count): (Flag, usize)| {
         let detail = if count == n {
             flag.detail
         } else {
@@ -511,7 +511,7 @@ fn remarked(trials: &BTreeMap<u32, Trial<'_>>) -> Vec<Flag> {
         };
         Flag { detail, ..flag }
     };
-    flags.into_iter().map(told).collect()
+    flags.into_iter().map(shown).collect()
 }
 
 /// The summary over blocks of the values, each with its launch; `None` without values.

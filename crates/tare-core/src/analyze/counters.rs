@@ -51,7 +51,7 @@ fn mark(name: &str) -> usize {
 
 impl CounterRow {
     /// Builds a row of these numbers; of two with the same name the later one counts.
-    pub(crate) fn of<'a>(numbers: impl IntoIterator<Item = (&'a str, f64)>) -> Self {
+    pub(crate) fn from_numbers<'a>(numbers: impl IntoIterator<Item = (&'a str, f64)>) -> Self {
         let numbers = numbers.into_iter();
         let mut row = Vec::with_capacity(numbers.size_hint().0.min(NAMES.len()));
         for (name, value) in numbers {
@@ -100,9 +100,12 @@ mod tests {
 
     #[test]
     fn counter_row_holds_only_known_read_counters() {
-        let mut row = CounterRow::of([("user_ns", 12.0), ("no_cause_reads_this", 7.0)]);
+        let mut row = CounterRow::from_numbers([("user_ns", 12.0), ("no_cause_reads_this", 7.0)]);
         assert_eq!(row.iter().count(), 1);
-        row.put_row(&CounterRow::of([("wall_ns", 30.0), ("user_ns", 13.0)]));
+        row.put_row(&CounterRow::from_numbers([
+            ("wall_ns", 30.0),
+            ("user_ns", 13.0),
+        ]));
         let value = |name: &str| {
             let mut all = row.iter();
             all.find_map(|(column, value)| (NAMES[column] == name).then_some(value))

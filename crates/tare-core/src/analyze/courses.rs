@@ -3,31 +3,94 @@
 //! A step's value is the median of the trials that got so far, with their minimum and maximum. Trials are not a
 //! sample of one step's values, so nothing is inferred from a step. Limits: shows nothing within a step.
 
-use tare_model::course::{Course, CourseArm, CoursePoint, DossierCourse};
+use tare_model::command::UsageOverTime;
+use tare_model::course::{Course, CourseArm, CoursePoint, DossierCourse, usage};
 use tare_model::study::A_PRIME;
-use tare_model::whole_count;
+use tare_model::{Unit, whole_count};
 
 use super::collect::Collector;
 use super::input::RunHead;
-use super::kept_trial::Group;
+use super::kept_trial::{Group, KeptTrial};
 
 /// The fewest steps that make a course.
 const FEWEST_STEPS: usize = 3;
 
-/// Returns the courses of all workloads that report them.
+/// Returns the courses of all workloads that report them, and the recorded usage of programs.
 pub(super) fn all(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierCourse> {
-    collected
-        .groups
-        .values()
-        .filter_map(|group| of_group(head, collected, group))
-        .collect()
+    let of_group = |group| {
+        let reported = of_group(head, collected, group, |kept| {
+            kept.course.as_deref().cloned()
+        });
+        let used = USAGE.iter().filter_map(move |used| {
+            of_group(head, collected, group, |kept| {
+                kept.usage.as_deref().map(|usage| used.course(usage))
+            })
+        });
+        reported.into_iter().chain(used)
+    };
+    collected.groups.values().flat_map(of_group).collect()
 }
 
-fn of_group(head: &RunHead, collected: &Collector<'_>, group: &Group) -> Option<DossierCourse> {
-    let of_arm = |arm: &str| -> Vec<&Course> {
+/// A part of the recorded usage.
+struct Used {
+    metric: &'static str,
+    unit: Unit,
+    values: fn(&UsageOverTime) -> &[f64],
+}
+
+/// All parts; bytes of a step become a rate.
+const USAGE: [Used; 4] = [
+    Used {
+        metric: usage::PROCESSORS,
+        unit: Unit::Count,
+        values: |it| &it.processors,
+    },
+    Used {
+        metric: usage::MEMORY,
+        unit: Unit::Byte,
+        values: |it| &it.memory_bytes,
+    },
+    Used {
+        metric: usage::READ,
+        unit: Unit::BytePerSecond,
+        values: |it| &it.read_bytes,
+    },
+    Used {
+        metric: usage::WRITTEN,
+        unit: Unit::BytePerSecond,
+        values: |it| &it.written_bytes,
+    },
+];
+
+impl Used {
+    fn course(&self, usage: &UsageOverTime) -> Course {
+        let step_s = usage.step_ns as f64 / 1e9;
+        let of_step = if self.unit == Unit::BytePerSecond {
+            step_s
+        } else {
+            1.0
+        };
+        let values = (self.values)(usage).iter();
+        Course {
+            metric: self.metric,
+            unit: self.unit,
+            axis: "s",
+            step: step_s,
+            values: values.map(|value| value / of_step).collect(),
+        }
+    }
+}
+
+fn of_group(
+    head: &RunHead,
+    collected: &Collector<'_>,
+    group: &Group,
+    course_of: impl Fn(&KeptTrial) -> Option<Course>,
+) -> Option<DossierCourse> {
+    let of_arm = |arm: &str| -> Vec<Course> {
         let kept = collected.arm_index(arm).map(|index| &group.arms[index]);
         let kept = kept.into_iter().flat_map(super::blocks::Blocks::values);
-        kept.filter_map(|kept| kept.course.as_deref()).collect()
+        kept.filter_map(&course_of).collect()
     };
     let mut arms = Vec::new();
     let mut first = None;
@@ -35,7 +98,7 @@ fn of_group(head: &RunHead, collected: &Collector<'_>, group: &Group) -> Option<
         let courses = of_arm(arm);
         let points = points(&courses);
         if arm != A_PRIME && points.len() >= FEWEST_STEPS {
-            first = first.or(courses.first().copied());
+            first = first.or(courses.into_iter().next());
             arms.push(CourseArm {
                 arm: arm.to_owned(),
                 points,
@@ -56,7 +119,7 @@ fn of_group(head: &RunHead, collected: &Collector<'_>, group: &Group) -> Option<
 }
 
 /// The steps of these trials, up to the last that at least half of them reached.
-fn points(courses: &[&Course]) -> Vec<CoursePoint> {
+fn points(courses: &[Course]) -> Vec<CoursePoint> {
     let Some(step) = courses.first().map(|course| course.step) else {
         return Vec::new();
     };
@@ -83,7 +146,6 @@ fn points(courses: &[&Course]) -> Vec<CoursePoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_model::Unit;
 
     fn course(values: &[f64]) -> Course {
         Course {
@@ -102,7 +164,7 @@ mod tests {
             course(&[3.0, 30.0]),
             course(&[2.0, 50.0]),
         ];
-        let points = points(&trials.iter().collect::<Vec<_>>());
+        let points = points(&trials);
         assert_eq!(points.len(), 2, "one of three is no half");
         assert_eq!((points[0].at, points[1].at), (0.5, 1.0));
         let last = points[1];
@@ -111,8 +173,24 @@ mod tests {
     }
 
     #[test]
+    fn bytes_of_a_step_become_a_rate() {
+        let recorded = UsageOverTime {
+            step_ns: 100_000_000,
+            memory_bytes: vec![5.0, 6.0],
+            written_bytes: vec![10.0, 20.0],
+            ..UsageOverTime::default()
+        };
+        let course = |metric: &str| {
+            let used = USAGE.iter().find(|used| used.metric == metric).unwrap();
+            used.course(&recorded).values
+        };
+        assert_eq!(course(usage::MEMORY), [5.0, 6.0]);
+        assert_eq!(course(usage::WRITTEN), [100.0, 200.0]);
+    }
+
+    #[test]
     fn no_trial_is_no_step() {
         assert!(points(&[]).is_empty());
-        assert!(points(&[&course(&[])]).is_empty());
+        assert!(points(&[course(&[])]).is_empty());
     }
 }

@@ -32,7 +32,8 @@ pub(super) fn decode(
         Some(_) => probe_output::ended_well(raw).map(|()| Vec::new())?,
         None => workload.decode(raw)?,
     };
-    let report = Report::of(&raw.stdout.0).map_err(|error| garbled(raw, unreadable(&error)))?;
+    let mut report =
+        Report::parse(&raw.stdout.0).map_err(|error| garbled(raw, unreadable(&error)))?;
     let values: Vec<Option<&[f64]>> = if let Some(probe) = workload.plain_probe() {
         probe_output::of_probe(probe, &report.probe)?;
         let views: Vec<SeriesView<'_>> = report.series.iter().map(SeriesPart::view).collect();
@@ -60,6 +61,8 @@ pub(super) fn decode(
         .any(|(reading, metric)| is_coarse(&report, metric.id, reading.floor));
     let observations = values.iter().flatten().map(|values| values.len()).sum();
     let command = report.command.as_ref().map(|command| command.wall_ns);
+    let usage = report.command.as_mut();
+    let usage = usage.and_then(|command| command.usage_over_time.take());
     Ok(Decoded {
         readings,
         turns,
@@ -70,6 +73,7 @@ pub(super) fn decode(
         unavailable: report.unavailable,
         joint: None,
         course: workload.course(raw).map(Box::new),
+        usage: usage.map(Box::new),
     })
 }
 
@@ -92,6 +96,7 @@ fn printed(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, 
         timed_ns: None,
         joint: None,
         course: workload.course(raw).map(Box::new),
+        usage: None,
     })
 }
 
@@ -180,9 +185,9 @@ fn counters(report: &Report<'_>, observations: usize) -> CounterRow {
         Some(command) => {
             let no_children = [(counter::CHILDREN_USER, 0.0), (counter::CHILDREN_SYS, 0.0)];
             let of_program = command.usage.iter().chain(no_children);
-            CounterRow::of(inside.chain(of_program).chain(own(command.wall_ns)))
+            CounterRow::from_numbers(inside.chain(of_program).chain(own(command.wall_ns)))
         }
-        None => CounterRow::of(inside.chain(own(report.elapsed_ns))),
+        None => CounterRow::from_numbers(inside.chain(own(report.elapsed_ns))),
     }
 }
 
@@ -192,7 +197,7 @@ fn probe_facts(report: &Report<'_>, coarse: bool, observations: usize) -> ProbeF
     let distance = |value: &f64| (value - 2.0).abs();
     ProbeFacts {
         revision: report.revision,
-        checksum: report.checksum.as_ref().map(|text| Checksum::of(&text.0)),
+        checksum: report.checksum.as_ref().map(|text| Checksum::new(&text.0)),
         elapsed_ns: report.elapsed_ns,
         canary_ns: canary.reduce(f64::min).into(),
         steal_ns: counter(counter::STEAL).map(|ticks| ticks * TICK_NS).into(),

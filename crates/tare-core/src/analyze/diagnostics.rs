@@ -69,10 +69,10 @@ const DIP_DRAWS: usize = 2_000;
 /// Flags every cell with an emulated side, however little was measured: the number is correct, but does not measure
 /// the overhead of that kind of environment.
 pub(crate) fn emulated(arm: &ArmData, base_arm: Option<&ArmData>) -> Option<Flag> {
-    let told = |arm: &ArmData| emulation(&arm.facts).map(str::to_owned);
-    let detail = told(arm).or_else(|| {
+    let shown = |arm: &ArmData| emulation(&arm.facts).map(str::to_owned);
+    let detail = shown(arm).or_else(|| {
         let base = base_arm?;
-        Some(format!("`{}`: {}", base.spec.id, told(base)?))
+        Some(format!("`{}`: {}", base.spec.id, shown(base)?))
     })?;
     Some(flag(EMULATED, detail))
 }
@@ -91,8 +91,8 @@ pub(crate) fn different_tool(
     if found.is_empty() {
         return None;
     }
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-    Some(flag(DIFFERENT_TOOL, told.join("; ")))
+    let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Some(flag(DIFFERENT_TOOL, shown.join("; ")))
 }
 
 /// Runs all checks on a cell.
@@ -162,8 +162,8 @@ fn launches(evidence: &Evidence<'_>) -> Option<Flag> {
 fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
     let trend = evidence.effect.drift?;
     let slope = checks::theil_sen(evidence.d)?;
-    let told = format!("the ratio changes by {}", a_block(slope));
-    Some(flag(DRIFTING_EFFECT, trending(trend.p, &told)))
+    let message = format!("the ratio changes by {}", a_block(slope));
+    Some(flag(DRIFTING_EFFECT, trending(trend.p, &message)))
 }
 
 /// Formats a trend and its size.
@@ -213,8 +213,8 @@ fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {
     let costs = costs?;
     let trend = checks::mann_kendall(&costs).filter(|trend| trend.p < FLAG_P)?;
     let slope = checks::theil_sen(&costs)?;
-    let told = format!("{}, removed by the blocks", a_block(slope));
-    Some(flag("drifting-baseline", trending(trend.p, &told)))
+    let message = format!("{}, removed by the blocks", a_block(slope));
+    Some(flag("drifting-baseline", trending(trend.p, &message)))
 }
 
 fn order(evidence: &Evidence<'_>) -> Option<Flag> {
@@ -370,13 +370,13 @@ fn rare_slices(evidence: &Evidence<'_>) -> Option<Flag> {
     let total = effect::interval(&totals??, pairs.launches()).ok()?;
     let typical = &evidence.effect.ci95;
     (total.low > typical.high || total.high < typical.low).then(|| {
-        let told = [total, *typical].map(|interval| {
+        let shown = [total, *typical].map(|interval| {
             let ratio = interval.exp();
             format!("{:.4} [{:.4}, {:.4}]", ratio.point, ratio.low, ratio.high)
         });
         flag(
             "rare-slices",
-            format!("all slices together {}, typical {}", told[0], told[1]),
+            format!("all slices together {}, typical {}", shown[0], shown[1]),
         )
     })
 }

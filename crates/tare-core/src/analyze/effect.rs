@@ -38,7 +38,7 @@ pub(crate) struct Widening {
 
 impl Widening {
     /// From one value per block.
-    fn of(d: &[f64], launches: &[u32]) -> Self {
+    fn from_blocks(d: &[f64], launches: &[u32]) -> Self {
         let dependence = dependence(d);
         let launches = checks::launches(d, launches).filter(|found| found.factor > 1.0);
         let neighbours = dependence.map_or(1.0, |found| widening(found.tau));
@@ -97,7 +97,7 @@ pub(crate) fn means(blocks: &[Differences]) -> Vec<f64> {
 /// Estimates the effect from blocks in order and the launch of each; fails below six blocks.
 pub(crate) fn effect(blocks: &[Differences], launches: &[u32]) -> Result<Effect, Undetermined> {
     let d = means(blocks);
-    let widening = Widening::of(&d, launches);
+    let widening = Widening::from_blocks(&d, launches);
     let [exact, at90] = clustered_at(blocks, [super::LEVEL, 0.90])?.map(|found| found.interval);
     let ci95 = exact.widened(widening.factor);
     // The stretched interval excludes 0 exactly where the exact one excludes this.
@@ -136,13 +136,13 @@ pub(crate) fn interval_at(
     launches: &[u32],
     level: f64,
 ) -> Result<Interval, Undetermined> {
-    let factor = Widening::of(&means(blocks), launches).factor;
+    let factor = Widening::from_blocks(&means(blocks), launches).factor;
     Ok(clustered(blocks, level)?.interval.widened(factor))
 }
 
 /// One-sided p of "the centre is at most 0", under the same rule; `None` below six blocks.
 pub(crate) fn p_greater(blocks: &[Differences], launches: &[u32]) -> Option<f64> {
-    let factor = Widening::of(&means(blocks), launches).factor;
+    let factor = Widening::from_blocks(&means(blocks), launches).factor;
     let point = clustered(blocks, super::LEVEL).ok()?.interval.point;
     let [greater, _] = clustered_tails(blocks, point * (1.0 - 1.0 / factor))?;
     Some(greater)

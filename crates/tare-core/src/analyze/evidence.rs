@@ -14,7 +14,7 @@ use super::input::ArmData;
 use crate::cause::ArmEvidence;
 
 /// Builds the evidence of an arm.
-pub(crate) fn of(arm: &ArmData, collected: &Collector<'_>) -> ArmEvidence {
+pub(crate) fn evidence_of(arm: &ArmData, collected: &Collector<'_>) -> ArmEvidence {
     ArmEvidence {
         arm: arm.spec.id.to_string(),
         driver: arm.spec.driver.clone(),

@@ -56,21 +56,21 @@ impl Tally {
 
     /// Returns the number of this arm's trials counted as `kind`.
     fn of_arm(&self, arm: &str, kind: Absence) -> u32 {
-        let told = self.by_place.iter();
-        let told = told
+        let shown = self.by_place.iter();
+        let shown = shown
             .filter(|((of, _, is), _)| of == arm && *is == kind)
             .flat_map(|(_, reasons)| reasons.values().map(|(count, _)| *count));
         let further = self.further.iter();
         let further = further
             .filter(|((of, _, is), _)| of == arm && *is == kind)
             .map(|(_, count)| *count);
-        told.sum::<u32>() + further.sum::<u32>()
+        shown.sum::<u32>() + further.sum::<u32>()
     }
 
     /// Returns the number of all counted trials.
     pub(crate) fn total(&self) -> u32 {
-        let told = self.by_place.values().flat_map(BTreeMap::values);
-        told.map(|(count, _)| *count).sum::<u32>() + self.further.values().sum::<u32>()
+        let shown = self.by_place.values().flat_map(BTreeMap::values);
+        shown.map(|(count, _)| *count).sum::<u32>() + self.further.values().sum::<u32>()
     }
 }
 

@@ -81,7 +81,7 @@ impl TrialRef<'_> {
     /// Returns those of its counters that causes read.
     pub(super) fn charged(&self) -> CounterRow {
         let charged = self.charged.iter();
-        CounterRow::of(charged.map(|(name, value)| (name.as_str(), *value)))
+        CounterRow::from_numbers(charged.map(|(name, value)| (name.as_str(), *value)))
     }
 }
 

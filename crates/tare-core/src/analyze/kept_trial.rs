@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::command::UsageOverTime;
 use tare_model::course::Course;
 use tare_model::{Params, Path, Reason, Spread, WorkSpan};
 
@@ -57,6 +58,8 @@ pub(crate) struct KeptTrial {
     pub(crate) joint: Option<Box<Joint>>,
     /// Its course from start to end, if reported.
     pub(crate) course: Option<Box<Course>>,
+    /// What its program used step by step, if recorded; the sum over its instances.
+    pub(crate) usage: Option<Box<UsageOverTime>>,
     /// Whether it replaced an earlier trial of the same arm and block.
     pub(crate) replaced: bool,
 }
@@ -102,6 +105,7 @@ impl Decoded {
                 remarks: self.remarks.into_boxed_slice(),
                 joint: self.joint,
                 course: self.course,
+                usage: self.usage,
                 replaced: false,
             },
             unavailable: self.unavailable,
@@ -168,7 +172,7 @@ pub(crate) enum Checksum {
 }
 
 impl Checksum {
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let number = (text.len() == 16 && text.bytes().all(is_digit))
             .then(|| u64::from_str_radix(text, 16).ok());
@@ -233,6 +237,7 @@ pub(super) struct Decoded {
     pub(super) timed_ns: Option<u64>,
     pub(super) joint: Option<Box<Joint>>,
     pub(super) course: Option<Box<Course>>,
+    pub(super) usage: Option<Box<UsageOverTime>>,
 }
 
 #[cfg(test)]
@@ -248,11 +253,11 @@ mod tests {
             "ff",
             "",
         ] {
-            assert_eq!(Checksum::of(text).to_string(), text);
+            assert_eq!(Checksum::new(text).to_string(), text);
         }
         assert_ne!(
-            Checksum::of("00ff00ff00ff00ff"),
-            Checksum::of("00FF00FF00FF00FF")
+            Checksum::new("00ff00ff00ff00ff"),
+            Checksum::new("00FF00FF00FF00FF")
         );
         assert_eq!(Maybe::from(None), Maybe::from(None));
         assert_eq!(Maybe::from(Some(-0.0)).get(), Some(0.0));

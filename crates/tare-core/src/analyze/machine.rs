@@ -265,15 +265,15 @@ pub(super) fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
     let (base, env) = (cost(evidence.pairs.base()), cost(evidence.pairs.env()));
     let slowest = [base, env].into_iter().flatten().fold(0.0, f64::max);
     (slowest > SLOW_CLOCK_NS).then(|| {
-        let told = |cost: Option<f64>| {
+        let shown = |cost: Option<f64>| {
             cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{cost:.0} ns"))
         };
         flag(
             "slow-clock",
             format!(
                 "one reading of the clock costs {} in the arm, {} in the baseline: a system call rather than the vDSO",
-                told(env),
-                told(base)
+                shown(env),
+                shown(base)
             ),
         )
     })

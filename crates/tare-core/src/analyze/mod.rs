@@ -20,6 +20,7 @@ use crate::cause::{self, ArmEvidence, Suspected};
 use crate::parity;
 use crate::workload::Workload;
 
+mod authors_numbers;
 mod blocks;
 mod bounds;
 mod cell;
@@ -38,7 +39,6 @@ mod flag;
 pub mod input;
 pub(crate) mod kept_trial;
 mod machine;
-mod own_numbers;
 pub(crate) mod pairs;
 mod parallel;
 mod parts;
@@ -193,7 +193,8 @@ fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspecte
     };
     let of_causes = |arm: &&ArmData| arm.available && arm.spec.id.as_str() != A_PRIME;
     let of_causes: Vec<&ArmData> = head.arms.iter().filter(of_causes).collect();
-    let evidence: Vec<ArmEvidence> = parallel::map(&of_causes, |arm| evidence::of(arm, collected));
+    let evidence: Vec<ArmEvidence> =
+        parallel::map(&of_causes, |arm| evidence::evidence_of(arm, collected));
     let suspected = cause::suspected(&evidence, head.study.baseline.as_str(), &cells);
     let concurrency = concurrency::series(head, collected);
     let failures = failures::listed(head, &collected.tally, &collected.groups);
@@ -345,7 +346,7 @@ fn study(study: &Study, plan_sha256: &str) -> DossierStudy {
         seed: study.seed,
         margin: ResourceClass::ALL
             .into_iter()
-            .map(|class| (class.name().to_owned(), study.margins.of(class)))
+            .map(|class| (class.name().to_owned(), study.margins.for_class(class)))
             .collect(),
         plan_sha256: plan_sha256.to_owned(),
     }

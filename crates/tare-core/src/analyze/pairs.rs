@@ -31,7 +31,8 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// The baseline that `arm` is compared with; `None` if the study has no such arm.
+    /// The study's baseline as the reference of `arm`, with A′ as its twin unless `arm` is one of the two; `None` if the
+    /// baseline is not an arm of the study.
     pub(crate) fn baseline(study: &Study, collected: &Collector<'_>, arm: usize) -> Option<Self> {
         let place = |id: &str| collected.arm_index(id);
         let baseline = place(study.baseline.as_str())?;
@@ -63,7 +64,7 @@ pub(crate) struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    fn of(group: &'a Group, against: Reference, block: u32, place: usize) -> Option<Self> {
+    fn new(group: &'a Group, against: Reference, block: u32, place: usize) -> Option<Self> {
         let side = |arm: usize| -> Option<Side<'a>> {
             let kept = group.arms[arm].get(block)?;
             Some((kept, kept.readings[place]?))
@@ -118,7 +119,7 @@ pub(crate) struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     /// Pairs both sides of a block, at the level of `against`.
-    pub(super) fn of(
+    pub(super) fn new(
         block: u32,
         base: Level<'a>,
         env: Side<'a>,
@@ -203,18 +204,18 @@ pub(crate) struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    pub(crate) fn of(group: &'a Group, against: Reference, arm: usize, place: usize) -> Self {
+    pub(crate) fn new(group: &'a Group, against: Reference, arm: usize, place: usize) -> Self {
         let (mut all, mut halves) = (Vec::new(), 0);
         let mut seen: Vec<u32> = group.arms[against.arm].keys().collect();
         seen.extend(group.arms[arm].keys());
         seen.sort_unstable();
         seen.dedup();
         for block in seen {
-            let base = Level::of(group, against, block, place);
-            let env = Level::of(group, Reference::arm(arm), block, place);
+            let base = Level::new(group, against, block, place);
+            let env = Level::new(group, Reference::arm(arm), block, place);
             match (base, env) {
                 (Some(base), Some(env)) => {
-                    all.push(Pair::of(block, base, env.first, place, against));
+                    all.push(Pair::new(block, base, env.first, place, against));
                 }
                 // In merged runs an arm was not tried in the blocks of all.
                 (Some(_), None) if !group.tried[arm].contains(block) => {}
@@ -303,7 +304,7 @@ pub(crate) fn differences(
     arm: usize,
     place: usize,
 ) -> BTreeMap<Block, Differences> {
-    let pairs = Pairs::of(group, against, arm, place).all.into_iter();
+    let pairs = Pairs::new(group, against, arm, place).all.into_iter();
     pairs
         .filter_map(|pair| {
             let block = Block {
@@ -320,7 +321,7 @@ pub(crate) fn values(group: &Group, of: Reference, place: usize) -> BTreeMap<Blo
     let blocks = group.arms[of.arm].keys();
     blocks
         .filter_map(|number| {
-            let level = Level::of(group, of, number, place)?;
+            let level = Level::new(group, of, number, place)?;
             let launch = level.first.0.launch;
             let value = level.value(|reading| reading.typical);
             Some((Block { number, launch }, Differences::one(value)))
@@ -345,6 +346,7 @@ mod tests {
             remarks: Box::new([]),
             joint: None,
             course: None,
+            usage: None,
             replaced: false,
         }
     }
@@ -394,7 +396,7 @@ mod tests {
             first: (host, reading(200.0)),
             twin: Some((twin, reading(180.0))),
         };
-        let pair_of = |base, typical| Pair::of(0, base, (&arm, reading(typical)), 0, BOTH);
+        let pair_of = |base, typical| Pair::new(0, base, (&arm, reading(typical)), 0, BOTH);
         let pair = pair_of(base(&host, &twin), 220.0);
         let d = both(&pair, Better::Lower).unwrap();
         is_near(d.first, 1.1_f64.ln());
@@ -413,7 +415,7 @@ mod tests {
         }
         // Without slices on one side, the trial counts as a whole.
         let trial = kept();
-        let pair = Pair::of(0, base(&host, &twin), (&trial, reading(300.0)), 0, BOTH);
+        let pair = Pair::new(0, base(&host, &twin), (&trial, reading(300.0)), 0, BOTH);
         assert_eq!(pair.env.1.typical, 300.0);
         let d = pair.differences(|reading| reading.typical).unwrap();
         assert_eq!(d, Differences::two(100.0, 120.0));
@@ -438,7 +440,7 @@ mod tests {
                     first: (&three[0], reading(100.0)),
                     twin: Some((&three[1], reading(100.0))),
                 };
-                let pair = Pair::of(0, base, (&three[2], reading(100.0)), 0, BOTH);
+                let pair = Pair::new(0, base, (&three[2], reading(100.0)), 0, BOTH);
                 both(&pair, Better::Lower).unwrap().mean()
             })
             .collect();
@@ -455,7 +457,7 @@ mod tests {
                 first: (&kept, reading(first)),
                 twin: twin.map(|value| (&kept, reading(value))),
             };
-            Pair::of(0, base, (&kept, reading(env)), 0, BOTH)
+            Pair::new(0, base, (&kept, reading(env)), 0, BOTH)
         };
         let values = |pair: &Pair<'_>| pair.differences(|reading| reading.typical).unwrap();
         let two = pair(4.0, Some(9.0), 12.0);
@@ -483,7 +485,7 @@ mod tests {
         };
         let shown = base.value(|reading| reading.typical);
         assert_eq!(shown, 6.0);
-        let pair = Pair::of(0, base, (&kept, reading(12.0)), 0, BOTH);
+        let pair = Pair::new(0, base, (&kept, reading(12.0)), 0, BOTH);
         // The mean of the two differences equals that of the displayed values.
         let middle = both(&pair, Better::Lower).unwrap().mean();
         is_near(middle, (pair.env.1.typical / shown).ln());

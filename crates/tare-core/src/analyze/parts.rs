@@ -28,7 +28,7 @@ pub(super) fn add_parts<P: Sync, R, E: Send>(
 ) -> Result<(), E> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (placing, n_arms) = (collected.placing().clone(), collected.n_arms_to_settle());
-    let (taken, together) = (AtomicUsize::new(0), Mutex::new(Together::of(collected)));
+    let (taken, together) = (AtomicUsize::new(0), Mutex::new(Together::new(collected)));
     let help = || {
         let mut reader = open()?;
         loop {
@@ -89,7 +89,7 @@ struct Together<'c, 'a> {
 }
 
 impl<'c, 'a> Together<'c, 'a> {
-    fn of(collected: &'c mut Collector<'a>) -> Self {
+    fn new(collected: &'c mut Collector<'a>) -> Self {
         Self {
             collected,
             next: 0,

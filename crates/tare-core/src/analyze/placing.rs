@@ -49,7 +49,7 @@ pub(super) struct Placing<'a> {
 }
 
 impl<'a> Placing<'a> {
-    pub(super) fn of(study: &Study, find: Find<'a>) -> Self {
+    pub(super) fn new(study: &Study, find: Find<'a>) -> Self {
         Self {
             find,
             arms: study.arms.clone(),

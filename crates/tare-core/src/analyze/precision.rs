@@ -187,7 +187,7 @@ impl<'a> PrecisionRule<'a> {
                 return Vec::new();
             };
             for (place, metric) in workload.metrics().iter().enumerate() {
-                let pairs = Pairs::of(group, against, arm, place);
+                let pairs = Pairs::new(group, against, arm, place);
                 if pairs.all.is_empty() {
                     continue;
                 }
@@ -202,13 +202,14 @@ impl<'a> PrecisionRule<'a> {
                     word: None,
                 };
                 if let Ok(interval) = effect::interval(&d, pairs.launches()) {
-                    let margin = study.margins.of(metric.class);
+                    let margin = study.margins.for_class(metric.class);
                     let target = target_half_width(study, margin, &interval);
                     let finest = match study.precision {
                         Some(_) => target,
                         None => target / FINEST,
                     };
-                    cell.needed = Needed::of(d.len(), interval.half_width(), target, finest);
+                    cell.needed =
+                        Needed::from_half_width(d.len(), interval.half_width(), target, finest);
                     cell.word = Some(verdict(&interval, &interval, margin));
                 }
                 cells.push(cell);

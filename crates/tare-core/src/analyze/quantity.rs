@@ -303,9 +303,9 @@ quantity = [
         ready.env = Some(Span::new(1.0, 1.0, 1.0));
         other.workload = "start-up".into();
         dossier.cells.extend([other, ready]);
-        let told = why(&dossier);
+        let shown = why(&dossier);
         assert_eq!(
-            told,
+            shown,
             "`start-up` ran in `container` and reported nothing for “Stopped”"
         );
     }

@@ -16,7 +16,7 @@ use crate::workload::Remark;
 pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
     let mut ids: Vec<&'static str> = Vec::new();
     let (env, base) = (pairs.env(), pairs.base());
-    for remark in on(env, metric).chain(on(base, metric)) {
+    for remark in remarks_on(env, metric).chain(remarks_on(base, metric)) {
         if !ids.contains(&remark.id) {
             ids.push(remark.id);
         }
@@ -34,7 +34,10 @@ pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
 }
 
 /// Returns the remarks of one side's trials on the metric.
-fn on<'a>(side: &'a [Side<'a>], metric: &'a MetricSpec) -> impl Iterator<Item = &'a Remark> {
+fn remarks_on<'a>(
+    side: &'a [Side<'a>],
+    metric: &'a MetricSpec,
+) -> impl Iterator<Item = &'a Remark> {
     side.iter()
         .flat_map(|(kept, _)| &kept.remarks)
         .filter(|remark| remark.concerns(metric.id))
@@ -42,7 +45,7 @@ fn on<'a>(side: &'a [Side<'a>], metric: &'a MetricSpec) -> impl Iterator<Item = 
 
 /// `in 3 of 10 trials: …`.
 fn remark(side: &str, trials: &[Side<'_>], metric: &MetricSpec, id: &str) -> Option<String> {
-    let first = on(trials, metric).find(|remark| remark.id == id)?;
+    let first = remarks_on(trials, metric).find(|remark| remark.id == id)?;
     let concerned = trials
         .iter()
         .filter(|(kept, _)| {
@@ -77,6 +80,7 @@ mod tests {
             remarks: remarks.into_boxed_slice(),
             joint: None,
             course: None,
+            usage: None,
             replaced: false,
         }
     }
@@ -105,7 +109,7 @@ mod tests {
                         first: (base, reading),
                         twin: None,
                     };
-                    Pair::of(block, base, (env, reading), 0, Reference::arm(0))
+                    Pair::new(block, base, (env, reading), 0, Reference::arm(0))
                 })
                 .collect(),
             0,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use tare_model::command::UsageOverTime;
 use tare_model::{Reason, Sliced, Unit, WorkSpan};
 
 /// A `probe/1` report, borrowed from its bytes. A program's printed output is not parsed again.
@@ -41,6 +42,8 @@ pub(super) struct CommandPart<'a> {
     pub(super) wall_ns: u64,
     #[serde(default, borrow)]
     pub(super) usage: Numbers<'a>,
+    #[serde(default)]
+    pub(super) usage_over_time: Option<UsageOverTime>,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
@@ -127,7 +130,7 @@ impl<'a> Report<'a> {
     ///
     /// # Errors
     /// If it is not a report.
-    pub(super) fn of(text: &'a [u8]) -> serde_json::Result<Self> {
+    pub(super) fn parse(text: &'a [u8]) -> serde_json::Result<Self> {
         // Validates UTF-8 once instead of name by name.
         match std::str::from_utf8(text) {
             Ok(text) => serde_json::from_str(text),
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn report_parses_as_written_and_borrows_names() {
-        let report = Report::of(WHOLE.as_bytes()).unwrap();
+        let report = Report::parse(WHOLE.as_bytes()).unwrap();
         let written: ProbeReport = serde_json::from_str(WHOLE).unwrap();
         assert_eq!(report.series[0].values, written.series[0].values);
         assert_eq!(report.series[0].linearity, written.series[0].linearity);
@@ -161,7 +164,7 @@ mod tests {
             assert!(matches!(name, Cow::Borrowed(_)), "{name}");
         }
         let least = r#"{"probe":"null","revision":1,"series":[],"canary_ns":[1,2],"elapsed_ns":3,"counters":{},"timer":{}}"#;
-        assert_eq!(Report::of(least.as_bytes()).unwrap().sliced, None);
+        assert_eq!(Report::parse(least.as_bytes()).unwrap().sliced, None);
     }
 
     #[test]
@@ -179,14 +182,14 @@ mod tests {
         ] {
             assert_eq!(WHOLE.matches(from).count(), 1, "{from}");
             let other = WHOLE.replace(from, to);
-            let error = Report::of(other.as_bytes()).unwrap_err().to_string();
+            let error = Report::parse(other.as_bytes()).unwrap_err().to_string();
             assert!(error.contains("at line 1 column "), "{to}: {error}");
         }
         for length in 0..WHOLE.len() {
-            assert!(Report::of(&WHOLE.as_bytes()[..length]).is_err());
+            assert!(Report::parse(&WHOLE.as_bytes()[..length]).is_err());
         }
         let foreign = WHOLE.replace("getppid", "get\u{e9}pid").into_bytes();
         let cut: Vec<u8> = foreign.into_iter().filter(|byte| *byte != 0xa9).collect();
-        assert!(Report::of(&cut).is_err());
+        assert!(Report::parse(&cut).is_err());
     }
 }

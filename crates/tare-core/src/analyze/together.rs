@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::command::UsageOverTime;
 use tare_model::{
     Better, INSTANCES_FORMAT, MetricSpec, Outcome, Params, RawOutput, Spread, Together, WorkSpan,
 };
@@ -53,6 +54,7 @@ pub(super) fn cut_off(
         timed_ns: Some(limit_ns),
         joint: None,
         course: None,
+        usage: None,
     })
 }
 
@@ -150,7 +152,16 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
         })),
         // Several concurrent courses do not make one.
         course: None,
+        usage: added_usage(&each).map(Box::new),
     })
+}
+
+/// What all instances used together; they start at the same time.
+fn added_usage(each: &[Decoded]) -> Option<UsageOverTime> {
+    let mut usages = each.iter().filter_map(|it| it.usage.as_deref());
+    let mut sum = usages.next()?.clone();
+    usages.for_each(|usage| sum.add(usage));
+    Some(sum)
 }
 
 /// The mean over the instances, of the typical values and of the best ones.

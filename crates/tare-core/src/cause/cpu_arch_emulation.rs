@@ -60,7 +60,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             "the arm's programs are for `{foreign}`, the machine is `{native}`"
         ))
         .seen_if(handler.map(|name| format!("the kernel hands such files to `{name}`")))
-        .by(switch::engine(
+        .with_counterfactual(switch::engine(
             case,
             "platform",
             format!("linux/{}", docker_name(native)),
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn foreign_image_is_suspected_under_any_arch_name() {
         let image = |of: &str, engine: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .fact("image.architecture", of)
                 .fact("engine.architecture", engine)
                 .cost("cpu.integer.time", 20.0)
@@ -108,7 +108,7 @@ mod tests {
                 image("amd64", "x86_64"),
                 image("arm64", "aarch64"),
                 // Another machine with another kernel is simply another computer.
-                Composed::of("ssh")
+                Composed::new("ssh")
                     .base("machine", "x86_64")
                     .fact("machine", "aarch64")
                     .base("kernel.boot_id", "a")

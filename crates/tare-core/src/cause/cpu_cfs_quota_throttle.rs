@@ -54,7 +54,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         "the group's count of throttled periods did not grow, which does not clear the limit on a busy machine".to_owned()
     }))
     .because(case, &[Family::Quota]);
-    Some(found.by(switch::cpuset_for_quota(case, here)))
+    Some(found.with_counterfactual(switch::cpuset_for_quota(case, here)))
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     fn with_quota() -> Composed {
-        Composed::of("docker")
+        Composed::new("docker")
             .setting("cpus", 0.5)
             .fact("cgroup.cpu.max", "50000 100000")
             .base("cgroup.cpu.max", "max 100000")
@@ -88,7 +88,7 @@ mod tests {
             &[
                 with_quota().fact("cgroup.cpu.max", "max 100000"),
                 with_quota().base("cgroup.cpu.max", "50000 100000"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("cgroup.cpu.max", "50000 100000")
                     .cost("start-up.ready.time", 9.0),
             ],

@@ -52,7 +52,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     Some(
         case.found(&cells, 0.75, format!("While the arm was measured, {who}"))
             .because(case, FAMILIES)
-            .by(switch::other_cpus(case)),
+            .with_counterfactual(switch::other_cpus(case)),
     )
 }
 
@@ -71,7 +71,7 @@ mod tests {
                 ("steal_ticks", 0.0, steal),
                 ("throttled_ns", 0.0, 0.0),
             ];
-            Composed::of("docker")
+            Composed::new("docker")
                 .cost("cpu.integer.time", 2.0)
                 .counted("cpu", &counters)
         };
@@ -80,7 +80,7 @@ mod tests {
             &[counted(0.9e9, 0.0, 0.9e9), counted(0.0, 90.0, 0.9e9)],
             &[
                 counted(0.0, 0.0, 1.9e9),
-                Composed::of("docker").cost("cpu.integer.time", 2.0),
+                Composed::new("docker").cost("cpu.integer.time", 2.0),
             ],
         );
     }

@@ -69,7 +69,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen_if(halves.map(|(there, here)| format!("{here:.1} of them to a core, in the baseline {there:.1}")))
         .seen_if(nodes.map(|(there, here)| format!("memory nodes `{here}`, in the baseline `{there}`")))
         .because(case, FAMILIES)
-        .by(switch::without(case, "cpuset")),
+        .with_counterfactual(switch::without(case, "cpuset")),
     )
 }
 
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn smaller_cpuset_is_suspected_for_parallel_work() {
         let cpus = |there: &str, here: &str, metric: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .setting("cpuset", here)
                 .base("cpu.affinity", there)
                 .fact("cpu.affinity", here)
@@ -102,7 +102,7 @@ mod tests {
                 cpus("0,2", "0-1", "hpcc.hpl.rate")
                     .base("cpu.cores", "2")
                     .fact("cpu.cores", "1"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .base("status.Mems_allowed_list", "0-1")
                     .fact("status.Mems_allowed_list", "1")
                     .cost("mem.triad.rate", 1.5),

@@ -83,7 +83,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             format!("the machine has fast cores `{fast}` and slow cores `{slow}`")
         }))
         .because(case, FAMILIES)
-        .by(proof),
+        .with_counterfactual(proof),
     )
 }
 
@@ -104,7 +104,7 @@ mod tests {
             ("sys_ns", 0.0, 0.0),
         ];
         let hybrid = || {
-            Composed::of("docker")
+            Composed::new("docker")
                 .both("cpu.efficiency_cores", "8-15")
                 .both("cpu.performance_cores", "0-7")
                 .cost("cpu.des.time", 1.7)
@@ -112,19 +112,19 @@ mod tests {
         check(
             &CAUSE,
             &[
-                Composed::of("docker").cell(flagged),
-                Composed::of("ssh")
+                Composed::new("docker").cell(flagged),
+                Composed::new("ssh")
                     .base("cpu.governor", "performance")
                     .fact("cpu.governor", "powersave")
                     .cost("cpu.integer.time", 1.5),
                 hybrid().counted("cpu", &busy),
             ],
             &[
-                Composed::of("docker")
+                Composed::new("docker")
                     .both("cpu.governor", "powersave")
                     .cost("cpu.integer.time", 1.5),
                 hybrid(),
-                Composed::of("docker").cost("cpu.integer.time", 1.3),
+                Composed::new("docker").cost("cpu.integer.time", 1.3),
             ],
         );
     }

@@ -45,7 +45,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             )
         }))
         .because(case, FAMILIES)
-        .by(switch::not_here(
+        .with_counterfactual(switch::not_here(
             "mitigations belong to a kernel's start and are not switched off in an arm",
         )),
     )
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn different_mitigations_are_suspected_of_slow_calls() {
         let kernels = |other: &str, here: &str, metric: &str| {
-            Composed::of("vm")
+            Composed::new("vm")
                 .base("kernel.boot_id", "a")
                 .fact("kernel.boot_id", other)
                 .base("mitigation.mds", "Not affected")

@@ -44,7 +44,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&[Kind::Matrix, Kind::Compute, Kind::Interpreted]);
     let usable = usable_cpus(&case.arm.facts);
     let pinned = VARIABLES.iter().find_map(|name| {
-        let value = case.fact(&fact::of(fact::VARIABLE, name))?;
+        let value = case.fact(&fact::name_for(fact::VARIABLE, name))?;
         Some((*name, value.parse::<f64>().ok()?))
     });
     if let (Some((_, threads)), Some(usable)) = (pinned, usable)
@@ -115,7 +115,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .iter()
         .map(|name| (*name, format!("{size:.0}")))
         .collect();
-    Some(found.by(switch::variables(&pairs)))
+    Some(found.with_counterfactual(switch::variables(&pairs)))
 }
 
 /// Whether one thread did the work: it waits for no other, and its switches are due to a busy machine.
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn spinning() -> Composed {
-        Composed::of("docker")
+        Composed::new("docker")
             .both("cpu.affinity", "0-1")
             .cost("blas.inverse.time", 6.0)
             .took("blas", (0.2e9, 1.2e9), (0.12e9, 0.7e9), (0.0, 0.0))
@@ -187,7 +187,7 @@ mod tests {
         if let Some(env) = &mut two.env {
             env.point = 100.0 * together;
         }
-        Composed::of("docker")
+        Composed::new("docker")
             .both("cpu.affinity", "0-15")
             .cell(one)
             .cell(two)
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn oversubscription_is_suspected_fair_sharing_is_not() {
-        let quota = Composed::of("docker")
+        let quota = Composed::new("docker")
             .both("cpu.affinity", "0-7")
             .fact("cgroup.cpu.max", "100000 100000")
             .cost("command.wall.time", 4.0);
@@ -206,7 +206,7 @@ mod tests {
                 instances(2.1),
                 quota.clone().fact("variable.OMP_NUM_THREADS", "1"),
                 spinning().fact("variable.OPENBLAS_NUM_THREADS", "2"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .both("cpu.affinity", "0-7")
                     .fact("cgroup.cpu.max", "100000 100000")
                     .cost("cpu.matrix.inverse.time", 4.0),
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn thread_pool_counterfactual_is_sized_by_quota() {
-        let text = Composed::of("docker")
+        let text = Composed::new("docker")
             .both("cpu.affinity", "0-7")
             .fact("cgroup.cpu.max", "250000 100000")
             .cost("command.wall.time", 4.0)

@@ -63,7 +63,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             }),
         )
         .because(case, FAMILIES)
-        .by(switch::not_here(
+        .with_counterfactual(switch::not_here(
             "the limit comes from outside of the arm's settings",
         )),
     )
@@ -82,13 +82,13 @@ mod tests {
     #[test]
     fn io_limit_or_scheduler_of_arm_alone_is_suspected() {
         let limit = |there: &str, here: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("cgroup.io.max", there)
                 .fact("cgroup.io.max", here)
                 .cost("disk.sequential-read.rate", 4.0)
         };
         let scheduler = |here: &str| {
-            Composed::of("vm")
+            Composed::new("vm")
                 .base("mount./.fstype", "ext4")
                 .fact("mount./.fstype", "ext4")
                 .base("mount./.block.scheduler", "[none] mq-deadline")
@@ -102,7 +102,7 @@ mod tests {
                 limit("", ""),
                 limit("254:0 rbps=1048576", "254:0 rbps=1048576"),
                 scheduler("[none] mq-deadline kyber"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("cgroup.io.max", "254:0 rbps=1")
                     .cost("fs.stat.time", 2.0),
             ],

@@ -79,7 +79,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         ))
         .seen_if(devices.map(|(there, here)| format!("device {here}, in the baseline {there}")))
         .because(case, FAMILIES)
-        .by(if place.path.is_some() {
+        .with_counterfactual(if place.path.is_some() {
             switch::same_folder(case, &place)
         } else if is_in_memory(there) {
             switch::tmpfs(case)
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn other_file_system_is_suspected_equal_one_is_not() {
         let on = |there: &str, here: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .both("kernel.boot_id", "one")
                 .base("mount./tmp.fstype", there)
                 .fact("mount./work.fstype", here)
@@ -148,7 +148,7 @@ mod tests {
                 .fact("kernel.boot_id", kernel)
         };
         let of_command = |opened: &str| {
-            Composed::of("container")
+            Composed::new("container")
                 .both("kernel.boot_id", "one")
                 .both("command.directory", "/work")
                 .both("command.mount./work.fstype", "ext4")
@@ -178,7 +178,7 @@ mod tests {
                 devices("other"),
                 // A different file system under a path that the command does not use.
                 of_command("/work/x"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .base("mount./.fstype", "tmpfs")
                     .cost("disk.fsync.time", 9.0),
             ],
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn file_system_counterfactual_binds_host_folder() {
-        let told = Composed::of("docker")
+        let shown = Composed::new("docker")
             .both("kernel.boot_id", "one")
             .both("command.directory", "/work")
             .both("command.opened", "/work/data/x")
@@ -197,10 +197,10 @@ mod tests {
             .setting("binds", "/slow:/work/data,/work:/work")
             .cost("command.wall.time", 3.0)
             .counterfactual(&CAUSE);
-        assert!(told.contains("/work/data:/work/data"), "{told}");
+        assert!(shown.contains("/work/data:/work/data"), "{shown}");
         assert!(
-            told.contains("/work:/work\"") && !told.contains("/slow"),
-            "{told}"
+            shown.contains("/work:/work\"") && !shown.contains("/slow"),
+            "{shown}"
         );
     }
 }

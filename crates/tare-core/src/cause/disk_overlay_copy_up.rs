@@ -45,7 +45,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let likelihood = if copied.is_empty() {
         let only_metadata = cells
             .iter()
-            .all(|index| Kind::of(&case.cells[*index]) == Kind::Metadata);
+            .all(|index| Kind::for_cell(&case.cells[*index]) == Kind::Metadata);
         (if only_metadata { 0.7 } else { 0.45 }) * case.fit(&cells, FAMILIES)
     } else {
         0.95
@@ -71,7 +71,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             }),
         )
         .because(case, FAMILIES)
-        .by(switch::volume(case)),
+        .with_counterfactual(switch::volume(case)),
     )
 }
 
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn an_overlay_in_the_arm_alone_is_suspected() {
         let on = |here: &str, metric: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("mount./tmp.fstype", "ext4")
                 .fact("mount./tmp.fstype", here)
                 .cost(metric, 1.2)
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_copied_file_is_surer_than_a_slow_look_up() {
         let likelihood = |metric: &str| {
-            let composed = Composed::of("docker")
+            let composed = Composed::new("docker")
                 .base("mount./.fstype", "ext4")
                 .fact("mount./.fstype", "overlay")
                 .cost(metric, 1.2);

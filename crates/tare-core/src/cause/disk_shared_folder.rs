@@ -94,7 +94,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .because(case, FAMILIES);
     // On one kernel the directory itself can be mounted instead of what serves it.
     let own = place.filter(|place| place.path.is_some() && case.same_kernel() == Some(true));
-    Some(found.by(match own {
+    Some(found.with_counterfactual(match own {
         Some(place) => switch::same_folder(case, place),
         None if case.takes("disk") => switch::machine(case, "disk", "virtio"),
         None => switch::volume(case),
@@ -139,14 +139,14 @@ mod tests {
     #[test]
     fn shared_folder_is_suspected_and_local_mount_is_not() {
         let on = |fstype: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("mount./tmp.fstype", "ext4")
                 .fact("mount./.fstype", "overlay")
                 .fact("mount./tare-work.fstype", fstype)
                 .cost("fs.stat.time", 8.0)
         };
         let of_command = |opened: &str| {
-            Composed::of("container")
+            Composed::new("container")
                 .both("kernel.boot_id", "one")
                 .both("command.directory", "/work")
                 .both("command.mount./work.fstype", "ext4")
@@ -162,7 +162,7 @@ mod tests {
                 on("virtiofs"),
                 on("fakeowner"),
                 of_command("/work/data/x"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .setting("storage", "bind")
                     .fact("engine.system", "Docker Desktop")
                     .cost("disk.fio-read.rate", 43.0),
@@ -173,13 +173,13 @@ mod tests {
             &[
                 on("ext4"),
                 on("overlay"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .setting("storage", "bind")
                     .cost("disk.fio-read.rate", 2.0),
                 on("9p").base("mount./tmp.fstype", "9p"),
                 // It is under a path that the command does not use.
                 of_command("/work/x"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("mount./w.fstype", "9p")
                     .cost("cpu.integer.time", 2.0),
             ],
@@ -188,17 +188,17 @@ mod tests {
 
     #[test]
     fn shared_folder_counterfactual_is_volume_or_disk() {
-        let told = Composed::golden("docker-desktop-windows-bind")
+        let shown = Composed::golden("docker-desktop-windows-bind")
             .setting("storage", "bind")
             .cost("fs.stat.time", 10.0)
             .counterfactual(&CAUSE);
-        assert!(told.contains("volume"), "{told}");
-        let told = Composed::of("vm")
+        assert!(shown.contains("volume"), "{shown}");
+        let shown = Composed::new("vm")
             .setting("disk", "shared")
             .base("mount./tmp.fstype", "ext4")
             .fact("mount./work.fstype", "virtiofs")
             .cost("fs.stat.time", 8.0)
             .counterfactual(&CAUSE);
-        assert!(told.contains("virtio"), "{told}");
+        assert!(shown.contains("virtio"), "{shown}");
     }
 }

@@ -73,7 +73,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             case.fact(fact::ENGINE_STORAGE_FILESYSTEM)
                 .map(|name| format!("the layers lie on `{name}`")),
         )
-        .by(switch::volume(case)),
+        .with_counterfactual(switch::volume(case)),
     )
 }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn unusual_storage_driver_is_suspected_overlay_is_not() {
         let driver = |name: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .fact("engine.storage_driver", name)
                 .cost("fs.create.time", 3.0)
         };
@@ -99,7 +99,7 @@ mod tests {
                 driver("overlay2"),
                 driver("overlayfs"),
                 driver("vfs").setting("storage", "volume"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("engine.storage_driver", "vfs")
                     .cost("cpu.integer.time", 3.0),
             ],

@@ -84,7 +84,7 @@ impl CauseMatch {
 
     /// Sets the counterfactual that would prove it.
     #[must_use]
-    pub fn by(mut self, counterfactual: Counterfactual) -> Self {
+    pub fn with_counterfactual(mut self, counterfactual: Counterfactual) -> Self {
         self.counterfactual = counterfactual;
         self
     }

@@ -108,7 +108,7 @@ mod tests {
     use super::super::tests::composed::Composed;
     use super::*;
 
-    fn of(composed: &Composed) -> Vec<DossierFinding> {
+    fn findings_of(composed: &Composed) -> Vec<DossierFinding> {
         suspected(
             &[composed.baseline.clone(), composed.arm.clone()],
             "host",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn filtered() -> Composed {
-        Composed::of("docker")
+        Composed::new("docker")
             .base("status.Seccomp", "0")
             .fact("status.Seccomp", "2")
             .both("kernel.release", "6.18.44")
@@ -128,9 +128,11 @@ mod tests {
 
     #[test]
     fn material_cost_with_specific_evidence_is_supported() {
-        let found = of(&filtered()
-            .cost("cpu.integer.time", 1.0)
-            .cost("syscall.getppid.time", 1.16));
+        let found = findings_of(
+            &filtered()
+                .cost("cpu.integer.time", 1.0)
+                .cost("syscall.getppid.time", 1.16),
+        );
         assert_eq!(found.len(), 1, "{found:#?}");
         assert_eq!(
             (found[0].cause.as_str(), found[0].status),
@@ -142,17 +144,17 @@ mod tests {
 
     #[test]
     fn facts_without_a_cost_make_no_finding() {
-        assert!(of(&filtered()).is_empty());
-        assert!(of(&filtered().cost("syscall.getppid.time", 1.0)).is_empty());
+        assert!(findings_of(&filtered()).is_empty());
+        assert!(findings_of(&filtered().cost("syscall.getppid.time", 1.0)).is_empty());
         let mut small = filtered().cost("syscall.getppid.time", 1.16);
         small.cells[0].verdict = Verdict::Cost;
-        assert!(of(&small).is_empty(), "not material");
+        assert!(findings_of(&small).is_empty(), "not material");
         assert!(suspected(&[], "host", &[]).is_empty());
     }
 
     #[test]
     fn unlikely_cause_is_omitted_given_a_likely_one() {
-        let composed = Composed::of("docker")
+        let composed = Composed::new("docker")
             .base("shm.size_bytes", "12884901888")
             .fact("shm.size_bytes", "67108864")
             .both("cpu.affinity", "0-1")
@@ -160,7 +162,7 @@ mod tests {
             .cost("command.wall.time", 2.0)
             .took("command", (1e9, 2e9), (0.9e9, 0.9e9), (0.0, 0.0))
             .counted("command", &[("throttled_ns", 0.0, 1e9)]);
-        let causes: Vec<String> = of(&composed)
+        let causes: Vec<String> = findings_of(&composed)
             .into_iter()
             .map(|finding| finding.cause)
             .collect();

@@ -102,7 +102,7 @@ pub fn is_own_probe(cell: &DossierCell) -> bool {
 
 impl Kind {
     /// Returns the kind of a cell.
-    pub fn of(cell: &DossierCell) -> Self {
+    pub fn for_cell(cell: &DossierCell) -> Self {
         let by_metric = BY_METRIC
             .iter()
             .find(|(prefix, _)| cell.metric.starts_with(prefix));
@@ -133,7 +133,7 @@ mod tests {
         let mut wrong = Vec::new();
         for workload in crate::workload::WORKLOADS {
             for metric in workload.metrics() {
-                let is_known = Kind::of(&cell(metric.id, 1.0)) != Kind::Any;
+                let is_known = Kind::for_cell(&cell(metric.id, 1.0)) != Kind::Any;
                 let id = workload.id();
                 if is_known == (COMMANDS.contains(&id) || id == OF_ALL_KINDS) {
                     wrong.push(metric.id);
@@ -142,7 +142,7 @@ mod tests {
         }
         assert!(wrong.is_empty(), "{wrong:?}");
         assert_eq!(
-            Kind::of(&cell("cpu.matrix.inverse.time", 1.0)),
+            Kind::for_cell(&cell("cpu.matrix.inverse.time", 1.0)),
             Kind::Matrix
         );
     }

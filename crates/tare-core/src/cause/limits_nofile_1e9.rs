@@ -67,7 +67,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             "a process may have {here:.0} descriptors, in the baseline {there:.0}"
         ))
         .because(case, FAMILIES)
-        .by(switch::engine(
+        .with_counterfactual(switch::engine(
             case,
             "ulimits",
             // Never above the arm's hard limit.
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_limit_without_bounds_is_suspected_of_commands() {
         let limit = |there: &str, here: &str, metric: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("rlimit.nofile", there)
                 .fact("rlimit.nofile", here)
                 .cost(metric, 5.0)
@@ -152,12 +152,12 @@ mod tests {
             ("1048576 1048576", "nofile=1024:524288"),
             ("1048576 30000", "nofile=1024:30000"),
         ] {
-            let told = Composed::of("docker")
+            let shown = Composed::new("docker")
                 .base("rlimit.nofile", "1024 4096")
                 .fact("rlimit.nofile", here)
                 .cost("command.wall.time", 5.0)
                 .counterfactual(&CAUSE);
-            assert!(told.contains(expected), "{told}");
+            assert!(shown.contains(expected), "{shown}");
         }
     }
 }

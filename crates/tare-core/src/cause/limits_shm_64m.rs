@@ -57,7 +57,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 .map(|wanted| format!("in the baseline the command holds {} there", bytes(wanted))),
         )
         .because(case, FAMILIES)
-        .by(switch::engine(case, "shm", "1g")),
+        .with_counterfactual(switch::engine(case, "shm", "1g")),
     )
 }
 
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn smaller_shm_is_suspected_for_commands() {
         let shm = |there: &str, here: &str, metric: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("shm.size_bytes", there)
                 .fact("shm.size_bytes", here)
                 .cost(metric, 1.5)
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn command_holding_more_shm_raises_shm_likelihood() {
         let holding = |bytes: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("shm.size_bytes", "12884901888")
                 .fact("shm.size_bytes", "67108864")
                 .base("command.shared_memory_bytes", bytes)
@@ -96,8 +96,8 @@ mod tests {
                 .unwrap()
         };
         assert!(holding("268435456").likelihood > 0.8);
-        let told = holding("268435456").evidence.join("; ");
-        assert!(told.contains("holds 256 MiB"), "{told}");
+        let shown = holding("268435456").evidence.join("; ");
+        assert!(shown.contains("holds 256 MiB"), "{shown}");
         assert!(holding("1048576").likelihood < 0.5);
     }
 }

@@ -40,7 +40,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let likelihood = if faulting.is_empty() { 0.5 } else { 0.85 };
     let is_command = which
         .iter()
-        .any(|index| Kind::of(&case.cells[*index]) == Kind::Any);
+        .any(|index| Kind::for_cell(&case.cells[*index]) == Kind::Any);
     Some(
         case.found(
             &which,
@@ -59,7 +59,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 .map(|name| format!("it runs under `{name}`")),
         )
         .because(case, FAMILIES)
-        .by(if is_command {
+        .with_counterfactual(if is_command {
             switch::variables(&[
                 ("MALLOC_TRIM_THRESHOLD_", "1073741824".to_owned()),
                 ("MALLOC_MMAP_THRESHOLD_", "1073741824".to_owned()),
@@ -77,15 +77,15 @@ mod tests {
     #[test]
     fn first_touch_is_suspected_by_count_or_measurement() {
         let faults = |arm: f64| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .cost("command.wall.time", 2.0)
                 .took("command", (1e9, 2e9), (0.5e9, 0.5e9), (0.1e9, 1.1e9))
                 .counted("command", &[("minflt", 1e3, arm)])
         };
         check(
             &CAUSE,
-            &[Composed::of("vm").cost("mem.touch.time", 3.0), faults(3e5)],
-            &[faults(1e3), Composed::of("vm").cost("mem.triad.rate", 1.2)],
+            &[Composed::new("vm").cost("mem.touch.time", 3.0), faults(3e5)],
+            &[faults(1e3), Composed::new("vm").cost("mem.triad.rate", 1.2)],
         );
     }
 }

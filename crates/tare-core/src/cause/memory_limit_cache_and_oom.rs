@@ -44,7 +44,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen(format!("a memory limit of {}, which page cache counts towards", bytes(here as f64)))
         .seen_if(hits.map(|(there, here)| format!("the limit was reached {here:.2} times per unit of work, in the baseline {there:.2} times")))
         .because(case, FAMILIES)
-        .by(switch::without(case, "memory")),
+        .with_counterfactual(switch::without(case, "memory")),
     )
 }
 
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn memory_limit_is_suspected_only_if_reached() {
         let limited = || {
-            Composed::of("docker")
+            Composed::new("docker")
                 .setting("memory", "64m")
                 .fact("cgroup.memory.limit_in_bytes", "67108864")
                 .base("cgroup.memory.limit_in_bytes", "9223372036854771712")
@@ -69,7 +69,7 @@ mod tests {
                 hits(0.0),
                 limited().fact("cgroup.memory.limit_in_bytes", "9223372036854771712"),
                 limited().base("cgroup.memory.limit_in_bytes", "67108864"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("cgroup.memory.max", "67108864")
                     .cost("syscall.getppid.time", 1.2),
             ],

@@ -44,7 +44,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             "the limit was reached {here:.2} times per unit of work, and no swap is allowed"
         ))
         .because(case, FAMILIES)
-        .by(switch::without(case, "memory")),
+        .with_counterfactual(switch::without(case, "memory")),
     )
 }
 
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_limit_that_was_reached_without_swap_is_suspected() {
         let limited = |swap: &str, hits: f64| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .fact("cgroup.memory.max", "67108864")
                 .fact("cgroup.memory.swap.max", swap)
                 .cost("mem.random.time", 3.0)
@@ -67,7 +67,7 @@ mod tests {
             &[
                 limited("67108864", 12.0),
                 limited("0", 0.0),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("cgroup.memory.swap.max", "0")
                     .cost("mem.random.time", 3.0),
             ],

@@ -208,7 +208,7 @@ pub struct Case<'a> {
 impl Case<'_> {
     /// Whether the arm's driver applies this mechanism to a program.
     pub fn has(&self, kind: mechanism::Kind) -> bool {
-        driver::mechanisms(&self.arm.driver).of(kind).is_some()
+        driver::mechanisms(&self.arm.driver).find(kind).is_some()
     }
 
     /// Whether an engine creates the arm: one that logs the output.

@@ -92,7 +92,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             )
         }))
         .because(case, FAMILIES)
-        .by(switch::host_network(case)),
+        .with_counterfactual(switch::host_network(case)),
     )
 }
 
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn bridge_is_suspected_only_for_network_metrics() {
         let bridged = || {
-            Composed::of("docker")
+            Composed::new("docker")
                 .both("kernel.boot_id", "one")
                 .base("ns.net", "net:[1]")
                 .fact("ns.net", "net:[2]")
@@ -128,7 +128,7 @@ mod tests {
                         .fact("net.held_back", "none"),
                     1.4,
                 ),
-                Composed::of("container")
+                Composed::new("container")
                     .setting("network", "veth")
                     .cost("net.tcp.round-trip.time", 1.3),
                 waiting(),
@@ -138,7 +138,7 @@ mod tests {
                 streams(bridged().fact("engine.rootless", "true"), 5.0),
                 streams(bridged().setting("network", "published"), 2.0),
                 streams(
-                    Composed::of("ssh")
+                    Composed::new("ssh")
                         .base("ns.net", "net:[1]")
                         .fact("ns.net", "net:[2]"),
                     2.0,

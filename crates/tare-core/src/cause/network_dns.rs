@@ -73,7 +73,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen_if(multiplied.then(|| format!("`ndots:{here}` with {suffixes_here} suffixes, in the baseline `ndots:{there}` with {suffixes_there}")))
         .seen_if(other_server.map(|(there, here)| format!("name servers `{here}`, in the baseline `{there}`")))
         .because(case, FAMILIES)
-        .by(switch::host_network(case)),
+        .with_counterfactual(switch::host_network(case)),
     )
 }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn dns_search_list_is_suspected_only_of_waiting() {
         let asks = |metric: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .fact("resolver.options", "ndots:5")
                 .fact("resolver.search", "a.svc svc cluster.local")
                 .base("resolver.options", "edns0")
@@ -105,7 +105,7 @@ mod tests {
             &[
                 asks("command.wall.time"),
                 asks("command.wall.time").counted("command", &waiting),
-                Composed::of("docker")
+                Composed::new("docker")
                     .base("resolver.nameservers", "10.0.0.2")
                     .fact("resolver.nameservers", "127.0.0.11")
                     .cost("command.wall.time", 3.0),

@@ -44,7 +44,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             let [here, there] = [here, there].map(|it| it.replace('\t', " "));
             format!("`{name}`: `{here}`, in the baseline `{there}`")
         }))
-        .by(switch::default_network(case)),
+        .with_counterfactual(switch::default_network(case)),
     )
 }
 
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn joined_network_is_suspected_as_a_whole() {
         let on = |network: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .setting("network", network)
                 .base("sysctl.net.ipv4.tcp_wmem", "4096\t16384\t4194304")
                 .fact("sysctl.net.ipv4.tcp_wmem", "2304\t2304\t2304")

@@ -54,7 +54,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .filter(|index| {
             let leads = case.leads(&[*index]);
             let waits = leads.iter().any(|lead| FAMILIES.contains(&lead.family));
-            waits || (leads.is_empty() && Kind::of(&case.cells[*index]) == Kind::Network)
+            waits || (leads.is_empty() && Kind::for_cell(&case.cells[*index]) == Kind::Network)
         })
         .collect();
     Some(
@@ -72,7 +72,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 .then(|| format!("on the host, queues hold back: `{}`", outer.join(", "))),
         )
         .because(case, FAMILIES)
-        .by(switch::default_network(case)),
+        .with_counterfactual(switch::default_network(case)),
     )
 }
 
@@ -93,7 +93,7 @@ mod tests {
             ("sys_ns", 0.0, 0.0),
         ];
         let held = |inside: &str, outside: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .both("kernel.boot_id", "one")
                 .base("ns.net", "net:[1]")
                 .fact("ns.net", "net:[2]")
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn it_is_proved_on_the_network_that_everybody_gets() {
         let held = |driver: &str| {
-            Composed::of(driver)
+            Composed::new(driver)
                 .fact("net.held_back", "eth0 tbf")
                 .cost("net.tcp.throughput.rate", 9.0)
         };

@@ -71,7 +71,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         case.found(&cells, likelihood, format!("The arm sends packets of up to {here} bytes where the machine's link takes {uplink}"))
             .seen(format!("the arm's default route has an MTU of {here}, the machine's of {uplink}"))
             .seen_all(counted)
-            .by(switch::host_network(case)),
+            .with_counterfactual(switch::host_network(case)),
     )
 }
 
@@ -82,7 +82,7 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> CauseMatch {
         .into_iter()
         .filter(|index| {
             let leads = case.leads(&[*index]);
-            Kind::of(&case.cells[*index]) == Kind::Network
+            Kind::for_cell(&case.cells[*index]) == Kind::Network
                 || leads.iter().any(|lead| FAMILIES.contains(&lead.family))
         })
         .collect();
@@ -97,7 +97,7 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> CauseMatch {
         "the arm's default route has an MTU of {here}, the machine's of {uplink}"
     ))
     .because(case, FAMILIES)
-    .by(switch::default_network(case))
+    .with_counterfactual(switch::default_network(case))
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn larger_packets_than_the_uplink_takes_are_suspected() {
         let sizes = |uplink: &str, here: &str, metric: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("net.default.mtu", uplink)
                 .fact("net.default.mtu", here)
                 .cost(metric, 2.0)

@@ -69,7 +69,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             )
         }))
         .seen_if(full.map(|share| format!("{:.0} % of the table are in use", share * 100.0)))
-        .by(switch::host_network(case)),
+        .with_counterfactual(switch::host_network(case)),
     )
 }
 
@@ -84,13 +84,13 @@ mod tests {
     #[test]
     fn netns_buffers_and_full_conntrack_are_suspected() {
         let buffers = |here: &str, metric: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("sysctl.net.ipv4.tcp_rmem", "4096\t131072\t6291456")
                 .fact("sysctl.net.ipv4.tcp_rmem", here)
                 .cost(metric, 1.5)
         };
         let table = |count: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .fact("sysctl.net.netfilter.nf_conntrack_max", "65536")
                 .fact("sysctl.net.netfilter.nf_conntrack_count", count)
                 .cost("net.tcp.round-trip.time", 1.5)

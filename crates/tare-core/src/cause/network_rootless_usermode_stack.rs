@@ -66,7 +66,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             case.fact(fact::NET_DEFAULT_MTU)
                 .map(|mtu| format!("with an MTU of {mtu}")),
         )
-        .by(switch::host_network(case)),
+        .with_counterfactual(switch::host_network(case)),
     )
 }
 
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_rootless_engine_is_suspected_of_packets() {
         let rootless = |metric: &str| {
-            Composed::of("podman")
+            Composed::new("podman")
                 .fact("engine.rootless", "true")
                 .fact("net.default.driver", "tun")
                 .cost(metric, 7.0)
@@ -86,10 +86,10 @@ mod tests {
             &CAUSE,
             &[
                 rootless("net.tcp.throughput.rate"),
-                Composed::of("podman")
+                Composed::new("podman")
                     .setting("network", "slirp4netns")
                     .cost("net.iperf3.throughput", 7.0),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact(
                         "engine.security",
                         "name=seccomp,profile=builtin name=rootless",
@@ -99,7 +99,7 @@ mod tests {
             &[
                 rootless("fs.stat.time"),
                 rootless("net.tcp.throughput.rate").setting("network", "host"),
-                Composed::of("podman")
+                Composed::new("podman")
                     .fact("engine.rootless", "false")
                     .cost("net.tcp.throughput.rate", 2.0),
             ],

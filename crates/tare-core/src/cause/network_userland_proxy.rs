@@ -50,7 +50,9 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             path.is_none_or(|path| path.client() == End::Host)
         })
         // The proxies were observed, and had nothing to do with the command.
-        .filter(|index| busy.is_none() || is_proxied || Kind::of(&case.cells[*index]) != Kind::Any)
+        .filter(|index| {
+            busy.is_none() || is_proxied || Kind::for_cell(&case.cells[*index]) != Kind::Any
+        })
         .collect();
     Some(
         case.found(&cells, 0.9 * case.fit(&cells, FAMILIES).max(0.7), format!("Connections to {} are copied by the engine's proxy", if is_published { "the published port" } else { "a published port" }))
@@ -67,7 +69,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .because(case, FAMILIES)
         // A command that uses the port itself loses it with the setting; on the host network the kernel rewrites the
         // same address.
-        .by(if is_proxied {
+        .with_counterfactual(if is_proxied {
             switch::host_network(case)
         } else {
             switch::bridge_network(case)
@@ -87,12 +89,12 @@ mod tests {
     #[test]
     fn published_port_is_suspected_direct_address_is_not() {
         let reached = |network: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .setting("network", network)
                 .cost("net.tcp.round-trip.time", 2.7)
         };
         let proxied = |inside: &str, outside: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .both("command.wall_ns", "1e9")
                 .base("command.engine_proxy_ns", outside)
                 .fact("command.engine_proxy_ns", inside)
@@ -104,7 +106,7 @@ mod tests {
             &CAUSE,
             &[
                 reached("published"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("asked.PortBindings", "{\"80/tcp\":[{\"HostIp\":\"\"}]}")
                     .cost("redis.request.rate", 2.0),
                 proxied("4e8", "0"),
@@ -117,13 +119,13 @@ mod tests {
                 proxied("0", "0").setting("network", "published"),
                 reached("host"),
                 // What an engine prints for a container without a port.
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("asked.PortBindings", "{}")
                     .cost("redis.request.rate", 2.0),
-                Composed::of("docker")
+                Composed::new("docker")
                     .setting("network", "published")
                     .cell(away),
-                Composed::of("docker")
+                Composed::new("docker")
                     .setting("network", "published")
                     .cost("fs.stat.time", 2.0),
             ],

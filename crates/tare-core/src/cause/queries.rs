@@ -38,7 +38,7 @@ impl<'a> Case<'a> {
 
     /// Returns slower cells of exactly these kinds.
     pub fn costs_only(&self, kinds: &[Kind]) -> Vec<usize> {
-        self.pick(|cell| is_cost(cell) && kinds.contains(&Kind::of(cell)))
+        self.pick(|cell| is_cost(cell) && kinds.contains(&Kind::for_cell(cell)))
     }
 
     /// Returns cells of these kinds that differ in either direction.
@@ -186,7 +186,7 @@ impl<'a> Case<'a> {
             }
             seen.push(&cell.workload);
             let of = |arm: &ArmEvidence| {
-                let usage = Usage::of(arm.counters.get(&cell.workload)?);
+                let usage = Usage::per_unit(arm.counters.get(&cell.workload)?);
                 Some(if cell.metric == CPU {
                     usage.on_processor_only()
                 } else {
@@ -300,7 +300,7 @@ impl<'a> Case<'a> {
                 rest.strip_suffix(fact::ending(fact::MOUNT_FSTYPE))
             })
             .filter(|path| {
-                let mount = fact::of(fact::COMMAND_MOUNT, path);
+                let mount = fact::name_for(fact::COMMAND_MOUNT, path);
                 arm.facts.contains_key(&about(&mount, fact::MOUNT_FSTYPE))
             })
             .collect();
@@ -322,8 +322,8 @@ impl<'a> Case<'a> {
         paths.dedup();
         let place = |path: &'a str| FileLocation {
             path: Some(path),
-            there: fact::of(fact::COMMAND_MOUNT, path),
-            here: fact::of(fact::COMMAND_MOUNT, path),
+            there: fact::name_for(fact::COMMAND_MOUNT, path),
+            here: fact::name_for(fact::COMMAND_MOUNT, path),
         };
         paths.into_iter().map(place).collect()
     }
@@ -345,7 +345,7 @@ pub fn is_gain(cell: &DossierCell) -> bool {
 }
 
 fn matches(cell: &DossierCell, kinds: &[Kind]) -> bool {
-    let kind = Kind::of(cell);
+    let kind = Kind::for_cell(cell);
     kind == Kind::Any || kinds.contains(&kind)
 }
 
@@ -407,7 +407,7 @@ pub fn usable_cpus(facts: &Facts) -> Option<f64> {
 pub fn work_mount(facts: &Facts) -> Option<String> {
     let mounts = facts.keys().filter_map(|name| {
         let path = fact::what(fact::MOUNT_FSTYPE, name)?;
-        Some((path != "/", fact::of(fact::MOUNT, path)))
+        Some((path != "/", fact::name_for(fact::MOUNT, path)))
     });
     mounts.max().map(|(_, name)| name)
 }
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn the_places_of_a_command_are_those_that_it_uses() {
         let of = |opened: &str| {
-            Composed::of("container")
+            Composed::new("container")
                 .both("command.directory", "/work")
                 .both("command.mount./work.fstype", "ext4")
                 .both("command.mount./tmp.fstype", "ext4")
@@ -488,7 +488,7 @@ mod tests {
                 Some(("ext4", "ext4"))
             );
         }
-        let probes = Composed::of("docker").fact("mount./work.fstype", "xfs");
+        let probes = Composed::new("docker").fact("mount./work.fstype", "xfs");
         let places = probes.case().places();
         assert_eq!(places[0].path, None);
         assert_eq!(
@@ -507,15 +507,15 @@ mod tests {
             kernel(&facts(&[("kernel.release", "6.8-rc1")])),
             Some((6, 8))
         );
-        let said = |better, ratio| {
+        let shown = |better, ratio| {
             let cell = composed::cell("net.tcp.throughput.rate", ratio);
             words(&DossierCell { better, ..cell })
         };
-        assert_eq!(said(Better::Lower, 2.585), "is 2.6× slower");
-        assert_eq!(said(Better::Lower, 1.16), "is 16 % slower");
-        assert_eq!(said(Better::Lower, 0.8), "is 20 % faster");
-        assert_eq!(said(Better::Higher, 1.41), "gives 29 % less");
-        assert_eq!(said(Better::Higher, 34.0), "gives 97.1 % less");
-        assert_eq!(said(Better::Higher, 0.4), "is 60 % faster");
+        assert_eq!(shown(Better::Lower, 2.585), "is 2.6× slower");
+        assert_eq!(shown(Better::Lower, 1.16), "is 16 % slower");
+        assert_eq!(shown(Better::Lower, 0.8), "is 20 % faster");
+        assert_eq!(shown(Better::Higher, 1.41), "gives 29 % less");
+        assert_eq!(shown(Better::Higher, 34.0), "gives 97.1 % less");
+        assert_eq!(shown(Better::Higher, 0.4), "is 60 % faster");
     }
 }

@@ -51,7 +51,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             .seen_if(here.zip(there).filter(|_| fewer).map(|(here, there)| format!("{here} usable processors, in the baseline {there}")))
             .seen_if(limit.filter(|_| less).map(|limit| format!("a memory limit of {}", bytes(limit as f64))))
             .because(case, FAMILIES)
-            .by(switch::variables(&[
+            .with_counterfactual(switch::variables(&[
                 ("JAVA_TOOL_OPTIONS", format!("-XX:+UseG1GC -XX:ActiveProcessorCount={count:.0}")),
                 ("DOTNET_gcServer", "0".to_owned()),
                 ("GOMAXPROCS", format!("{count:.0}")),
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn limits_below_runtime_thresholds_are_suspected() {
         let arm = |quota: &str, metric: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .both("cpu.affinity", "0-3")
                 .fact("cgroup.cpu.max", quota)
                 .cost(metric, 2.0)
@@ -78,7 +78,7 @@ mod tests {
                 arm("100000 100000", "command.wall.time"),
                 arm("100000 100000", "command.wall.time")
                     .counted("command", &[("threads", 12.0, 12.0)]),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("cgroup.memory.max", "536870912")
                     .cost("command.wall.time", 2.0),
             ],
@@ -88,7 +88,7 @@ mod tests {
                     .counted("command", &[("threads", 1.0, 1.0)]),
                 arm("300000 100000", "command.wall.time"),
                 arm("100000 100000", "cpu.integer.time"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("cgroup.memory.max", "4294967296")
                     .cost("command.wall.time", 2.0),
             ],

@@ -6,7 +6,7 @@
 use super::prelude::*;
 use super::queries::is_cost;
 use super::security_isolating_runtime::isolating;
-use crate::driver::own;
+use crate::driver::user_container;
 
 /// Runtimes with standard behaviour.
 const USUAL: [&str; 4] = ["", "runc", "crun", "youki"];
@@ -29,7 +29,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let name = runtime.rsplit('/').next().unwrap_or_default();
     // A runtime with a separate kernel has a more specific cause.
     let is_known = USUAL.contains(&name) || isolating(name).is_some();
-    if is_known || own::is_own(&case.arm.settings) {
+    if is_known || user_container::is_own(&case.arm.settings) {
         return None;
     }
     let cells = case.pick(is_cost);
@@ -40,7 +40,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             format!("The runtime is another one (`{runtime}`)"),
         )
         .seen(format!("it is started by `{runtime}`"))
-        .by(switch::without(case, "runtime")),
+        .with_counterfactual(switch::without(case, "runtime")),
     )
 }
 
@@ -51,11 +51,11 @@ mod tests {
     #[test]
     fn an_unknown_runtime_is_suspected_as_a_whole() {
         let by = |runtime: &str| {
-            Composed::of("oci")
+            Composed::new("oci")
                 .setting("runtime", runtime)
                 .cost("disk.sequential-read.rate", 3.0)
         };
-        let own = by("/opt/wrapped").setting(own::LIKE, "web");
+        let own = by("/opt/wrapped").setting(user_container::LIKE, "web");
         check(
             &CAUSE,
             &[by("/opt/wrapped"), by("./runc-limited")],

@@ -93,7 +93,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             }),
         )
         .because(case, FAMILIES)
-        .by(switch::without_seccomp(case)),
+        .with_counterfactual(switch::without_seccomp(case)),
     )
 }
 
@@ -105,7 +105,7 @@ mod tests {
     fn a_call_refused_in_the_arm_alone_is_suspected() {
         let refused = |name: &str, here: &str, metric: &str| {
             let name = format!("errno.{name}");
-            Composed::of("docker")
+            Composed::new("docker")
                 .base(&name, "EFAULT")
                 .fact(&name, here)
                 .cost(metric, 1.5)

@@ -100,7 +100,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 .map(|(there, here)| format!("the kernel is `{here}`, in the baseline `{there}`")),
         )
         .because(case, FAMILIES)
-        .by(switch::runtime(case, "runc")),
+        .with_counterfactual(switch::runtime(case, "runc")),
     )
 }
 
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn isolating_runtime_suspected_for_calls_not_compute() {
-        let runtime = |name: &str| Composed::of("docker").fact("asked.Runtime", name);
-        let kata = Composed::of("oci").setting("runtime", "/opt/kata/bin/kata-runtime");
-        let one_kernel = Composed::of("docker").both("kernel.release", "4.4.0");
+        let runtime = |name: &str| Composed::new("docker").fact("asked.Runtime", name);
+        let kata = Composed::new("oci").setting("runtime", "/opt/kata/bin/kata-runtime");
+        let one_kernel = Composed::new("docker").both("kernel.release", "4.4.0");
         check(
             &CAUSE,
             &[

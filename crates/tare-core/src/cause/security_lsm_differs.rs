@@ -27,7 +27,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.pick(|cell| {
         is_cost(cell)
             && matches!(
-                Kind::of(cell),
+                Kind::for_cell(cell),
                 Kind::Metadata | Kind::Kernel | Kind::Network
             )
             && ratio(cell) <= MOST
@@ -46,7 +46,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen(format!(
             "confined as `{here}`, in the baseline as `{there}`"
         ))
-        .by(proof),
+        .with_counterfactual(proof),
     )
 }
 
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_confined_arm_is_suspected_of_little() {
         let label = |there: &str, here: &str, ratio: f64| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("lsm.label", there)
                 .fact("lsm.label", here)
                 .cost("fs.stat.time", ratio)

@@ -115,7 +115,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             ),
         )
         .seen_all(evidence)
-        .by(counterfactual(case, is_tied));
+        .with_counterfactual(counterfactual(case, is_tied));
     Some(if is_tied {
         found
     } else {
@@ -126,7 +126,10 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
 /// Interpreters suffer and numerical kernels do not: the signature of this cause if nothing else was recorded.
 fn pattern(case: &Case<'_>) -> Option<String> {
     let worst = |kind: Kind| {
-        let cells = case.cells.iter().filter(|cell| Kind::of(cell) == kind);
+        let cells = case
+            .cells
+            .iter()
+            .filter(|cell| Kind::for_cell(cell) == kind);
         cells.map(ratio).reduce(f64::max)
     };
     let (interpreted, numerical) = (worst(Kind::Interpreted)?, worst(Kind::Matrix)?);
@@ -168,7 +171,7 @@ mod tests {
     use super::*;
 
     fn filtered(release: &str) -> Composed {
-        Composed::of("docker")
+        Composed::new("docker")
             .both("kernel.release", release)
             .base("status.Seccomp", "0")
             .fact("status.Seccomp", "2")
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn old_kernels_are_suspected_and_from_5_16_on_never() {
-        let told = |here: &str| {
+        let shown = |here: &str| {
             filtered("5.15.0-91-generic")
                 .base("status.Speculation_Store_Bypass", "thread vulnerable")
                 .fact("status.Speculation_Store_Bypass", here)
@@ -187,15 +190,15 @@ mod tests {
             &[
                 filtered("5.15.0"),
                 filtered("4.19.0-26-amd64"),
-                told("thread force mitigated"),
+                shown("thread force mitigated"),
                 Composed::golden("kernel-5.10-docker-ssbd").cost("python.pi-loop.time", 1.8),
             ],
             &[
                 filtered("5.16.0"),
                 filtered("6.18.44"),
-                told("thread vulnerable"),
+                shown("thread vulnerable"),
                 filtered("5.15.0").fact("status.Seccomp", "0"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .both("kernel.release", "5.15.0")
                     .fact("status.Seccomp", "2")
                     .cost("blas.inverse.time", 2.0),

@@ -49,7 +49,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .into_iter()
         .filter(|index| {
             let cell = &case.cells[*index];
-            let kind = Kind::of(cell);
+            let kind = Kind::for_cell(cell);
             if kind == Kind::Any {
                 let Some((calls, extra)) = calls_and_extra(case, *index) else { return false };
                 let share = calls * per_call / extra;
@@ -77,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             likelihood,
             match largest
                 .difference
-                .filter(|_| largest.unit == "ns" && Kind::of(largest) != Kind::Any)
+                .filter(|_| largest.unit == "ns" && Kind::for_cell(largest) != Kind::Any)
             {
                 Some(difference) => {
                     // A trial must decide how much of it is due to the filter.
@@ -101,7 +101,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen_if(old.then(|| {
             "the kernel is older than 5.11, where every call runs the whole filter".to_owned()
         }))
-        .by(switch::without_seccomp(case)),
+        .with_counterfactual(switch::without_seccomp(case)),
     )
 }
 
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn filtered(metric: &str, ratio: f64) -> Composed {
-        Composed::of("docker")
+        Composed::new("docker")
             .base("status.Seccomp", "0")
             .fact("status.Seccomp", "2")
             .cost(metric, ratio)
@@ -168,7 +168,7 @@ mod tests {
                 filtered("command.wall.time", 2.0),
                 filtered("fs.stat.time", 3.8),
                 filtered("syscall.getppid.time", 1.16).base("status.Seccomp", "2"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("status.Seccomp", "2")
                     .cost("syscall.getppid.time", 1.16),
             ],
@@ -177,12 +177,12 @@ mod tests {
 
     #[test]
     fn seccomp_tax_claim_uses_only_measured_numbers() {
-        let told = |ratio: f64| filtered("fs.stat.time", ratio).suspects(&CAUSE).unwrap();
+        let shown = |ratio: f64| filtered("fs.stat.time", ratio).suspects(&CAUSE).unwrap();
         for (ratio, longer) in [(1.16, "the 16 ns that"), (1.6, "the 60 ns that")] {
-            let claim = told(ratio).claim;
+            let claim = shown(ratio).claim;
             assert!(claim.contains(longer), "{claim}");
             assert!(!claim.contains("usually"), "{claim}");
         }
-        assert!(told(1.6).likelihood < 0.5 && told(1.16).likelihood > 0.5);
+        assert!(shown(1.6).likelihood < 0.5 && shown(1.16).likelihood > 0.5);
     }
 }

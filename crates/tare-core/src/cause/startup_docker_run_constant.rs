@@ -47,7 +47,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen(case.cost_clause(&cells))
         .seen_if(case.fact(fact::ASKED_NETWORK).map(|mode| format!("the network is `{mode}`")))
         .seen_if(case.fact(fact::ENGINE_RUNTIME).map(|runtime| format!("the runtime is `{runtime}`")))
-        .by(switch::host_network(case)),
+        .with_counterfactual(switch::host_network(case)),
     )
 }
 
@@ -60,15 +60,15 @@ mod tests {
         check(
             &CAUSE,
             &[
-                Composed::of("docker").cost("start-up.ready.time", 300.0),
-                Composed::of("container")
+                Composed::new("docker").cost("start-up.ready.time", 300.0),
+                Composed::new("container")
                     .cost("start-up.total.time", 5.0)
                     .cost("cpu.integer.time", 1.5),
             ],
             &[
-                Composed::of("docker").cost("command.wall.time", 3.0),
-                Composed::of("ssh").cost("start-up.ready.time", 300.0),
-                Composed::of("docker").cost("start-up.ready.time", 1.0),
+                Composed::new("docker").cost("command.wall.time", 3.0),
+                Composed::new("ssh").cost("start-up.ready.time", 300.0),
+                Composed::new("docker").cost("start-up.ready.time", 1.0),
             ],
         );
     }

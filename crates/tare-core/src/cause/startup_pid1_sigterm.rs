@@ -79,7 +79,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 }
             )
         }))
-        .by(switch::init(case))
+        .with_counterfactual(switch::init(case))
     })
 }
 
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn slow_stop_is_suspected_and_slow_start_is_not() {
         let life = |ready_s: f64, total_s: f64| {
-            let mut composed = Composed::of("docker").fact("init.name", "sh");
+            let mut composed = Composed::new("docker").fact("init.name", "sh");
             for (metric, seconds) in [
                 ("start-up.ready.time", ready_s),
                 ("start-up.total.time", total_s),

@@ -42,7 +42,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         )
         .seen("the arm has a filter and the baseline has none")
         .seen(case.cost_clause(&cells))
-        .by(switch::without_seccomp(case)),
+        .with_counterfactual(switch::without_seccomp(case)),
     )
 }
 
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn seccomp_compile_is_suspected_only_with_a_filter() {
         let start = |driver: &str, mode: &str| {
-            Composed::of(driver)
+            Composed::new(driver)
                 .base("status.Seccomp", "0")
                 .fact("status.Seccomp", mode)
                 .cost("start-up.ready.time", 3.0)
@@ -64,7 +64,7 @@ mod tests {
             &[
                 start("oci", "0"),
                 start("container", "2"),
-                Composed::of("oci")
+                Composed::new("oci")
                     .base("status.Seccomp", "0")
                     .fact("status.Seccomp", "2")
                     .cost("syscall.getppid.time", 1.2),

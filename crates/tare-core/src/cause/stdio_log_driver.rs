@@ -95,7 +95,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                     .map(|driver| format!("the engine's log driver is `{driver}`")),
             )
             .because(case, FAMILIES)
-            .by(if terminal {
+            .with_counterfactual(if terminal {
                 switch::engine(case, "tty", false)
             } else {
                 switch::no_log(case)
@@ -120,7 +120,7 @@ fn logged(case: &Case<'_>, cells: &[usize]) -> Option<String> {
     let cell = cells
         .iter()
         .filter_map(|index| case.cells.get(*index))
-        .find(|cell| Kind::of(cell) == Kind::Any && cell.unit == "ns")?;
+        .find(|cell| Kind::for_cell(cell) == Kind::Any && cell.unit == "ns")?;
     let extra_ns = cell.env?.point - cell.base?.point;
     let most_ns = lines * LINE_NS + bytes * BYTE_NS;
     (most_ns >= PART * extra_ns).then(|| {
@@ -150,14 +150,14 @@ mod tests {
     #[test]
     fn a_longer_way_for_each_line_is_suspected() {
         let to = |there: &str, here: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .base("fd.1", there)
                 .fact("fd.1", here)
                 .cost("command.wall.time", 2.0)
         };
         // A command that takes 100 ns more in these cases; one line may explain that.
         let prints = |lines: &str, place: &str| {
-            Composed::of("docker")
+            Composed::new("docker")
                 .fact("command.stdout", place)
                 .fact("command.stdout_lines", lines)
                 .fact("command.stdout_bytes", "0")
@@ -169,7 +169,7 @@ mod tests {
                 prints("30000", "console"),
                 to("/dev/null", "pipe:[1]"),
                 to("/tmp/out", "/dev/pts/0"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .setting("tty", true)
                     .cost("python.pi-loop.time", 1.1)
                     .cost("command.wall.time", 1.5),
@@ -180,7 +180,7 @@ mod tests {
                 prints("30000", "console").setting("log_driver", "none"),
                 to("pipe:[1]", "pipe:[2]"),
                 to("/dev/pts/3", "pipe:[2]"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .base("fd.1", "/dev/null")
                     .fact("fd.1", "pipe:[1]")
                     .cost("cpu.integer.time", 2.0),

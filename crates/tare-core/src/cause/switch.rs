@@ -13,7 +13,7 @@ use tare_model::facts::cpu_list;
 use super::queries::FileLocation;
 use super::{Case, Counterfactual};
 use crate::driver::mechanism::Kind;
-use crate::driver::{self, own};
+use crate::driver::{self, user_container};
 
 /// Changes this setting, if there is one.
 fn set_to(case: &Case<'_>, found: Option<(&str, impl Into<Value>)>, what: &str) -> Counterfactual {
@@ -37,7 +37,7 @@ fn one(name: &str, value: impl Into<Value>) -> Params {
 
 /// Removes a mechanism of the arm's driver: a measurement, never advice.
 fn off(case: &Case<'_>, kind: Kind) -> Counterfactual {
-    let mechanism = driver::mechanisms(&case.arm.driver).of(kind);
+    let mechanism = driver::mechanisms(&case.arm.driver).find(kind);
     let set = mechanism.and_then(|mechanism| mechanism.off.first());
     set_to(case, set.copied(), kind.what())
 }
@@ -193,7 +193,7 @@ pub fn init(case: &Case<'_>) -> Counterfactual {
 pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     if case.arm.settings.value(name).is_some() {
         Counterfactual::Settings(one(name, ""))
-    } else if own::is_own(&case.arm.settings) {
+    } else if user_container::is_own(&case.arm.settings) {
         Counterfactual::NotHere(
             "the options of your container are removed one by one instead".into(),
         )
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn pinned_arm_moves_to_other_cpus_if_enough_are_free() {
         let pinned = |all: &str, own: &str| {
-            Composed::of("container")
+            Composed::new("container")
                 .setting("cpuset", own)
                 .base("cpu.affinity", all)
                 .fact("cpu.affinity", own)
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(moved(&pinned("0-7", "2,4-5")).as_deref(), Some("0,1,3"));
         assert_eq!(moved(&pinned("0-3", "0-2")), None, "too few others");
         assert_eq!(moved(&pinned("0-1", "0-1")), None);
-        let unpinned = Composed::of("container").both("cpu.affinity", "0-1");
+        let unpinned = Composed::new("container").both("cpu.affinity", "0-1");
         assert_eq!(moved(&unpinned), None);
     }
 
@@ -316,7 +316,7 @@ mod tests {
     fn init_counterfactual_drops_binds_hiding_the_init() {
         let with = |binds: &[&str]| {
             let binds: Vec<Value> = binds.iter().map(|bind| Value::from(*bind)).collect();
-            let composed = Composed::of("docker").setting("binds", Value::List(binds));
+            let composed = Composed::new("docker").setting("binds", Value::List(binds));
             match init(&composed.case()) {
                 Counterfactual::Settings(params) => params,
                 other => panic!("{other:?}"),
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn switch_already_off_has_no_counterfactual() {
-        let composed = Composed::of("docker").setting("network", "host");
+        let composed = Composed::new("docker").setting("network", "host");
         assert!(matches!(
             host_network(&composed.case()),
             Counterfactual::NotHere(_)
@@ -340,7 +340,7 @@ mod tests {
             Counterfactual::NotHere(_)
         ));
         assert!(matches!(
-            without_seccomp(&Composed::of("ssh").case()),
+            without_seccomp(&Composed::new("ssh").case()),
             Counterfactual::NotHere(_)
         ));
     }

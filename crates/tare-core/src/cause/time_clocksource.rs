@@ -60,7 +60,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen_if(lost.map(|(there, here)| {
             format!("a reading costs {here:.0} ns, in the baseline {there:.0} ns")
         }))
-        .by(switch::not_here(
+        .with_counterfactual(switch::not_here(
             "the clock is the machine's, and changing it would change it for everybody",
         )),
     )
@@ -73,13 +73,13 @@ mod tests {
     #[test]
     fn a_clock_that_user_space_cannot_read_is_suspected() {
         let clock = |there: &str, here: &str, metric: &str| {
-            Composed::of("vm")
+            Composed::new("vm")
                 .base("clocksource.current", there)
                 .fact("clocksource.current", here)
                 .cost(metric, 5.0)
         };
         let cost = |here: &str| {
-            Composed::of("vm")
+            Composed::new("vm")
                 .base("timer.cost_ns", "21")
                 .fact("timer.cost_ns", here)
                 .cost("clock.vdso.time", 6.0)

@@ -42,14 +42,14 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .into_iter()
         .filter(|index| {
             let cell = &case.cells[*index];
-            !is_own_probe(cell) && Kind::of(cell) != Kind::Any
+            !is_own_probe(cell) && Kind::for_cell(cell) != Kind::Any
         })
         .collect();
     let mut evidence = Vec::new();
     let named: Vec<usize> = cells
         .into_iter()
         .filter(|index| {
-            let line = if Kind::of(&case.cells[*index]) == Kind::Disk {
+            let line = if Kind::for_cell(&case.cells[*index]) == Kind::Disk {
                 computes(case, *index)
             } else {
                 copies(case, *index)
@@ -71,7 +71,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             ),
         )
         .seen_all(evidence)
-        .by(switch::not_here(
+        .with_counterfactual(switch::not_here(
             "the workload has to be changed, not the environment",
         )),
     )
@@ -137,7 +137,7 @@ mod tests {
                 ("read_bytes", 0.0, device),
                 ("write_bytes", 0.0, 0.0),
             ];
-            Composed::of("docker")
+            Composed::new("docker")
                 .cost("disk.fio-write.rate", 1.2)
                 .counted("disk", &counters)
         };
@@ -148,7 +148,7 @@ mod tests {
                 point: gbits * 1e9,
                 ..span
             });
-            Composed::of("docker").cell(cell)
+            Composed::new("docker").cell(cell)
         };
         check(
             &CAUSE,
@@ -157,7 +157,7 @@ mod tests {
                 disk(0.2e9, 0.0),
                 disk(1.1e9, 1e8),
                 stream(9.4),
-                Composed::of("docker").cost("disk.fio-write.rate", 1.2),
+                Composed::new("docker").cost("disk.fio-write.rate", 1.2),
             ],
         );
     }

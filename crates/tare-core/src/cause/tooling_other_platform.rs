@@ -44,7 +44,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             .seen_if(
                 release.map(|(there, here)| format!("kernel `{here}`, in the baseline `{there}`")),
             )
-            .by(switch::not_here("a platform is not a setting of an arm")),
+            .with_counterfactual(switch::not_here("a platform is not a setting of an arm")),
     )
 }
 
@@ -57,21 +57,21 @@ mod tests {
         check(
             &CAUSE,
             &[
-                Composed::of("docker")
+                Composed::new("docker")
                     .base("os", "windows")
                     .fact("os", "linux")
                     .cost("cpu.des.time", 1.7),
-                Composed::of("vm")
+                Composed::new("vm")
                     .base("kernel.release", "6.18.44")
                     .fact("kernel.release", "6.1.0-32")
                     .cost("syscall.getppid.time", 1.3),
             ],
             &[
-                Composed::of("docker")
+                Composed::new("docker")
                     .both("os", "linux")
                     .both("kernel.release", "6.18.44")
                     .cost("cpu.des.time", 1.7),
-                Composed::of("docker")
+                Composed::new("docker")
                     .fact("os", "linux")
                     .cost("cpu.des.time", 1.7),
             ],

@@ -67,7 +67,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         };
         let cell = &case.cells[index];
         // A command's reads do not explain a slowdown that has other reasons.
-        if Kind::of(cell) == Kind::Any && !may_explain(case, index) {
+        if Kind::for_cell(cell) == Kind::Any && !may_explain(case, index) {
             return None;
         }
         let fit = case.fit(&[index], FAMILIES);
@@ -84,7 +84,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             )
             .seen(format!("{side} was served from the page cache"))
             .seen_all(case.because(&[index], FAMILIES))
-            .by(treated_alike(case, there < here)),
+            .with_counterfactual(treated_alike(case, there < here)),
         );
     }
     let impossible: Vec<usize> = cells
@@ -109,7 +109,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             "no storage device gives more than {} a second",
             bytes(FASTEST_DEVICE)
         ))
-        .by(switch::not_here(
+        .with_counterfactual(switch::not_here(
             "the file must be larger than the caches, or be read around them",
         ))
     })
@@ -180,14 +180,14 @@ mod tests {
     use super::*;
 
     fn read(base: f64, arm: f64, ratio: f64) -> Composed {
-        Composed::of("docker")
+        Composed::new("docker")
             .cost("disk.fio-read.rate", ratio)
             .counted("disk", &[("rchar", 1e8, 1e8), ("read_bytes", base, arm)])
     }
 
     /// A command of 50 ms that takes 150 ms inside, where all of its reads come from the device.
     fn command(device: f64, user_ns: f64) -> Composed {
-        Composed::of("container")
+        Composed::new("container")
             .base("command.opened", "/data/one\n/data/two")
             .cost("command.wall.time", 3.0)
             .took("command", (50e6, 150e6), (10e6, user_ns), (20e6, 20e6))
@@ -225,7 +225,7 @@ mod tests {
             point: bytes_per_second,
             ..span
         });
-        Composed::of("vm").cell(cell)
+        Composed::new("vm").cell(cell)
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
                 read(1e8, 1e8, 2.0),
                 read(0.0, 0.0, 2.0),
                 rate(3e9),
-                Composed::of("docker").cost("disk.fio-read.rate", 5.0),
+                Composed::new("docker").cost("disk.fio-read.rate", 5.0),
             ],
         );
     }

@@ -70,7 +70,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         )
         .seen_all(evidence)
         .because(case, FAMILIES)
-        .by(counterfactual),
+        .with_counterfactual(counterfactual),
     )
 }
 
@@ -145,8 +145,8 @@ fn has_folder_over_it(case: &Case<'_>) -> bool {
 }
 
 fn differs(case: &Case<'_>, cells: &[usize]) -> String {
-    let told = case.cost_clause(cells);
-    format!("makes the difference: {told}")
+    let shown = case.cost_clause(cells);
+    format!("makes the difference: {shown}")
 }
 
 fn short(text: &str) -> String {
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn other_tool_or_library_is_suspected_equal_is_not() {
-        let tool = || Composed::of("docker").cost("stress-ng.operation.rate", 5.2);
+        let tool = || Composed::new("docker").cost("stress-ng.operation.rate", 5.2);
         check(
             &CAUSE,
             &[
@@ -175,11 +175,11 @@ mod tests {
                     .base("libc", "glibc")
                     .fact("libc", "musl")
                     .setting("image", "alpine:3"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .cost("cpu.integer.time", 1.2)
                     .base("agent.sha256", "a")
                     .fact("agent.sha256", "b"),
-                Composed::of("docker")
+                Composed::new("docker")
                     .cost("command.wall.time", 0.5)
                     .base("os", "windows")
                     .fact("os", "linux"),
@@ -189,7 +189,7 @@ mod tests {
                     .both("tool.stress-ng.version", "0.17.06")
                     .both("libc", "glibc"),
                 tool(),
-                Composed::of("docker")
+                Composed::new("docker")
                     .cost("cpu.integer.time", 1.2)
                     .base("libc", "glibc")
                     .fact("libc", "none"),

@@ -76,7 +76,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 .iter()
                 .map(|(name, value)| format!("`{name}` is `{value}` in the arm only")),
         )
-        .by(if settable.is_empty() {
+        .with_counterfactual(if settable.is_empty() {
             switch::not_here("a variable cannot be removed from a command")
         } else {
             switch::variables(&settable)
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_variable_on_one_side_is_suspected_of_commands() {
-        let known = || Composed::of("docker").both("environment.bytes", "900");
+        let known = || Composed::new("docker").both("environment.bytes", "900");
         let command = |case: Composed| case.cost("command.wall.time", 1.3);
         let there = known().base("variable.LANG", "C");
         check(
@@ -101,7 +101,7 @@ mod tests {
             ],
             &[
                 command(known().both("variable.LANG", "C.UTF-8")),
-                command(Composed::of("docker").base("variable.LANG", "C")),
+                command(Composed::new("docker").base("variable.LANG", "C")),
                 there.cost("cpu.integer.time", 1.3),
             ],
         );

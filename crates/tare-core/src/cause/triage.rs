@@ -105,7 +105,7 @@ pub struct Usage {
 
 impl Usage {
     /// Builds it from counters per trial, divided by the counter `units` if the trials are sized by time.
-    pub fn of(counters: &Counters) -> Self {
+    pub fn per_unit(counters: &Counters) -> Self {
         let units = counters
             .get(counter::UNITS)
             .copied()
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn one_tick_in_a_short_trial_is_no_theft() {
         let usage = |wall: f64, ticks: f64| {
-            Usage::of(&Counters::from([
+            Usage::per_unit(&Counters::from([
                 ("wall_ns".to_owned(), wall),
                 ("user_ns".to_owned(), 90e6),
                 ("sys_ns".to_owned(), 0.0),
@@ -481,7 +481,7 @@ mod tests {
                 ("charged_throttled_ns".to_owned(), throttled),
             ])
         };
-        let usage = |throttled: f64| Usage::of(&counters(throttled));
+        let usage = |throttled: f64| Usage::per_unit(&counters(throttled));
         let leads = triage(&usage(0.0), &usage(0.9e9));
         assert_eq!(leads[0].family, Family::Quota, "{leads:?}");
     }
@@ -539,7 +539,10 @@ mod tests {
                 ("units".to_owned(), units),
             ])
         };
-        let (fast, slow) = (Usage::of(&counters(1000.0)), Usage::of(&counters(500.0)));
+        let (fast, slow) = (
+            Usage::per_unit(&counters(1000.0)),
+            Usage::per_unit(&counters(500.0)),
+        );
         assert_eq!(slow.wall_ns, Some(2e6));
         let leads = triage(&fast, &slow);
         assert_eq!(leads[0].family, Family::OtherCode, "{leads:?}");

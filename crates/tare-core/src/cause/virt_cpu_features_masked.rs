@@ -51,7 +51,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 .map(|model| format!("the processor calls itself `{model}`")),
         )
         .because(case, FAMILIES)
-        .by(switch::machine(case, "cpu", "host")),
+        .with_counterfactual(switch::machine(case, "cpu", "host")),
     )
 }
 
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn masked_cpu_flags_are_suspected_added_ones_are_not() {
         let flags = |there: &str, here: &str, metric: &str| {
-            Composed::of("vm")
+            Composed::new("vm")
                 .base("cpu.flags", there)
                 .fact("cpu.flags", here)
                 .cost(metric, 3.0)

@@ -39,7 +39,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells: Vec<usize> = case
         .differences(&[Kind::Disk])
         .into_iter()
-        .filter(|index| Kind::of(&case.cells[*index]) == Kind::Disk)
+        .filter(|index| Kind::for_cell(&case.cells[*index]) == Kind::Disk)
         .collect();
     let fast_flush = cells
         .iter()
@@ -83,7 +83,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 format!("the device says `{here}`, in the baseline `{there}`")
             }),
         )
-        .by(if mode == Some("none") {
+        .with_counterfactual(if mode == Some("none") {
             switch::machine(case, "cache", "writeback")
         } else {
             switch::machine(case, "cache", "none")
@@ -104,7 +104,7 @@ mod tests {
         flush.env = flush
             .env
             .map(|span| tare_model::dossier::Span { point: 9e3, ..span });
-        let cached = |driver: &str, mode: &str| Composed::of(driver).fact("vm.cache", mode);
+        let cached = |driver: &str, mode: &str| Composed::new(driver).fact("vm.cache", mode);
         check(
             &CAUSE,
             &[
@@ -112,7 +112,7 @@ mod tests {
                 cached("vm", "unsafe").cell(flush),
             ],
             &[
-                Composed::of("vm").cost("disk.random-read-qd1.time", 5.0),
+                Composed::new("vm").cost("disk.random-read-qd1.time", 5.0),
                 cached("docker", "none").cost("disk.fsync.time", 5.0),
                 cached("vm", "none").cost("fs.stat.time", 5.0),
             ],

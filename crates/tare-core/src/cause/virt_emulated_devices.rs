@@ -77,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             case.fact(fact::HYPERVISOR_VENDOR)
                 .map(|name| format!("the hypervisor is `{name}`")),
         )
-        .by(if card.is_some() {
+        .with_counterfactual(if card.is_some() {
             switch::machine(case, "nic", "virtio")
         } else {
             switch::machine(case, "disk", "virtio")
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn emulated_nic_in_guest_is_suspected_real_one_is_not() {
         let card = |vendor: &str, driver: &str, metric: &str| {
-            Composed::of("ssh")
+            Composed::new("ssh")
                 .fact("hypervisor.vendor", vendor)
                 .fact("net.default.driver", driver)
                 .cost(metric, 20.0)
@@ -102,7 +102,7 @@ mod tests {
             &[
                 card("VBoxVBoxVBox", "e1000", "net.tcp.throughput.rate"),
                 card("KVMKVMKVM", "8139cp", "net.iperf3.throughput"),
-                Composed::of("vm")
+                Composed::new("vm")
                     .fact("mount./.fstype", "ext4")
                     .fact("mount./.block.driver", "ata_piix")
                     .fact("mount./.block.model", "QEMU HARDDISK")

@@ -55,7 +55,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             )
             .seen_if(nested.then(|| "the arm is a guest, the baseline is not".to_owned()))
             .because(case, FAMILIES)
-            .by(switch::variables(&[(
+            .with_counterfactual(switch::variables(&[(
                 "GLIBC_TUNABLES",
                 "glibc.malloc.hugetlb=1".to_owned(),
             )])),
@@ -69,13 +69,13 @@ mod tests {
     #[test]
     fn thp_difference_or_guest_suspected_of_slow_memory() {
         let pages = |there: &str, here: &str, metric: &str| {
-            Composed::of("vm")
+            Composed::new("vm")
                 .base("thp.enabled", there)
                 .fact("thp.enabled", here)
                 .cost(metric, 1.4)
         };
         let guest = |there: &str, here: &str| {
-            Composed::of("vm")
+            Composed::new("vm")
                 .base("cpu.flags", there)
                 .fact("cpu.flags", here)
                 .cost("mem.random.time", 1.4)

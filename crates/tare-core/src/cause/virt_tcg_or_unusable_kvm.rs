@@ -47,7 +47,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 case.fact(fact::VM_NO_KVM)
                     .map(|why| format!("no acceleration: {why}")),
             )
-            .by(match case.fact(fact::VM_NO_KVM) {
+            .with_counterfactual(match case.fact(fact::VM_NO_KVM) {
                 Some(why) => {
                     switch::not_here(format!("acceleration is not usable on this machine: {why}"))
                 }
@@ -62,9 +62,9 @@ mod tests {
 
     #[test]
     fn an_imitated_processor_is_suspected_of_everything() {
-        let guest = |is_emulated: &str| Composed::of("vm").fact("vm.emulated", is_emulated);
-        let remote = |vendor: &str| Composed::of("ssh").fact("hypervisor.vendor", vendor);
-        let image = Composed::of("docker").fact("image.emulated", "true");
+        let guest = |is_emulated: &str| Composed::new("vm").fact("vm.emulated", is_emulated);
+        let remote = |vendor: &str| Composed::new("ssh").fact("hypervisor.vendor", vendor);
+        let image = Composed::new("docker").fact("image.emulated", "true");
         check(
             &CAUSE,
             &[

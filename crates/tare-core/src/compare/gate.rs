@@ -35,7 +35,7 @@ pub enum Decision {
 
 impl Decision {
     /// Decides from the gated rows.
-    pub fn of(rows: &[Row]) -> Self {
+    pub fn from_rows(rows: &[Row]) -> Self {
         let gated = || rows.iter().filter(|row| row.gated);
         let any = |word: Word| gated().any(|row| row.word == word);
         if any(Word::Slower) {
@@ -72,7 +72,7 @@ pub fn compared(all: &Dossier, limits: &Limits, is_last: bool) -> (Vec<Row>, Dec
             row.open(format!("perhaps {word}"));
         }
     }
-    let decision = Decision::of(&rows);
+    let decision = Decision::from_rows(&rows);
     (rows, decision)
 }
 
@@ -104,7 +104,7 @@ pub fn judged(all: &Dossier, halves: &[Dossier], limits: &Limits) -> (Vec<Row>, 
             "perhaps slower: not proven beyond margin and floor".to_owned()
         });
     }
-    let decision = Decision::of(&rows);
+    let decision = Decision::from_rows(&rows);
     (rows, decision)
 }
 
@@ -217,19 +217,19 @@ mod tests {
 
     #[test]
     fn gate_verdict_accounts_for_multiple_looks() {
-        let said = |point: f64, half: f64, is_last: bool| {
+        let shown = |point: f64, half: f64, is_last: bool| {
             let all = dossier(&[cell("b", point, half)]);
             compared(&all, &limits(), is_last).1
         };
         for is_last in [false, true] {
-            assert_eq!(said(1.06, 0.01, is_last), Decision::Slower);
-            assert_eq!(said(0.94, 0.01, is_last), Decision::Faster);
+            assert_eq!(shown(1.06, 0.01, is_last), Decision::Slower);
+            assert_eq!(shown(0.94, 0.01, is_last), Decision::Faster);
             // Beyond its 95 % interval, as happens to one of twenty rows by chance.
-            assert_eq!(said(1.045, 0.04, is_last), Decision::Inconclusive);
+            assert_eq!(shown(1.045, 0.04, is_last), Decision::Inconclusive);
         }
         // What the last look proves is not enough for a look that others may follow.
-        assert_eq!(said(1.045, 0.03, true), Decision::Slower);
-        assert_eq!(said(1.045, 0.03, false), Decision::Inconclusive);
+        assert_eq!(shown(1.045, 0.03, true), Decision::Slower);
+        assert_eq!(shown(1.045, 0.03, false), Decision::Inconclusive);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub enum Word {
 
 impl Word {
     /// The word for an exact difference.
-    fn of(difference: f64) -> Self {
+    fn from_difference(difference: f64) -> Self {
         match difference {
             difference if difference > 0.0 => Self::Slower,
             difference if difference < 0.0 => Self::Faster,
@@ -59,7 +59,7 @@ pub struct Effect {
 
 impl Effect {
     /// Converts a ratio.
-    pub fn of(ratio: &Span) -> Self {
+    pub fn from_ratio(ratio: &Span) -> Self {
         Self {
             point: ratio.point - 1.0,
             low: ratio.low - 1.0,
@@ -138,7 +138,7 @@ impl Row {
             blocks: 0,
             exact: true,
             gated: false,
-            word: Word::of(head - base),
+            word: Word::from_difference(head - base),
             note: None,
             detectable: None,
             p_beyond_margin: None,
@@ -224,8 +224,8 @@ fn row(
         unit,
         base: cell.base.map(|span| span.point),
         head: cell.env.map(|span| span.point),
-        change: cell.ratio.as_ref().map(Effect::of),
-        control: control.and_then(|cell| cell.ratio.as_ref().map(Effect::of)),
+        change: cell.ratio.as_ref().map(Effect::from_ratio),
+        control: control.and_then(|cell| cell.ratio.as_ref().map(Effect::from_ratio)),
         margin,
         floor,
         blocks: cell.n_blocks,
@@ -245,7 +245,7 @@ fn row(
             low: change,
             high: change,
         });
-        row.word = Word::of(head - base);
+        row.word = Word::from_difference(head - base);
         // A judged quantity keeps its margin and floor even if it is exact.
         if is_judged && (change.abs() <= margin || (head - base).abs() <= floor) {
             row.word = Word::Same;

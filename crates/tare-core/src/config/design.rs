@@ -51,9 +51,9 @@ pub(super) fn blocks(
         return Ok((blocks, blocks));
     }
     if most < least {
-        let said = design.blocks_max.as_ref().or(design.blocks_min.as_ref());
+        let shown = design.blocks_max.as_ref().or(design.blocks_min.as_ref());
         let problem = format!("`blocks_max` ({most}) is below `blocks_min` ({least})");
-        return Err(source.error(said.map(toml::Spanned::span), problem, None));
+        return Err(source.error(shown.map(toml::Spanned::span), problem, None));
     }
     Ok((least, most))
 }

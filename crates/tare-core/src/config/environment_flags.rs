@@ -10,7 +10,7 @@ use super::resolve::plain;
 
 /// An environment with settings.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct GivenEnvironment {
     /// The environment's name.
     pub name: String,
     /// Its settings.
@@ -21,8 +21,8 @@ pub struct Given {
 ///
 /// # Errors
 /// The invalid part, with the expected form.
-pub fn environments(text: &str) -> Result<Vec<Given>, String> {
-    let mut found: Vec<Given> = Vec::new();
+pub fn environments(text: &str) -> Result<Vec<GivenEnvironment>, String> {
+    let mut found: Vec<GivenEnvironment> = Vec::new();
     for part in parts(text) {
         let (name, first) = match (part.split_once(':'), part.split_once('=')) {
             // `docker:cpus=1`, and `docker:NAME`, which is rejected below.
@@ -35,7 +35,7 @@ pub fn environments(text: &str) -> Result<Vec<Given>, String> {
             _ => (Some(part), None),
         };
         if let Some(name) = name {
-            found.push(Given {
+            found.push(GivenEnvironment {
                 name: name.to_owned(),
                 settings: Params::new(),
             });

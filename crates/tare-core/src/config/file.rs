@@ -65,6 +65,8 @@ pub(super) struct Design {
     pub(super) alternate: Option<bool>,
     #[serde(default)]
     pub(super) pairs: bool,
+    #[serde(default)]
+    pub(super) usage: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -109,7 +111,7 @@ pub(super) struct Workload {
 pub(super) fn read(name: &str, text: &str) -> Result<StudyFile, StudyError> {
     toml::from_str(text).map_err(|error| {
         let message = error.message();
-        let written = error.span().and_then(|span| Written::at(text, span));
+        let written = error.span().and_then(|span| Written::find(text, span));
         StudyError {
             file: name.to_owned(),
             text: text.to_owned(),
@@ -128,7 +130,7 @@ struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    fn at(text: &'a str, span: std::ops::Range<usize>) -> Option<Self> {
+    fn find(text: &'a str, span: std::ops::Range<usize>) -> Option<Self> {
         let from = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
         Some(Self {
             line: text.get(from..)?.lines().next()?,

@@ -21,7 +21,7 @@ mod resolve;
 mod sweep;
 pub mod units;
 
-pub use environment_flags::Given;
+pub use environment_flags::GivenEnvironment;
 pub use error::StudyError;
 
 /// Changes that the command line makes to a study.
@@ -29,7 +29,7 @@ pub use error::StudyError;
 pub struct Adjustments {
     /// Only these arms in addition to the baseline; each is then required. Names of arms of the study or of drivers,
     /// with settings.
-    pub environments: Vec<Given>,
+    pub environments: Vec<GivenEnvironment>,
     /// Further settings: the arm, the setting, its value.
     pub settings: Vec<(String, String, Value)>,
     /// Only these workloads.
@@ -52,6 +52,8 @@ pub struct Adjustments {
     pub allow_different_tools: bool,
     /// Whether every two arms are compared with each other as well.
     pub pairs: bool,
+    /// Whether programs are recorded while they run.
+    pub usage: bool,
 }
 
 /// The drivers and the settings that they accept.

@@ -30,7 +30,7 @@ fn problem(offender: &str, text: String, known: impl IntoIterator<Item = String>
 }
 
 /// Returns the publication on the same question: the study's, or that of a built-in study.
-pub(super) fn of(
+pub(super) fn resolve(
     source: &Source<'_>,
     file: &StudyFile,
     arms: &[ArmSpec],

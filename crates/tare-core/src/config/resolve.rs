@@ -55,7 +55,7 @@ pub(super) fn resolve(
         let problem = "`limit` is not longer than `trial`: every trial would be given up";
         return Err(source.error(span, problem, None));
     }
-    let publication = publication::of(&source, file, &arms, &workloads, adjustments)?;
+    let publication = publication::resolve(&source, file, &arms, &workloads, adjustments)?;
     let seed = adjustments.seed.or(design.seed);
     let mut study = Study {
         id: id.clone(),
@@ -82,6 +82,7 @@ pub(super) fn resolve(
         publication,
         alternate: design.alternate.unwrap_or(true),
         pairs: design.pairs || adjustments.pairs,
+        usage: design.usage || adjustments.usage,
         allow_different_tools: design.allow_different_tools || adjustments.allow_different_tools,
     };
     let is_bound_by_time = adjustments.budget_ns.is_some() || design.blocks_max.is_none();

@@ -3,7 +3,7 @@
 use tare_model::{Params, Value};
 
 use super::mechanism::{Kind, Mechanism, Mechanisms, NETWORK, SYSTEM_CALL_FILTER, Set, always};
-use super::own::Bare;
+use super::user_container::Bare;
 use super::{Declared, Files};
 
 const MECHANISMS: Mechanisms = Mechanisms {
@@ -63,7 +63,7 @@ pub static DECLARED: Declared = Declared {
 };
 
 /// The host's files, with writes going to a copy, without these differences; `kept` are settings that protect the
-/// user ([`Own::bare`](super::own::Own::bare)).
+/// user ([`UserContainer::bare`](super::user_container::UserContainer::bare)).
 pub fn host_files(without: Vec<String>, kept: &Params) -> Bare {
     Bare {
         driver: DECLARED.id.to_owned(),

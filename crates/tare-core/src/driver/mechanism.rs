@@ -155,7 +155,7 @@ pub const UNKNOWN: Mechanisms = Mechanisms {
 
 impl Mechanisms {
     /// Returns the mechanism of this kind.
-    pub fn of(&self, kind: Kind) -> Option<&'static Mechanism> {
+    pub fn find(&self, kind: Kind) -> Option<&'static Mechanism> {
         self.all.iter().find(|mechanism| mechanism.kind == kind)
     }
 }

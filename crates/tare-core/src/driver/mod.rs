@@ -12,9 +12,9 @@ pub mod docker;
 pub mod host;
 pub mod mechanism;
 pub mod oci;
-pub mod own;
 pub mod podman;
 pub mod ssh;
+pub mod user_container;
 pub mod vm;
 
 /// Why settings are invalid. `setting` names the offender, for the caret.
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn every_driver_is_registered_under_its_name() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver");
-        let helpers = ["mod", "declared", "mechanism", "own"];
+        let helpers = ["mod", "declared", "mechanism", "user-container"];
         let ids = DRIVERS.iter().map(|driver| driver.id);
         assert_registered(folder, ".rs", |name| helpers.contains(&name), ids);
     }

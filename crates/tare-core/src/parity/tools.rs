@@ -56,10 +56,10 @@ pub fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Mis
     programs
         .iter()
         .filter_map(|program| {
-            let ToolAnswer::Present(there) = ToolAnswer::of(base.facts, program) else {
+            let ToolAnswer::Present(there) = ToolAnswer::from_facts(base.facts, program) else {
                 return None;
             };
-            let ToolAnswer::Present(here) = ToolAnswer::of(arm.facts, program) else {
+            let ToolAnswer::Present(here) = ToolAnswer::from_facts(arm.facts, program) else {
                 return None;
             };
             let short = |digits: &String| digits.chars().take(DIGITS).collect::<String>();
@@ -103,7 +103,7 @@ pub fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Mis
 
 /// Why an arm lacks the tool; `None` if it has it, or was not checked.
 pub fn missing(facts: &Facts, program: &str) -> Option<Reason> {
-    match ToolAnswer::of(facts, program) {
+    match ToolAnswer::from_facts(facts, program) {
         ToolAnswer::Missing(why) if why.starts_with(NOT_INSTALLED) => {
             Some(Reason::MissingTool(program.escape_debug().to_string()))
         }
@@ -141,7 +141,7 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
     programs
         .iter()
         .map(|program| {
-            let what = fact::of(fact::TOOL, program);
+            let what = fact::name_for(fact::TOOL, program);
             if let Some(mismatch) = mismatches(base, arm, std::slice::from_ref(program)).first() {
                 let text = |value: fn(&Part) -> &String| {
                     let parts = mismatch.parts.iter();
@@ -159,7 +159,8 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
                 )
                 .with_difference(&there, &here, MEANING);
             }
-            let answers = [base, arm].map(|side| (side, ToolAnswer::of(side.facts, program)));
+            let answers =
+                [base, arm].map(|side| (side, ToolAnswer::from_facts(side.facts, program)));
             let untold = answers.iter().find_map(|(side, answer)| {
                 let why = match answer {
                     ToolAnswer::Unknown => "it was not asked for".to_owned(),
@@ -200,11 +201,14 @@ mod tests {
 
     fn facts(version: &str, sha256: &str, interpreter: &str) -> Facts {
         Facts::from([
-            (fact::of(fact::TOOL_PATH, "x"), "/usr/bin/x".to_owned()),
-            (fact::of(fact::TOOL_VERSION, "x"), version.to_owned()),
-            (fact::of(fact::TOOL_SHA256, "x"), sha256.to_owned()),
             (
-                fact::of(fact::TOOL_INTERPRETER_SHA256, "x"),
+                fact::name_for(fact::TOOL_PATH, "x"),
+                "/usr/bin/x".to_owned(),
+            ),
+            (fact::name_for(fact::TOOL_VERSION, "x"), version.to_owned()),
+            (fact::name_for(fact::TOOL_SHA256, "x"), sha256.to_owned()),
+            (
+                fact::name_for(fact::TOOL_INTERPRETER_SHA256, "x"),
                 interpreter.to_owned(),
             ),
         ])
@@ -220,9 +224,9 @@ mod tests {
         };
         let (base, arm) = (side("host", base), side("box", arm));
         let programs = ["x".to_owned()];
-        let told = mismatches(base, arm, &programs);
+        let shown = mismatches(base, arm, &programs);
         let result = findings(base, arm, &programs)[0].result;
-        (told.iter().map(ToString::to_string).collect(), result)
+        (shown.iter().map(ToString::to_string).collect(), result)
     }
 
     #[test]
@@ -246,7 +250,7 @@ mod tests {
         let base = facts("1", "aa", "cc");
         let missing = Facts::from([("unreadable.tool.x".to_owned(), NOT_INSTALLED.to_owned())]);
         let mut unreadable = base.clone();
-        unreadable.remove(&fact::of(fact::TOOL_SHA256, "x"));
+        unreadable.remove(&fact::name_for(fact::TOOL_SHA256, "x"));
         for other in [&missing, &unreadable, &Facts::new()] {
             assert_eq!(compared(&base, other), (Vec::new(), CheckResult::NotKnown));
         }

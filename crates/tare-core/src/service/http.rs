@@ -109,12 +109,12 @@ impl AnswerReader {
     pub fn new(is_head_request: bool, has_digest: bool) -> Self {
         Self {
             is_head_request,
-            ..Self::of(Part::Head, has_digest)
+            ..Self::starting_with(Part::Head, has_digest)
         }
     }
 
     /// Creates a reader that starts with this part; protocols other than HTTP keep their connection.
-    fn of(part: Part, has_digest: bool) -> Self {
+    fn starting_with(part: Part, has_digest: bool) -> Self {
         Self {
             part,
             pending: Vec::new(),

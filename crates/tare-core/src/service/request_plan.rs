@@ -68,7 +68,7 @@ impl RequestPlan {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn of(request: Request) -> Result<Self, String> {
+    pub fn closed_loop(request: Request) -> Result<Self, String> {
         request.check()?;
         Ok(Self {
             requests: vec![request],
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn load_is_described_as_loop_and_connections() {
-        let mut asked = RequestPlan::of(Request::get("/")).unwrap();
+        let mut asked = RequestPlan::closed_loop(Request::get("/")).unwrap();
         assert_eq!(asked.load(), "closed loop, one connection");
         asked.connections = 8;
         asked.rate = Some(500.0);

@@ -8,10 +8,10 @@ use tare_model::{ArmSpec, Verdict, WhyOutcome, whole_part};
 use tare_stats::{Interval, detectable_effect};
 
 use super::settled::{blocks_until_sure, is_sure};
-use super::{FEWEST, HOST, own, readings};
+use super::{FEWEST, HOST, readings, user_container};
 use crate::analyze::{LEVEL, RunData};
 use crate::config::units;
-use crate::driver::own as own_env;
+use crate::driver::user_container as own_env;
 use crate::workload::sanity::CUT_OFF;
 
 mod lines;
@@ -41,7 +41,7 @@ pub(super) struct Sides<'a> {
 
 impl Sides<'_> {
     fn inside(&self) -> String {
-        if self.baseline == own::sides::FIRST {
+        if self.baseline == user_container::sides::FIRST {
             "with b".to_owned()
         } else if own_env::is_own(&self.env.settings) {
             "in your container".to_owned()
@@ -52,8 +52,8 @@ impl Sides<'_> {
 
     fn outside(&self) -> &'static str {
         match self.baseline {
-            own::sides::FIRST => "than with a",
-            own::PLAIN => "than in a plain container",
+            user_container::sides::FIRST => "than with a",
+            user_container::PLAIN => "than in a plain container",
             HOST if !own_env::is_own(&self.env.settings) => "than on the host",
             _ => "than outside",
         }
@@ -243,7 +243,7 @@ pub(super) fn userland(ladder: &DossierLadder, baseline: &str) -> Option<String>
     is_shown.then(|| {
         format!(
             "not in these numbers: without any container the image's own program is {} than the host's (another build of it, its libraries or its interpreter)",
-            size::difference(ratio, Terms::of(&ladder.metric))
+            size::difference(ratio, Terms::for_metric(&ladder.metric))
         )
     })
 }
@@ -262,7 +262,7 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    pub(super) fn of(run: &RunData, baseline: &str, env: &str, n_blocks: u32) -> Self {
+    pub(super) fn new(run: &RunData, baseline: &str, env: &str, n_blocks: u32) -> Self {
         let mean = |arm: &str| {
             let trials = run.trials.iter();
             let of_arm = trials.filter(|data| data.trial.cell.arm.as_str() == arm);

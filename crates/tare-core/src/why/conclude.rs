@@ -16,10 +16,10 @@ use tare_model::{ArmId, ArmSpec, CommandCall, Status, StoppedBy};
 use tare_stats::Verdict;
 
 use super::answer::{Below, Sides, Spent, Terms, below, headline, start_up, userland};
-use super::counterfactual::{self, Trial};
+use super::counterfactual::{self, SuspectTrial};
 use super::ladder;
-use super::own::applied;
 use super::readings::{Readings, evidence, interval, plain, span};
+use super::user_container::applied;
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
 use crate::parity::{self, Side};
@@ -58,11 +58,11 @@ fn metric(env: &ArmSpec) -> String {
 
 /// The suspects of this run that are worth a trial. Suspects of the start-up are tried only if the answer is about
 /// it, as each trial needs a start.
-pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
+pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<SuspectTrial> {
     let Some(env) = env_arm(run) else {
         return Vec::new();
     };
-    let readings = Readings::of(run);
+    let readings = Readings::read(run);
     let baseline = evidence(run, &readings, run.head.study.baseline.as_str());
     let inside = evidence(run, &readings, env.id.as_str());
     let cells: Vec<DossierCell> = dossier
@@ -132,7 +132,7 @@ pub fn conclude(run: &RunData) -> Dossier {
     let Some(env) = env_arm(run) else {
         return dossier;
     };
-    let readings = Readings::of(run);
+    let readings = Readings::read(run);
     let id = env.id.as_str();
     let metric = metric(env);
     let baseline = run.head.study.baseline.as_str();
@@ -154,20 +154,20 @@ pub fn conclude(run: &RunData) -> Dossier {
         .retain(|finding| is_worth_telling(finding, word));
     let explained = explained(&dossier.findings, &metric_of_findings(run, &metric));
     let n_blocks = cell.as_ref().map_or(0, |cell| cell.n_blocks);
-    let spent = Spent::of(run, baseline, id, n_blocks);
+    let spent = Spent::new(run, baseline, id, n_blocks);
     let lives = interval(&readings.values(id, START_UP));
     let sides = Sides {
         env,
         baseline,
-        terms: Terms::of(&metric),
+        terms: Terms::for_metric(&metric),
     };
-    let mut told = headline(cell.as_ref(), sides, &spent, explained.is_some());
+    let mut shown = headline(cell.as_ref(), sides, &spent, explained.is_some());
     if let Some(lives) = lives.filter(|_| has_start_up) {
-        told = start_up(&told, lives.point, sides);
+        shown = start_up(&shown, lives.point, sides);
     }
     let ladder = dossier.ladder.as_ref();
     let (reason, lines) = below(&Below {
-        outcome: told.outcome,
+        outcome: shown.outcome,
         env,
         arms: &run.head.study.arms,
         findings: &dossier.findings,
@@ -187,12 +187,12 @@ pub fn conclude(run: &RunData) -> Dossier {
         command: asked.argv,
         arm: id.to_owned(),
         metric,
-        outcome: told.outcome,
-        answer: told.text,
+        outcome: shown.outcome,
+        answer: shown.text,
         reason,
         lines,
         explained,
-        could_see: told.could_see,
+        could_see: shown.could_see,
         start_up_ns: lives.map(span),
         applied: applied::judged(&run.head.study.arms, &dossier, &readings, (baseline, id)),
         counters: counters(&readings, baseline, id),
@@ -390,12 +390,12 @@ pub(super) mod tests {
             evidence: vec![format!("seen: {size}"), "a quota".to_owned()],
             ..finding("a", Status::Confirmed, "off-1", 0.6)
         };
-        let mut told = suspected.clone();
-        resize(&mut told, &suspect, &cell(1.61));
+        let mut shown = suspected.clone();
+        resize(&mut shown, &suspect, &cell(1.61));
         let now = "`command.wall.time` is 61 % slower";
-        assert_eq!(told.claim, format!("A quota stops it, and {now}."));
+        assert_eq!(shown.claim, format!("A quota stops it, and {now}."));
         assert_eq!(
-            told.evidence,
+            shown.evidence,
             [format!("seen: {now}"), "a quota".to_owned()]
         );
         // Without a ratio the text stays unchanged.

@@ -23,7 +23,7 @@ use super::readings::{Readings, span};
 use super::total::{Removed, Total};
 use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
-use crate::driver::own;
+use crate::driver::user_container;
 
 /// The smallest share of the overhead that confirms a cause.
 pub const MOST: f64 = 0.5;
@@ -41,16 +41,16 @@ const HOST: &str = "host";
 
 /// A suspect with the arm that tries it; `None` if it cannot be tried.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct SuspectTrial {
     /// The suspect.
     pub suspect: Suspect,
     /// The arm.
-    pub arm: Option<Tried>,
+    pub arm: Option<TriedArm>,
 }
 
 /// An arm that tries a suspect.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tried {
+pub struct TriedArm {
     /// Its driver.
     pub driver: String,
     /// Its settings.
@@ -61,7 +61,7 @@ pub struct Tried {
 
 /// All suspects, most likely first. `metric` is the one that was asked for; a suspicion about cells of another metric
 /// is tried on that.
-pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
+pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<SuspectTrial> {
     cause::likely_suspicions(case, LEAST, OUTDONE)
         .into_iter()
         .map(|(cause, suspicion)| {
@@ -77,14 +77,14 @@ pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
             } else {
                 metrics.last().copied().unwrap_or(metric)
             };
-            Trial::of(cause.id, &suspicion, metric, env)
+            SuspectTrial::new(cause.id, &suspicion, metric, env)
         })
         .collect()
 }
 
-impl Trial {
+impl SuspectTrial {
     /// A suspicion in `env` that is about `metric`.
-    pub fn of(cause: &str, suspicion: &Suspicion, metric: &str, env: &ArmSpec) -> Self {
+    pub fn new(cause: &str, suspicion: &Suspicion, metric: &str, env: &ArmSpec) -> Self {
         let (tried, arm) = arm_of(&suspicion.counterfactual, env);
         Self {
             suspect: Suspect {
@@ -105,14 +105,14 @@ impl Trial {
 }
 
 /// The same for a user's container: its differences are the switches, and nothing is tried outside of it.
-fn arm_of_own(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
-    let inside = |settings: Params| Tried {
+fn arm_of_own(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<TriedArm>) {
+    let inside = |settings: Params| TriedArm {
         driver: env.driver.clone(),
         settings,
         change: env.change.clone(),
     };
     match counterfactual {
-        Counterfactual::Settings(changes) => match own::changed(&env.settings, changes) {
+        Counterfactual::Settings(changes) => match user_container::changed(&env.settings, changes) {
             Ok(settings) => (
                 format!("a container like it with {}", words(changes)),
                 Some(inside(settings)),
@@ -132,16 +132,16 @@ fn arm_of_own(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option
 }
 
 /// What is tried, in words, and its arm.
-fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
-    if own::is_own(&env.settings) {
+fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<TriedArm>) {
+    if user_container::is_own(&env.settings) {
         arm_of_own(counterfactual, env)
     } else {
         arm_inside(counterfactual, env)
     }
 }
 
-fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
-    let inside = |settings: Params| Tried {
+fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<TriedArm>) {
+    let inside = |settings: Params| TriedArm {
         driver: env.driver.clone(),
         settings,
         change: CommandChange {
@@ -151,11 +151,11 @@ fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option
             ..CommandChange::default()
         },
     };
-    let outside = || Tried {
+    let outside = || TriedArm {
         driver: HOST.to_owned(),
-        ..Tried::default()
+        ..TriedArm::default()
     };
-    let behind = |mut arm: Tried, prefix: &[String]| {
+    let behind = |mut arm: TriedArm, prefix: &[String]| {
         arm.change.prefix = prefix.to_vec();
         arm
     };
@@ -190,7 +190,7 @@ fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option
         ),
         Counterfactual::BaselineSettings(changes) => (
             format!("the host with {}", words(changes)),
-            Tried {
+            TriedArm {
                 settings: changed(&Params::new(), changes),
                 ..outside()
             },
@@ -318,7 +318,7 @@ fn corrected(p: f64, arm: &str, (baseline, env): (&str, &str), readings: &Readin
     });
     for (spec, suspect) in others {
         let whole = spec.role.of.as_deref().unwrap_or(env);
-        let total = Total::of(readings, baseline, whole, &suspect.metric);
+        let total = Total::between(readings, baseline, whole, &suspect.metric);
         let sides = (baseline, whole);
         let other = removed(suspect, spec.id.as_str(), sides, &total, readings);
         family.extend(other.and_then(|other| other.p));

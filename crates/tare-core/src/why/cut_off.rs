@@ -11,7 +11,7 @@ use tare_model::whole_part;
 
 use super::observed::PLAIN_TIMES;
 use super::pace::Pace;
-use super::{Ask, First, own};
+use super::{Ask, First, user_container};
 use crate::workload::user_command;
 
 /// The share of the time that six whole blocks of the two sides may take before runs are ended early, if it is not
@@ -26,7 +26,7 @@ pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
     let pace = Pace::of_one(first);
     let is_plain = first.env.wall_ns / PLAIN_TIMES > first.host.wall_ns;
     let whole_ns = match &ask.own {
-        Some(asks) => own::whole_ns(asks, pace),
+        Some(asks) => user_container::whole_ns(asks, pace),
         None => whole_part(pace.least_ns() as f64 / WHOLE_SHARE),
     };
     if ask.metric != user_command::WALL
@@ -107,9 +107,12 @@ mod tests {
     fn cut_off_if_search_with_whole_runs_does_not_fit() {
         let of = |n_differences: usize| {
             let mut ask = ask("docker", Params::new());
-            ask.own = Some(own::Asks {
-                differences: vec![crate::driver::own::Difference::default(); n_differences],
-                ..own::Asks::default()
+            ask.own = Some(user_container::ContainerQuestion {
+                differences: vec![
+                    crate::driver::user_container::Difference::default();
+                    n_differences
+                ],
+                ..user_container::ContainerQuestion::default()
             });
             decided(&ask, &first_of(SECOND / 2, 7 * SECOND / 2), 85 * SECOND)
         };

@@ -179,7 +179,7 @@ fn together(driver: &str, facts: &Facts) -> Vec<String> {
         .collect();
     // The kernel reports a process's label only if a module provides one.
     match facts.get(fact::LSM_LABEL) {
-        Some(_) if is_confined(facts) && mechanisms.of(Kind::AccessControl).is_some() => {}
+        Some(_) if is_confined(facts) && mechanisms.find(Kind::AccessControl).is_some() => {}
         Some(label) => together.push(format!(
             "AppArmor and SELinux: the label is `{}` in every step",
             label.trim().escape_debug()
@@ -322,9 +322,9 @@ mod tests {
         };
         assert!(titles_of(&confined) && !titles_of(&label("unconfined")));
         assert!(!titles_of(&Facts::new()));
-        let told = |facts: &Facts| together("docker", facts).join("\n");
-        assert!(told(&Facts::new()).contains("not available here"));
-        assert!(!told(&confined).contains("AppArmor and"));
+        let shown = |facts: &Facts| together("docker", facts).join("\n");
+        assert!(shown(&Facts::new()).contains("not available here"));
+        assert!(!shown(&confined).contains("AppArmor and"));
     }
 
     #[test]

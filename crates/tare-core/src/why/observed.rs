@@ -73,7 +73,7 @@ impl Inside {
     }
 
     /// Its standard error.
-    pub fn said(&self) -> String {
+    pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.look.report.stderr.0).into_owned()
     }
 

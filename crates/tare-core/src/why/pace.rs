@@ -94,7 +94,7 @@ impl Pace {
     }
 
     /// An estimate from the trials of a run, in which `env` is the environment.
-    pub fn of(run: &RunData, env: &str, first: &First) -> Self {
+    pub fn from_run(run: &RunData, env: &str, first: &First) -> Self {
         let one = Self::of_one(first);
         let command = super::readings::user_command_id();
         let mean = |arm: &str| {
@@ -174,7 +174,7 @@ impl Before {
     pub fn enough(run: &RunData, env: &str, metric: &str) -> u32 {
         let baseline = run.head.study.baseline.as_str();
         enough(
-            &Total::of(&Readings::of(run), baseline, env, metric),
+            &Total::between(&Readings::read(run), baseline, env, metric),
             PROOF_MOST,
         )
     }
@@ -204,13 +204,13 @@ mod tests {
         let plan = |every_ns| {
             let mut ask = ask("docker", Params::new());
             let mut study = first_study(&ask, &first(SECOND), 115 * SECOND).unwrap();
-            let difference = crate::driver::own::Difference {
+            let difference = crate::driver::user_container::Difference {
                 every_ns,
                 ..Default::default()
             };
-            ask.own = Some(super::super::own::Asks {
+            ask.own = Some(super::super::user_container::ContainerQuestion {
                 differences: vec![difference],
-                ..super::super::own::Asks::default()
+                ..super::super::user_container::ContainerQuestion::default()
             });
             let mut pace = Pace::of_one(&first(SECOND));
             pace.life_ns = SECOND / 10;
@@ -267,14 +267,14 @@ mod tests {
             study.blocks_per_launch
         };
         assert!(launches(&usual) > 1);
-        let asks = super::super::own::Asks {
+        let asks = super::super::user_container::ContainerQuestion {
             fresh: Some("it fails".to_owned()),
             base: super::super::Base {
                 id: super::super::HOST,
                 driver: super::super::HOST.to_owned(),
                 ..super::super::Base::default()
             },
-            ..super::super::own::Asks::default()
+            ..super::super::user_container::ContainerQuestion::default()
         };
         let ask = Ask {
             own: Some(asks),

@@ -9,7 +9,7 @@
 use tare_model::dossier::{Dossier, DossierCell};
 use tare_model::{ArmId, ArmSpec, RunId, Status, Study, Verdict, WorkloadSpec, whole_part};
 
-use super::counterfactual::{self, Trial};
+use super::counterfactual::{self, SuspectTrial};
 use super::readings::Readings;
 use super::total::Total;
 use super::{FEWEST, SUSPECTS_MOST, arm_id};
@@ -128,7 +128,7 @@ impl Draft {
         if self.workloads.iter().any(other) {
             return;
         }
-        let trial = Trial::of(suspected.cause, &suspected.suspicion, &cell.metric, env);
+        let trial = SuspectTrial::new(suspected.cause, &suspected.suspicion, &cell.metric, env);
         let Some(arm) = trial.arm else {
             return;
         };
@@ -203,7 +203,7 @@ fn reaches(counterfactual: &Counterfactual, spec: &WorkloadSpec) -> bool {
 
 /// Puts the results of a proof into the dossier of the original run.
 pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
-    let readings = Readings::of(proof);
+    let readings = Readings::read(proof);
     let study = &proof.head.study;
     for spec in &study.arms {
         let Some(env) = spec.role.of.as_deref() else {
@@ -220,7 +220,7 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
                 spec.id.as_str(),
                 baseline,
                 env,
-                &Total::of(&readings, baseline, env, &suspect.metric),
+                &Total::between(&readings, baseline, env, &suspect.metric),
                 &readings,
             );
             let cells = &dossier.cells;

@@ -44,7 +44,7 @@ pub struct Readings {
 
 impl Readings {
     /// Reads the trials.
-    pub fn of(run: &RunData) -> Self {
+    pub fn read(run: &RunData) -> Self {
         let mut readings = Self {
             study: run.head.study.clone(),
             collected: collected(run, &workload::find),
@@ -209,7 +209,8 @@ pub fn put_together(
     if call.clean {
         facts.retain(|name, _| !name.starts_with(VARIABLE));
         let given = call.variables.iter();
-        facts.extend(given.map(|(name, text)| (fact::of(fact::VARIABLE, name), text.clone())));
+        facts
+            .extend(given.map(|(name, text)| (fact::name_for(fact::VARIABLE, name), text.clone())));
     }
     let threads = facts.get(fact::COMMAND_THREADS);
     if let Some(threads) = threads.and_then(|text| text.parse().ok()) {

@@ -10,10 +10,10 @@ use tare_model::arm::{Role, Rung};
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 
-use super::counterfactual::{Trial, Tried};
+use super::counterfactual::{SuspectTrial, TriedArm};
 use super::observed::PLAIN_TIMES;
 use super::pace::{Before, PROOF_MOST, Pace};
-use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
+use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, seen_facts, user_container};
 use crate::workload::{self, Workload};
 
 /// The maximum number of blocks of the first comparison.
@@ -71,13 +71,13 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     };
     let blocks = (share_ns / (command_ns + life_ns).max(1)).clamp(six, u64::from(most));
     let mut arms = base_arms(ask, first, with_a_prime);
-    let steps = own::below(ask);
+    let steps = user_container::below(ask);
     let steps_ns = steps.len() as u64 * (pace.host_ns.max(pace.env_ns) + pace.life_ns / six);
     let is_whole = !steps.is_empty() && first.cut_ns.is_none();
     // The search needs most of the time.
     if is_whole && fits_in(left_ns / 4, both_ns + steps_ns) {
         if let Some(env) = arms.last_mut() {
-            own::note_last(ask, env);
+            user_container::note_last(ask, env);
         }
         arms.splice(1..1, steps);
     }
@@ -121,11 +121,11 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
         arm
     };
     let mut arms = vec![host(base.id).required()];
-    own::note_userland(ask, &mut arms[0]);
+    user_container::note_userland(ask, &mut arms[0]);
     if with_a_prime {
         arms.push(host(A_PRIME));
     }
-    arms.extend(own::copy(ask));
+    arms.extend(user_container::copy(ask));
     arms.push(ask.env_arm(first));
     arms
 }
@@ -158,7 +158,7 @@ pub struct Round {
     /// The study.
     pub study: Study,
     /// Suspects for another round.
-    pub waiting: Vec<Trial>,
+    pub waiting: Vec<SuspectTrial>,
 }
 
 impl Round {
@@ -167,6 +167,12 @@ impl Round {
         let arms = self.study.arms.iter();
         arms.filter(|arm| !arm.role.suspects.is_empty() && !arm.required)
             .count()
+    }
+
+    /// Whether it has steps of the ladder.
+    pub fn has_steps(&self) -> bool {
+        let mut arms = self.study.arms.iter();
+        arms.any(|arm| !arm.required && arm.role.rung.is_some())
     }
 
     /// Whether another round would have something to try.
@@ -181,12 +187,12 @@ pub fn round(
     ask: &Ask,
     first: &First,
     before: Before,
-    trials: &[Trial],
+    trials: &[SuspectTrial],
     left_ns: u64,
 ) -> Option<Round> {
     let pace = before.pace;
     let six = u64::from(FEWEST);
-    let is_of_start = |trial: &Trial| trial.suspect.metric.starts_with("start-up");
+    let is_of_start = |trial: &SuspectTrial| trial.suspect.metric.starts_with("start-up");
     let with_start_up = trials.iter().take(SUSPECTS_MOST).any(is_of_start);
     let life_ns = if with_start_up { pace.life_ns } else { 0 };
     // Every other arm is assumed to be as slow as the environment.
@@ -249,7 +255,7 @@ pub fn round(
             arms.specs[env].role.rung = Some(rung);
             continue;
         }
-        let tried = Tried {
+        let tried = TriedArm {
             driver: step.driver,
             settings: step.settings,
             change: ask.change(),
@@ -302,7 +308,7 @@ impl Arms {
         &mut self,
         known: Option<&String>,
         prefix: &str,
-        tried: &Tried,
+        tried: &TriedArm,
         note: impl FnOnce(&mut Role),
     ) -> String {
         let (is_new, name) = self.put(prefix, tried, note);
@@ -320,7 +326,7 @@ impl Arms {
     pub(super) fn put(
         &mut self,
         prefix: &str,
-        tried: &Tried,
+        tried: &TriedArm,
         note: impl FnOnce(&mut Role),
     ) -> (bool, String) {
         // The baseline is never shared.
@@ -389,8 +395,8 @@ pub(super) mod tests {
         }
     }
 
-    fn suspect(cause: &str, settings: Params) -> Trial {
-        Trial {
+    fn suspect(cause: &str, settings: Params) -> SuspectTrial {
+        SuspectTrial {
             suspect: Suspect {
                 cause: cause.into(),
                 claim: String::new(),
@@ -403,7 +409,7 @@ pub(super) mod tests {
                 tried: "tried".into(),
                 is_outside: false,
             },
-            arm: Some(Tried {
+            arm: Some(TriedArm {
                 driver: "docker".into(),
                 settings,
                 change: CommandChange {
@@ -426,7 +432,7 @@ pub(super) mod tests {
         }
     }
 
-    fn suspects(number: i64) -> Vec<Trial> {
+    fn suspects(number: i64) -> Vec<SuspectTrial> {
         (0..number)
             .map(|number| suspect("a.cause", Params::new().with("shm", 4096 + number)))
             .collect()

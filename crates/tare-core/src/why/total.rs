@@ -50,7 +50,7 @@ impl Total {
     }
 
     /// The overhead of `arm` over `earlier`.
-    pub fn of(readings: &Readings, earlier: &str, arm: &str, metric: &str) -> Self {
+    pub fn between(readings: &Readings, earlier: &str, arm: &str, metric: &str) -> Self {
         Self::new(
             &readings.differences(earlier, arm, metric),
             [

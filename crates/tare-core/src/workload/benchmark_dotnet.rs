@@ -100,7 +100,7 @@ impl Workload for BenchmarkDotnet {
         let heading = wanted(&report)?;
         let observations = results(&output, heading)?;
         let mean = observations.iter().sum::<f64>() / observations.len() as f64;
-        agreeing(ID, "the mean", told_mean(&output, heading)?, mean)?;
+        agreeing(ID, "the mean", printed_mean(&output, heading)?, mean)?;
         Ok(vec![command_output::sample(&TIME, observations)?])
     }
 }
@@ -108,8 +108,8 @@ impl Workload for BenchmarkDotnet {
 /// An error that names the missing runtime, if the .NET host reported that in either of its two forms.
 fn other_runtime(raw: &RawOutput) -> Option<DecodeError> {
     let report = probe_output::report(raw).ok()?.command?;
-    let said = String::from_utf8_lossy(&report.stderr.0);
-    let (before, rest) = said.split_once("', version '")?;
+    let stderr_text = String::from_utf8_lossy(&report.stderr.0);
+    let (before, rest) = stderr_text.split_once("', version '")?;
     let (_, framework) = before.rsplit_once('\'')?;
     let needed = rest.split_once('\'')?.0;
     let found: Vec<&str> = rest
@@ -208,7 +208,7 @@ fn operation(result: &str) -> Option<f64> {
 }
 
 /// The mean in the statistics of the wanted benchmark.
-fn told_mean(output: &str, wanted: &str) -> Result<f64, DecodeError> {
+fn printed_mean(output: &str, wanted: &str) -> Result<f64, DecodeError> {
     let details = output.split_once(DETAILS).map(|(_, rest)| rest);
     let details = details
         .and_then(|rest| rest.split_once(SUMMARY))
@@ -259,7 +259,7 @@ mod tests {
         // * Summary *\n";
 
     fn read(output: &str, wanted: &str) -> Result<(Vec<f64>, f64), DecodeError> {
-        Ok((results(output, wanted)?, told_mean(output, wanted)?))
+        Ok((results(output, wanted)?, printed_mean(output, wanted)?))
     }
 
     #[test]
@@ -302,8 +302,8 @@ mod tests {
             (old, "3.1.32"),
             (none, "none of it"),
         ] {
-            let said = format!("{said}{}", "a link ".repeat(100));
-            let raw = command_output::tests::raw(150, b"", said.as_bytes());
+            let message = format!("{said}{}", "a link ".repeat(100));
+            let raw = command_output::tests::raw(150, b"", message.as_bytes());
             let error = BenchmarkDotnet.decode(&raw).unwrap_err().to_string();
             let expected =
                 format!("found {found} where the benchmarks need Microsoft.NETCore.App 2.2.0");

@@ -15,7 +15,7 @@ use tare_model::{
 };
 
 use super::declared::declared;
-use super::tool_text::{garbled, is_argument, number, said, text};
+use super::tool_text::{garbled, is_argument, number, output_text, text};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "command";
@@ -189,7 +189,7 @@ fn expression(pick: &str) -> Result<Regex, String> {
 /// Every number that the expression finds, first in stdout, then in stderr.
 fn picked(pick: &str, report: &CommandReport) -> Result<Vec<f64>, DecodeError> {
     let expression = expression(pick).map_err(|problem| garbled(ID, problem))?;
-    let output = said(report);
+    let output = output_text(report);
     expression
         .captures_iter(&output)
         .filter_map(|captures| captures.get(1))

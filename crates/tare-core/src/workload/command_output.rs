@@ -30,18 +30,19 @@ pub fn report(raw: &RawOutput) -> Result<CommandReport, DecodeError> {
         Exit::Code(code) => format!("exited with status {code}"),
         Exit::Signal(signal) => format!("was ended by signal {signal}"),
     };
-    let said = if report.stderr.0.is_empty() {
+    let stderr_text = if report.stderr.0.is_empty() {
         &report.stdout.0
     } else {
         &report.stderr.0
     };
-    let said = String::from_utf8_lossy(&said[said.len().saturating_sub(SAID_LIMIT)..]);
+    let shown =
+        String::from_utf8_lossy(&stderr_text[stderr_text.len().saturating_sub(SAID_LIMIT)..]);
     Err(DecodeError::Unsuccessful {
         problem: format!(
             "`{}` {how}{}{}",
             report.program.escape_debug(),
-            if said.trim().is_empty() { "" } else { ": " },
-            said.trim().escape_debug()
+            if shown.trim().is_empty() { "" } else { ": " },
+            shown.trim().escape_debug()
         ),
     })
 }

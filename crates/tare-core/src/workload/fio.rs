@@ -157,7 +157,7 @@ impl Workload for Fio {
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
-        doubts::of(raw).unwrap_or_default()
+        doubts::remarks(raw).unwrap_or_default()
     }
 }
 

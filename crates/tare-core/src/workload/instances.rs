@@ -100,12 +100,12 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
             ),
             Some("remove `instances`, and say how many nodes it has".to_owned()),
         ),
-        Recipe::Lifecycle => refused(
+        Recipe::Lifecycle { .. } => refused(
             format!(
                 "`{}` starts and stops an environment and runs nothing in it",
                 spec.id
             ),
-            Some("remove `instances`".to_owned()),
+            Some("`held = N` in its parameters holds N idle ones meanwhile".to_owned()),
         ),
     }
 }

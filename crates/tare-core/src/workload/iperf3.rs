@@ -100,7 +100,7 @@ impl Workload for Iperf3 {
         let test = match command_output::report(raw) {
             Ok(report) => Test::parse(&command_output::stdout(&report))?,
             // The JSON explains a failure better than the last bytes of the output.
-            Err(error) => match said(raw) {
+            Err(error) => match reported_error(raw) {
                 Some(better) => return Err(better),
                 None => return Err(error),
             },
@@ -135,7 +135,7 @@ impl Workload for Iperf3 {
 }
 
 /// The error in the JSON of a failed iperf3, if any.
-fn said(raw: &RawOutput) -> Option<DecodeError> {
+fn reported_error(raw: &RawOutput) -> Option<DecodeError> {
     let report = probe_output::report(raw).ok()?.command?;
     let error = Test::parse(&command_output::stdout(&report)).err()?;
     matches!(error, DecodeError::Unsuccessful { .. }).then_some(error)

@@ -284,8 +284,8 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
         ));
     }
     let mean = answers.times_ns.iter().sum::<f64>() / answers.times_ns.len() as f64;
-    let told = answers.summary_ns.filter(|_| answers.duplicates == 0);
-    if let Some([_, told, _]) = told
+    let shown = answers.summary_ns.filter(|_| answers.duplicates == 0);
+    if let Some([_, told, _]) = shown
         && (mean - told).abs() > MEAN_SLACK * told + STEP_NS
     {
         remarks.push(Remark::new(

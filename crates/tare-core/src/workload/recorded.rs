@@ -85,6 +85,7 @@ fn as_printed(recipe: &Recipe, log: &[u8]) -> Result<RawOutput, String> {
             is_ended_early: false,
             stops: 0,
             each_run_ns: Vec::new(),
+            usage_over_time: None,
             usage: BTreeMap::new(),
             left_running: 0,
             seen: None,

@@ -3,7 +3,9 @@
 //! The engine creates the environment, waits for the agent's first answer from inside and removes everything. This
 //! file decodes the timestamps, and the memory and disk usage of the idle environment. The agent's start is included,
 //! equally in every environment.
-//! Limits: does not include what a user's program needs beyond its first instruction.
+//! With `held`, other environments of the arm are idle meanwhile: a sweep over it shows what the n-th one needs.
+//! Limits: does not include what a user's program needs beyond its first instruction. The arm's resident instance, and
+//! those that another workload of the study asks for, are idle meanwhile too.
 
 use tare_model::outcome::Exit;
 use tare_model::{
@@ -20,7 +22,9 @@ pub struct StartUp;
 impl Workload for StartUp {
     declared! {
         "start-up": "creating an environment, its first instruction, removing it";
-        params {}
+        params {
+            "held" = Int(0), Between(0, 64): "number of idle environments of the same arm that run meanwhile, 0 to 64";
+        }
         "start-up.ready.time", Nanosecond, Lower, StartUp: "Time from asking for an environment to the first answer of the agent inside.";
         "start-up.total.time", Nanosecond, Lower, StartUp: "Time from asking for an environment until it has answered, been stopped and been removed.";
         "start-up.stop.time", Nanosecond, Lower, StartUp: "Time from asking for an environment's end until it has been stopped and removed.";
@@ -30,16 +34,12 @@ impl Workload for StartUp {
         "start-up.first.time", Nanosecond, Lower, StartUp: "Part of the time until ready: from then to the first answer of the agent inside.";
         "start-up.disk.size", Byte, Lower, StartUp:
             "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.";
+        "start-up.all-memory.size", Byte, Lower, StartUp:
+            "Memory of this machine's that this environment and the idle ones that `held` asks for hold together.";
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        if let Some(name) = params.0.keys().next() {
-            return Err(ParamError {
-                param: name.clone(),
-                problem: format!("`start-up` has no parameter `{}`", name.escape_default()),
-                hint: Some("it has no parameters".to_owned()),
-            });
-        }
+        let params = self.declared().complete(params)?;
         if let Some(path) = path {
             return Err(ParamError {
                 param: "path".to_owned(),
@@ -47,7 +47,10 @@ impl Workload for StartUp {
                 hint: Some("leave the path out".to_owned()),
             });
         }
-        Ok(Recipe::Lifecycle)
+        let held = params.int("held").and_then(|held| u32::try_from(held).ok());
+        Ok(Recipe::Lifecycle {
+            held: held.unwrap_or(0),
+        })
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
@@ -98,6 +101,7 @@ impl Workload for StartUp {
             (&self.metrics()[4], create_ns),
             (&self.metrics()[5], first_ns),
             (&self.metrics()[6], report.disk_bytes),
+            (&self.metrics()[7], report.all_memory_bytes),
         ] {
             // Earlier reports have none of these, and some environments cannot be inspected from outside; 0 means
             // unknown.
@@ -146,8 +150,8 @@ mod tests {
     #[test]
     fn stop_time_memory_and_disk_are_read_if_reported() {
         let held = r#","stop_ns":350000000,"memory_bytes":4096,"disk_bytes":8192}"#;
-        let told = GOOD.replace('}', held);
-        let samples = StartUp.decode(&raw(&told)).unwrap();
+        let shown = GOOD.replace('}', held);
+        let samples = StartUp.decode(&raw(&shown)).unwrap();
         let read: Vec<(&str, f64)> = samples
             .iter()
             .map(|sample| (sample.metric.as_str(), sample.observations[0]))
@@ -201,8 +205,15 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_neither_parameters_nor_a_path() {
-        assert_eq!(StartUp.recipe(&Params::new(), None), Ok(Recipe::Lifecycle));
+    fn it_takes_the_number_held_and_no_path() {
+        for (params, held) in [(Params::new(), 0), (Params::new().with("held", 7i64), 7)] {
+            assert_eq!(
+                StartUp.recipe(&params, None),
+                Ok(Recipe::Lifecycle { held })
+            );
+        }
+        let many = Params::new().with("held", 65i64);
+        assert_eq!(StartUp.recipe(&many, None).unwrap_err().param, "held");
         let error = StartUp
             .recipe(&Params::new().with("n", 3i64), None)
             .unwrap_err();

@@ -339,6 +339,7 @@ mod tests {
             CommandReport {
                 stops: 25,
                 each_run_ns: Vec::new(),
+                usage_over_time: None,
                 ..report
             }
         };

@@ -12,7 +12,7 @@
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::tool_text::{fitting, garbled, number, said, whole};
+use super::tool_text::{fitting, garbled, number, output_text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "stress-ng";
@@ -101,7 +101,7 @@ impl Workload for StressNg {
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
-        let log = said(&report);
+        let log = output_text(&report);
         complaint(&log)?;
         let row = match report.files.get(METRICS_FILE) {
             Some(bytes) => from_yaml(&String::from_utf8_lossy(&bytes.0))?,

@@ -57,9 +57,9 @@ impl Workload for SysbenchCpu {
         // Versions before 1.0 print no rate and had a fixed number of events.
         let rate = match after(&text, "events per second:") {
             Some(told) => {
-                let told = number(told).unwrap_or(f64::NAN);
-                agreeing("sysbench", "the rate", told, computed)?;
-                told
+                let shown = number(told).unwrap_or(f64::NAN);
+                agreeing("sysbench", "the rate", shown, computed)?;
+                shown
             }
             None => computed,
         };

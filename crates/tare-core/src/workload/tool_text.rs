@@ -63,7 +63,7 @@ pub fn agreeing(tool: &str, what: &str, told: f64, computed: f64) -> Result<(), 
 }
 
 /// The program's stdout and stderr.
-pub fn said(report: &CommandReport) -> String {
+pub fn output_text(report: &CommandReport) -> String {
     let mut text = String::from_utf8_lossy(&report.stdout.0).into_owned();
     text.push('\n');
     text.push_str(&String::from_utf8_lossy(&report.stderr.0));

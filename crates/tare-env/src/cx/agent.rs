@@ -112,7 +112,7 @@ fn list(paths: &[PathBuf]) -> String {
 
 /// An agent and the properties that decide where it can run.
 #[derive(Debug, Clone)]
-struct Known {
+struct FoundAgent {
     /// Its target triple, taken from its build id.
     target: String,
     is_static: bool,
@@ -123,7 +123,7 @@ struct Known {
 #[derive(Debug, Clone)]
 pub struct Agents {
     /// Best first.
-    known: Vec<Known>,
+    known: Vec<FoundAgent>,
     own: AgentBinary,
 }
 
@@ -269,7 +269,7 @@ fn is_of_the_programs_owner(path: &Path) -> bool {
     path.is_file()
 }
 
-fn read(path: &Path) -> Result<Known, AgentError> {
+fn read(path: &Path) -> Result<FoundAgent, AgentError> {
     let bytes = files::read(path)?;
     know(path, &bytes, Sealed::new)
 }
@@ -279,7 +279,7 @@ type Seal = fn(&[u8]) -> Option<Sealed>;
 
 /// Reads an agent's file. If its bytes cannot be sealed, a copy in `folder` is used, so that replacing the file does
 /// not replace the agent.
-fn taken(path: &Path, folder: &Path, seal: Seal) -> Result<Known, AgentError> {
+fn taken(path: &Path, folder: &Path, seal: Seal) -> Result<FoundAgent, AgentError> {
     let bytes = files::read(path)?;
     let known = know(path, &bytes, seal)?;
     if known.binary.sealed.is_some() {
@@ -289,13 +289,13 @@ fn taken(path: &Path, folder: &Path, seal: Seal) -> Result<Known, AgentError> {
     know(&copy, &bytes, seal)
 }
 
-fn know(path: &Path, bytes: &[u8], seal: Seal) -> Result<Known, AgentError> {
+fn know(path: &Path, bytes: &[u8], seal: Seal) -> Result<FoundAgent, AgentError> {
     let build = build_id(bytes).ok_or_else(|| AgentError::Foreign {
         path: path.to_owned(),
     })?;
     // `version-hash-level-target`: the target is everything after the third dash.
     let target = build.splitn(4, '-').nth(3).unwrap_or_default().to_owned();
-    Ok(Known {
+    Ok(FoundAgent {
         target,
         is_static: !needs_interpreter(bytes),
         binary: AgentBinary {
@@ -308,7 +308,7 @@ fn know(path: &Path, bytes: &[u8], seal: Seal) -> Result<Known, AgentError> {
 }
 
 /// Writes an embedded agent to `folder` unless it is already there.
-fn unpack(target: &str, bytes: &[u8], folder: &Path) -> Result<Known, AgentError> {
+fn unpack(target: &str, bytes: &[u8], folder: &Path) -> Result<FoundAgent, AgentError> {
     know(&written(target, bytes, folder)?, bytes, Sealed::new)
 }
 

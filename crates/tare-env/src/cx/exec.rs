@@ -155,7 +155,7 @@ pub trait Running: Send {
     fn wait(&mut self, limit: Duration) -> std::io::Result<Option<i32>>;
     /// Kills and reaps it; does nothing if it has ended.
     fn kill(&mut self);
-    /// Kills it and its process group, where it leads one.
+    /// Kills it and, where it leads a process group, that too; by default it leads none.
     fn kill_all(&mut self) {
         self.kill();
     }

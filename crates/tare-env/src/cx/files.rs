@@ -11,11 +11,11 @@ use tare_model::mountinfo::Mount;
 
 mod devices;
 mod disk_usage;
-#[cfg(unix)]
-mod own;
-#[cfg(not(unix))]
-mod own_elsewhere;
 mod plain;
+#[cfg(unix)]
+mod restrict;
+#[cfg(not(unix))]
+mod restrict_elsewhere;
 mod sockets_in_folder;
 #[cfg(unix)]
 mod tree;
@@ -23,14 +23,14 @@ mod unpacked;
 
 pub use devices::is_disk;
 #[cfg(not(unix))]
-use own_elsewhere as own;
+use restrict_elsewhere as restrict;
 
 pub use disk_usage::taken_bytes;
-pub use own::{
-    NotOwn, check_folder, create_folder, let_nobody_through, let_read, let_through, open_anybodys,
+pub use plain::{head, length, read_plain};
+pub use restrict::{
+    NotOwn, check_folder, close_to_others, create_folder, let_read, let_through, open_anybodys,
     open_file, own_uid,
 };
-pub use plain::{head, length, read_plain};
 pub use sockets_in_folder::{Talking, talking_below, talks};
 pub use unpacked::unpack;
 

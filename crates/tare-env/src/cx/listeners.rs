@@ -21,7 +21,7 @@ pub struct Bound(Vec<(Pid, CpuSet)>);
 impl Bound {
     /// Binds all threads of the processes that listen at these addresses, and of `others`; skips those that may not
     /// be bound.
-    pub fn to(cpu: u32, addresses: &[SocketAddr], others: &[u32]) -> Self {
+    pub fn bind(cpu: u32, addresses: &[SocketAddr], others: &[u32]) -> Self {
         let mut bound = Self::default();
         let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
         if cpu >= CpuSet::MAX_CPU {
@@ -144,8 +144,8 @@ mod tests {
             .spawn()
             .unwrap();
         let mut started = [0];
-        let mut said = child.stdout.take().unwrap();
-        std::io::Read::read_exact(&mut said, &mut started).unwrap();
+        let mut stdout_text = child.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut stdout_text, &mut started).unwrap();
         let of_child = run_ns(&[child.id()]).unwrap();
         let of_both = run_ns(&[std::process::id()]).unwrap();
         assert!(of_child > 0.0 && of_both > of_child, "{of_child} {of_both}");

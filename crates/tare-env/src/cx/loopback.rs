@@ -82,7 +82,7 @@ pub fn serve(
             if n_open.get() >= MOST {
                 continue;
             }
-            let open = Open::of(&n_open);
+            let open = Open::count(&n_open);
             let answer = Rc::clone(&answer);
             tokio::task::spawn_local(async move {
                 let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -104,7 +104,7 @@ pub fn serve(
 struct Open(Rc<Cell<usize>>);
 
 impl Open {
-    fn of(all: &Rc<Cell<usize>>) -> Self {
+    fn count(all: &Rc<Cell<usize>>) -> Self {
         all.set(all.get() + 1);
         Self(Rc::clone(all))
     }

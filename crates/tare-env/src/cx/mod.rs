@@ -21,6 +21,7 @@ pub mod holders;
 pub mod listeners;
 pub mod loopback;
 pub mod measuring;
+pub mod memory;
 pub mod observer;
 pub mod owner;
 pub mod pinned;

@@ -120,8 +120,8 @@ impl Owner {
         let runs = state.join("runs");
         // The last run closes the folders that one of them may have opened to another user.
         if files::names(&runs)?.iter().all(|name| name == ".lock") {
-            files::let_nobody_through(&runs)?;
-            files::let_nobody_through(&state)?;
+            files::close_to_others(&runs)?;
+            files::close_to_others(&state)?;
         }
         Ok(())
     }

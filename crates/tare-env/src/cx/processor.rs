@@ -33,12 +33,12 @@ impl Stay {
     /// Binds this thread to its current CPU, where threads can be bound.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn here() -> Option<Self> {
-        Self::on(u32::try_from(sched_getcpu()).ok()?)
+        Self::bind(u32::try_from(sched_getcpu()).ok()?)
     }
 
     /// Moves this thread to a CPU and binds it there.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub fn on(cpu: u32) -> Option<Self> {
+    pub fn bind(cpu: u32) -> Option<Self> {
         let before = sched_getaffinity(None).ok()?;
         let cpu = usize::try_from(cpu)
             .ok()

@@ -120,21 +120,21 @@ fn attend(
     stream.set_write_timeout(Some(REQUEST_LIMIT))?;
     let mut writer = stream.try_clone()?;
     let heard = request(&mut BufReader::new(stream))?;
-    let said = answer(&heard);
+    let shown = answer(&heard);
     let is_head = heard.method == "HEAD";
     notes
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(heard);
-    let mut text = format!("HTTP/1.1 {} Noted\r\nConnection: close\r\n", said.status);
+    let mut text = format!("HTTP/1.1 {} Noted\r\nConnection: close\r\n", shown.status);
     text.push_str("Content-Type: application/json\r\n");
-    let length = ("Content-Length", said.body.len().to_string());
-    for (name, value) in said.headers.iter().chain([&length]) {
+    let length = ("Content-Length", shown.body.len().to_string());
+    for (name, value) in shown.headers.iter().chain([&length]) {
         text.extend([name, ": ", value, "\r\n"]);
     }
     text.push_str("\r\n");
     if !is_head {
-        text.push_str(&said.body);
+        text.push_str(&shown.body);
     }
     writer.write_all(text.as_bytes())
 }

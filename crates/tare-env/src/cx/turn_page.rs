@@ -69,7 +69,7 @@ pub fn remove(scratch: &Path) -> Result<(), FileError> {
 pub fn clear(scratch: &Path, key: u64) -> Result<(), FileError> {
     let mut bytes = [0; PAGE_BYTES];
     bytes[PAGE_KEY..PAGE_KEY + 8].copy_from_slice(&key.to_ne_bytes());
-    at(scratch, 0, |file| file.write_all(&bytes))
+    with_file_at(scratch, 0, |file| file.write_all(&bytes))
 }
 
 /// The phases of the first `places` places.
@@ -78,7 +78,7 @@ pub fn clear(scratch: &Path, key: u64) -> Result<(), FileError> {
 /// The file cannot be read.
 pub fn phases(scratch: &Path, places: usize) -> Result<Vec<u32>, FileError> {
     let mut bytes = vec![0; 4 * places];
-    at(scratch, PAGE_PHASES, |file| file.read_exact(&mut bytes))?;
+    with_file_at(scratch, PAGE_PHASES, |file| file.read_exact(&mut bytes))?;
     Ok(bytes
         .chunks_exact(4)
         .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
@@ -90,12 +90,12 @@ pub fn phases(scratch: &Path, places: usize) -> Result<Vec<u32>, FileError> {
 /// # Errors
 /// The file cannot be written.
 pub fn leave_out(scratch: &Path, place: usize) -> Result<(), FileError> {
-    at(scratch, PAGE_PHASES + 4 * place, |file| {
+    with_file_at(scratch, PAGE_PHASES + 4 * place, |file| {
         file.write_all(&DONE.to_ne_bytes())
     })
 }
 
-fn at(
+fn with_file_at(
     scratch: &Path,
     offset: usize,
     work: impl FnOnce(&mut File) -> std::io::Result<()>,

@@ -85,7 +85,7 @@ impl StreamChannel {
     }
 
     /// Takes over the pipes of a process; `None` if they were taken already.
-    pub(super) fn of(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
+    pub(super) fn take_over(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
         let writer = running.take_patient_stdin(SEND_LIMIT, cancel)?;
         let Some(stream) = running.take_arriving_stdout() else {
             return Some(Self::new(writer, running.take_stdout()?));
@@ -103,10 +103,10 @@ impl StreamChannel {
 
     /// The same for an agent on this machine's kernel that is the process itself, or that the process has become by
     /// exec.
-    fn beside(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
+    fn take_over_local(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
         Some(Self {
             meeting: Some(Meeting::default()),
-            ..Self::of(running, cancel)?
+            ..Self::take_over(running, cancel)?
         })
     }
 
@@ -257,7 +257,7 @@ impl ProcessChannel {
         mut running: Box<dyn Running>,
         cancel: &Cancel,
     ) -> Result<Self, ChannelError> {
-        let Some(stream) = StreamChannel::beside(running.as_mut(), cancel) else {
+        let Some(stream) = StreamChannel::take_over_local(running.as_mut(), cancel) else {
             running.kill();
             return Err(ChannelError::Closed("it has no pipes".to_owned()));
         };

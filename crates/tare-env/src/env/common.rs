@@ -37,7 +37,7 @@ pub(super) const NETWORK_AND_NAMESPACES: (&str, &str) = (
 );
 
 /// Capability names.
-const NAMES: Form = Form::of(
+const NAMES: Form = Form::new(
     "capability names such as [\"SYS_NICE\"], or \"ALL\"",
     |word| word == "ALL" || is_capability(word),
 )
@@ -46,30 +46,30 @@ const NAMES: Form = Form::of(
 settings! {
     pub(super) rows;
 
-    PROGRAMS("programs", List(Form::of("names or absolute paths", is_program), Between::Commas), "none",
+    PROGRAMS("programs", List(Form::new("names or absolute paths", is_program), Between::Commas), "none",
         "programs of this machine to pack with their libraries, such as [\"python3\", \"/opt/x/bin/y\"]");
-    PACKAGES("packages", List(Form::of("names of packages", is_package), Between::Commas), "none",
+    PACKAGES("packages", List(Form::new("names of packages", is_package), Between::Commas), "none",
         "packages of this machine (dpkg or rpm) whose files to pack");
-    FILES("files", List(Form::of("absolute paths", is_safe_path), Between::Commas), "none",
+    FILES("files", List(Form::new("absolute paths", is_safe_path), Between::Commas), "none",
         "files and folders of this machine to pack");
     BINDS("binds",
-        List(Form::of("binds such as [\"/srv/data:/data\"] or [\"/srv/data:/data:ro\"]", is_bind), Between::Commas),
+        List(Form::new("binds such as [\"/srv/data:/data\"] or [\"/srv/data:/data:ro\"]", is_bind), Between::Commas),
         "none", "folders and files of this machine to show inside");
     CPUS("cpus", Number(0.01, 4096.0, "processors"), "no limit",
         "processor time per second of wall time; becomes a quota per 100 ms");
-    CPUSET("cpuset", List(Form::of("a list such as `0-1,3`", is_cpu_range), Between::Commas), "all",
+    CPUSET("cpuset", List(Form::new("a list such as `0-1,3`", is_cpu_range), Between::Commas), "all",
         "the processors that may be used");
     MEMORY("memory", Size(LEAST_MEMORY), "no limit", "memory limit");
     SHM("shm", Size(4096), "the engine's (64 MiB)", "size of /dev/shm");
     PIDS("pids", Whole(1, MOST_PROCESSES, "a number"), "no limit", "the most processes and threads");
     ULIMIT("ulimits",
-        List(Form::of("limits such as [\"nofile=1024:524288\"], soft:hard, -1 for none", is_ulimit).near(&ULIMITS),
+        List(Form::new("limits such as [\"nofile=1024:524288\"], soft:hard, -1 for none", is_ulimit).near(&ULIMITS),
             Between::Commas),
         "the engine's", "limits of each process");
     CAP_ADD("cap_add", List(NAMES, Between::Commas), "none", "capabilities to add");
     CAP_DROP("cap_drop", List(NAMES, Between::Commas), "none", "capabilities to drop");
     CAPS("caps",
-        List(Form::of("`default`, `all`, `none`, or a list such as [\"NET_RAW\", \"SYS_ADMIN\"]", |word| {
+        List(Form::new("`default`, `all`, `none`, or a list such as [\"NET_RAW\", \"SYS_ADMIN\"]", |word| {
             matches!(word, "default" | "all" | "none") || is_capability(word)
         }).near(&CAPABILITIES), Between::Commas),
         "`default`", "the capabilities to have: Docker's 14, all that Tare itself has, none, or these");

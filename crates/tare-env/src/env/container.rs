@@ -160,7 +160,8 @@ fn clean(cx: &Context<'_>, name: &str, folder: &Path) -> Result<(), EnvError> {
 /// The facts in a launcher's report.
 fn report_facts(report: &LaunchReport) -> Facts {
     let mut facts = Facts::new();
-    let mut put = |name: &str, value: String| facts.insert(fact::of(fact::CONTAINER, name), value);
+    let mut put =
+        |name: &str, value: String| facts.insert(fact::name_for(fact::CONTAINER, name), value);
     let version = report.cgroup_version.as_deref().unwrap_or("none");
     put("cgroup_version", version.to_owned());
     put("user_namespace", report.has_user_namespace.to_string());

@@ -13,9 +13,11 @@ use crate::env::prelude::*;
 
 use tare_model::launch::DockerRelease;
 
-use super::own::image_command::ImageCommand;
-use super::own::{ArmRequest, Bare, Changed, ChangedLine, ContainerRequest, ImageParts, Own};
 use super::record;
+use super::user_container::image_command::ImageCommand;
+use super::user_container::{
+    ArmRequest, Bare, Changed, ChangedLine, ContainerRequest, ImageParts, UserContainer,
+};
 
 mod api;
 mod as_typed;
@@ -33,18 +35,18 @@ mod image;
 mod inside;
 mod instance;
 mod locality;
-mod own;
 mod profile;
 mod request;
 mod running;
 mod served;
 mod settings;
 mod system;
+mod user_container;
 
 use api::{Api, DENIED_FIX, Unreachable};
 use catalogue::SETTINGS;
 use creation_record::CreationRecord;
-use endpoint::{Endpoint, Named};
+use endpoint::{Endpoint, EngineName};
 use environment::DockerEnvironment;
 use inside::InsideEnvironment;
 use settings::Settings;
@@ -76,33 +78,33 @@ pub(super) fn release_here(cx: &Context<'_>) -> Option<DockerRelease> {
 #[derive(Debug, Clone)]
 pub struct Docker {
     /// The engine; `None` for the one that the `docker` command would use.
-    engine: Option<Named>,
+    engine: Option<EngineName>,
 }
 
 impl Docker {
     /// The driver for the engine at `host` (a value of `DOCKER_HOST`), regardless of the environment.
-    pub fn at(host: impl Into<String>) -> Self {
+    pub fn with_host(host: impl Into<String>) -> Self {
         Self {
-            engine: Some(Named::Host(host.into())),
+            engine: Some(EngineName::Host(host.into())),
         }
     }
 
-    fn named(&self) -> Named {
-        self.engine.clone().unwrap_or_else(Named::usual)
+    fn named(&self) -> EngineName {
+        self.engine.clone().unwrap_or_else(EngineName::usual)
     }
 
     /// The driver for a context's engine, or this driver if no context is named.
     fn within(&self, context: Option<&str>) -> Self {
         match context {
             Some(name) => Self {
-                engine: Some(Named::Context(name.to_owned())),
+                engine: Some(EngineName::Context(name.to_owned())),
             },
             None => self.clone(),
         }
     }
 
     fn endpoint(&self) -> Result<Endpoint, EnvError> {
-        Endpoint::of(&self.named()).map_err(|none| EnvError::Absent {
+        Endpoint::resolve(&self.named()).map_err(|none| EnvError::Absent {
             why: none.why,
             fix: none.fix,
         })
@@ -117,7 +119,7 @@ impl Docker {
     /// Adds the context, if one is named, to an error.
     fn placed(&self, error: EnvError) -> EnvError {
         match &self.engine {
-            Some(Named::Context(name)) => in_context(name, error),
+            Some(EngineName::Context(name)) => in_context(name, error),
             _ => error,
         }
     }
@@ -134,7 +136,7 @@ impl Docker {
             Engine {
                 facts,
                 architecture,
-                system: System::of(&os_type),
+                system: System::from_os_type(&os_type),
                 elsewhere,
             },
         ))
@@ -295,7 +297,7 @@ impl Driver for Docker {
     }
 
     fn knows_line(&self, command: &[String]) -> bool {
-        super::own::is_line_for("docker", command)
+        super::user_container::is_line_for("docker", command)
     }
 
     fn line_for(
@@ -321,7 +323,11 @@ impl Driver for Docker {
         engine.map_or_else(|_| Vec::new(), |(api, _)| running::writers(&api, path))
     }
 
-    fn take(&self, cx: &Context<'_>, wish: &ContainerRequest<'_>) -> Result<Own, EnvError> {
+    fn take(
+        &self,
+        cx: &Context<'_>,
+        wish: &ContainerRequest<'_>,
+    ) -> Result<UserContainer, EnvError> {
         self.within(wish.context).taken(cx, wish)
     }
 
@@ -329,7 +335,7 @@ impl Driver for Docker {
         &self,
         cx: &Context<'_>,
         wish: &ContainerRequest<'_>,
-        taken: &Own,
+        taken: &UserContainer,
     ) -> Result<Vec<Bare>, EnvError> {
         self.within(wish.context).taken_bare(cx, wish, taken)
     }
@@ -338,7 +344,7 @@ impl Driver for Docker {
         &self,
         cx: &Context<'_>,
         wish: &ContainerRequest<'_>,
-        taken: &Own,
+        taken: &UserContainer,
     ) -> Result<Option<Params>, EnvError> {
         self.within(wish.context).taken_outside(cx, taken)
     }
@@ -351,8 +357,12 @@ impl Driver for Docker {
         self.within(taken.wish.context).taken_with_copies(cx, taken)
     }
 
-    fn check_beside(&self, cx: &Context<'_>, wish: &ContainerRequest<'_>) -> Result<(), EnvError> {
-        self.within(wish.context).beside_checked(cx)
+    fn check_dependencies(
+        &self,
+        cx: &Context<'_>,
+        wish: &ContainerRequest<'_>,
+    ) -> Result<(), EnvError> {
+        self.within(wish.context).are_dependencies_up(cx)
     }
 
     fn take_changed(

@@ -90,9 +90,9 @@ impl Driver for Host {
 settings! {
     SETTINGS;
 
-    PROCESSORS("cpuset", List(Form::of("a list such as `0-1,3`", is_cpu_range), Between::Commas),
+    PROCESSORS("cpuset", List(Form::new("a list such as `0-1,3`", is_cpu_range), Between::Commas),
         "all that Tare may use", "the processors that may be used (Linux and Windows)", was "cpus");
-    VARIABLES("env", List(Form::of("variables such as [\"LANG=C\", \"PATH=/opt/x/bin:/usr/bin\"]; `TARE_RUN` is Tare's own",
+    VARIABLES("env", List(Form::new("variables such as [\"LANG=C\", \"PATH=/opt/x/bin:/usr/bin\"]; `TARE_RUN` is Tare's own",
         |text| variable(text).is_some()), Between::Nothing), "those of Tare", "environment variables of every process");
 }
 
@@ -113,7 +113,11 @@ fn cpu_list(read: &Reader<'_>) -> Result<Option<String>, SettingsError> {
     );
     let is_here = cfg!(any(target_os = "linux", windows));
     read.consistent(&[
-        (!is_here && read.is_said(&PROCESSORS), PROCESSORS, elsewhere),
+        (
+            !is_here && read.is_given(&PROCESSORS),
+            PROCESSORS,
+            elsewhere,
+        ),
         // The limit of the kernel's CPU set.
         (cpus.iter().any(|cpu| *cpu >= 1024), PROCESSORS, beyond),
     ])?;
@@ -232,7 +236,7 @@ impl Environment for HostEnvironment {
         let cpus = cpus.map(|cpus| (fact::HOST_CPUS.to_owned(), cpus.clone()));
         let variables = self.variables.iter();
         let variables =
-            variables.map(|(name, value)| (fact::of(fact::HOST_ENV, name), value.clone()));
+            variables.map(|(name, value)| (fact::name_for(fact::HOST_ENV, name), value.clone()));
         cpus.chain(variables).collect()
     }
 
@@ -303,9 +307,9 @@ impl Instance for HostInstance {
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         // Fails if the agent has crashed, which is fine.
-        let told = self.channel.stream.send(&Request::Bye).is_ok();
+        let is_sent = self.channel.stream.send(&Request::Bye).is_ok();
         // A killed agent can still be written to while it dies, and has not ended its children.
-        let is_done = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(0)));
+        let is_done = is_sent && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(0)));
         if !is_done {
             self.channel.running.kill();
             end_group(cx, self.channel.running.id())?;

@@ -31,7 +31,6 @@ mod grammar;
 pub mod host;
 pub mod image;
 pub mod oci;
-pub mod own;
 mod peer;
 pub mod podman;
 mod prelude;
@@ -45,6 +44,7 @@ pub mod setting;
 mod siblings;
 pub mod ssh;
 mod text;
+pub mod user_container;
 pub mod vm;
 
 /// Every driver.
@@ -122,7 +122,7 @@ pub trait Driver: Sync {
         &self,
         _cx: &Context<'_>,
         _settings: &Params,
-        _asked: &own::image_command::ImageCommand,
+        _asked: &user_container::image_command::ImageCommand,
     ) -> Option<Vec<String>> {
         None
     }
@@ -141,8 +141,8 @@ pub trait Driver: Sync {
     fn take(
         &self,
         _cx: &Context<'_>,
-        _wish: &own::ContainerRequest<'_>,
-    ) -> Result<own::Own, EnvError> {
+        _wish: &user_container::ContainerRequest<'_>,
+    ) -> Result<user_container::UserContainer, EnvError> {
         Err(EnvError::Absent {
             why: format!("`{}` cannot be made like something of your own", self.id()),
             fix: Some("`--env docker` can, for containers and `docker run` lines".into()),
@@ -156,9 +156,9 @@ pub trait Driver: Sync {
     fn take_bare(
         &self,
         _cx: &Context<'_>,
-        _wish: &own::ContainerRequest<'_>,
-        _taken: &own::Own,
-    ) -> Result<Vec<own::Bare>, EnvError> {
+        _wish: &user_container::ContainerRequest<'_>,
+        _taken: &user_container::UserContainer,
+    ) -> Result<Vec<user_container::Bare>, EnvError> {
         Err(EnvError::Absent {
             why: format!("`{}` does not expose the files of its images", self.id()),
             fix: None,
@@ -173,8 +173,8 @@ pub trait Driver: Sync {
     fn take_outside(
         &self,
         _cx: &Context<'_>,
-        _wish: &own::ContainerRequest<'_>,
-        _taken: &own::Own,
+        _wish: &user_container::ContainerRequest<'_>,
+        _taken: &user_container::UserContainer,
     ) -> Result<Option<Params>, EnvError> {
         Ok(None)
     }
@@ -187,18 +187,18 @@ pub trait Driver: Sync {
     fn take_copies(
         &self,
         _cx: &Context<'_>,
-        _taken: &own::ArmRequest<'_>,
-    ) -> Result<Option<Vec<own::ChangedLine>>, EnvError> {
+        _taken: &user_container::ArmRequest<'_>,
+    ) -> Result<Option<Vec<user_container::ChangedLine>>, EnvError> {
         Ok(None)
     }
     /// Checks that the containers started next to the user's are still running.
     ///
     /// # Errors
     /// One of them has ended.
-    fn check_beside(
+    fn check_dependencies(
         &self,
         _cx: &Context<'_>,
-        _wish: &own::ContainerRequest<'_>,
+        _wish: &user_container::ContainerRequest<'_>,
     ) -> Result<(), EnvError> {
         Ok(())
     }
@@ -210,11 +210,11 @@ pub trait Driver: Sync {
     fn take_changed(
         &self,
         _cx: &Context<'_>,
-        taken: &own::ArmRequest<'_>,
+        taken: &user_container::ArmRequest<'_>,
         without: &[String],
-    ) -> Result<own::Changed, EnvError> {
-        Ok(own::Changed {
-            settings: own::without(taken.settings, without),
+    ) -> Result<user_container::Changed, EnvError> {
+        Ok(user_container::Changed {
+            settings: user_container::without(taken.settings, without),
             change: "the same without it".to_owned(),
         })
     }
@@ -229,7 +229,7 @@ pub trait Driver: Sync {
         _settings: &Params,
         _paths: &[String],
         _folder: &std::path::Path,
-    ) -> Result<own::ImageParts, EnvError> {
+    ) -> Result<user_container::ImageParts, EnvError> {
         Err(EnvError::Absent {
             why: format!("`{}` does not expose the files of its images", self.id()),
             fix: None,

@@ -65,7 +65,7 @@ impl Driver for Oci {
             };
         }
         let mut facts = Facts::from([(
-            fact::of(fact::OCI, "cgroups"),
+            fact::name_for(fact::OCI, "cgroups"),
             charged::mounts().0.to_owned(),
         )]);
         let mut first = None;
@@ -90,7 +90,7 @@ impl Driver for Oci {
                     fact
                 }
             };
-            facts.insert(fact::of(fact::OCI, name), fact);
+            facts.insert(fact::name_for(fact::OCI, name), fact);
         }
         match first {
             Some(error) if !is_ready => error.into(),
@@ -482,7 +482,8 @@ impl Environment for OciEnvironment {
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {
         let mut facts = self.settings.facts();
-        let mut put = |name: &str, value: String| facts.insert(fact::of(fact::OCI, name), value);
+        let mut put =
+            |name: &str, value: String| facts.insert(fact::name_for(fact::OCI, name), value);
         put("cgroups", charged::mounts().0.to_owned());
         put("docker", self.release.unwrap_or_default().name().to_owned());
         if let Some(runtime) = &self.runtime {

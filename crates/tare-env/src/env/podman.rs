@@ -19,9 +19,9 @@ mod errors;
 mod facts;
 mod image;
 mod instance;
-mod own;
 mod settings;
 mod sweep;
+mod user_container;
 
 use account::Account;
 use caller::Caller;
@@ -64,41 +64,44 @@ impl Driver for Podman {
     }
 
     fn knows_line(&self, command: &[String]) -> bool {
-        own::is_line(command)
+        user_container::is_line(command)
     }
 
     fn has_container(&self, cx: &Context<'_>, name: &str) -> bool {
         let caller = self.caller(cx, &Settings::default());
-        caller.is_ok_and(|caller| own::has(cx, &caller, name))
+        caller.is_ok_and(|caller| user_container::has(cx, &caller, name))
     }
 
     fn writers(&self, cx: &Context<'_>, path: &std::path::Path) -> Vec<String> {
         let caller = self.caller(cx, &Settings::default());
-        caller.map_or_else(|_| Vec::new(), |caller| own::writers(cx, &caller, path))
+        caller.map_or_else(
+            |_| Vec::new(),
+            |caller| user_container::writers(cx, &caller, path),
+        )
     }
 
     fn take(
         &self,
         cx: &Context<'_>,
-        wish: &super::own::ContainerRequest<'_>,
-    ) -> Result<super::own::Own, EnvError> {
+        wish: &super::user_container::ContainerRequest<'_>,
+    ) -> Result<super::user_container::UserContainer, EnvError> {
         self.taken(cx, wish)
     }
 
     fn take_copies(
         &self,
         cx: &Context<'_>,
-        taken: &super::own::ArmRequest<'_>,
-    ) -> Result<Option<Vec<super::own::ChangedLine>>, EnvError> {
+        taken: &super::user_container::ArmRequest<'_>,
+    ) -> Result<Option<Vec<super::user_container::ChangedLine>>, EnvError> {
         self.taken_with_copies(cx, taken)
     }
 
     fn take_changed(
         &self,
         cx: &Context<'_>,
-        taken: &super::own::ArmRequest<'_>,
+        taken: &super::user_container::ArmRequest<'_>,
         without: &[String],
-    ) -> Result<super::own::Changed, EnvError> {
+    ) -> Result<super::user_container::Changed, EnvError> {
         self.taken_changed(cx, taken, without)
     }
 
@@ -156,7 +159,7 @@ struct CreationRecord {
 }
 
 impl CreationRecord {
-    fn of(caller: &Caller) -> Self {
+    fn new(caller: &Caller) -> Self {
         let account = caller.account.as_ref();
         Self {
             user: account.map(|account| account.name.clone()),

@@ -77,14 +77,14 @@ impl<'a> Reader<'a> {
         self.read.get(row.name).map(|(_, read)| read)
     }
 
-    pub(super) fn is_said(&self, row: &Setting) -> bool {
+    pub(super) fn is_given(&self, row: &Setting) -> bool {
         self.read.contains_key(row.name)
     }
 
     /// Returns the error that a setting contradicts others, under the name that was used.
     pub(super) fn refused(&self, row: &Setting, problem: &str, hint: &str) -> SettingsError {
-        let said = self.read.get(row.name).map_or(row.name, |(said, _)| said);
-        SettingsError::new(said, problem.to_owned(), hint.to_owned())
+        let shown = self.read.get(row.name).map_or(row.name, |(said, _)| said);
+        SettingsError::new(shown, problem.to_owned(), hint.to_owned())
     }
 
     /// Refuses settings that have no effect together with `row`, if that is set: all except `may_be`.
@@ -95,13 +95,14 @@ impl<'a> Reader<'a> {
         why: &str,
         hint: &str,
     ) -> Result<(), SettingsError> {
-        let is_other =
-            |one: &&Setting| self.is_said(one) && may_be.iter().all(|known| known.name != one.name);
+        let is_other = |one: &&Setting| {
+            self.is_given(one) && may_be.iter().all(|known| known.name != one.name)
+        };
         match self
             .table
             .iter()
             .find(is_other)
-            .filter(|_| self.is_said(row))
+            .filter(|_| self.is_given(row))
         {
             None => Ok(()),
             Some(one) => {
@@ -148,8 +149,8 @@ impl<'a> Reader<'a> {
 
     /// Returns the meaning of the word.
     pub(super) fn word<T: Copy>(&self, row: &Setting, table: &[(&str, T)]) -> Option<T> {
-        let said = self.text(row)?;
-        let found = table.iter().find(|(word, _)| *word == said);
+        let shown = self.text(row)?;
+        let found = table.iter().find(|(word, _)| *word == shown);
         found.map(|(_, meant)| *meant)
     }
 
@@ -260,8 +261,8 @@ fn read_value(row: &Setting, value: &Value) -> Result<Read, String> {
                 let old = row.words.iter().find(|(old, _)| *old == text);
                 old.map_or(text, |(_, now)| (*now).to_owned())
             };
-            let said = text(value).map(today).filter(|text| form.has(text));
-            said.map(Read::Text)
+            let shown = text(value).map(today).filter(|text| form.has(text));
+            shown.map(Read::Text)
         }
         Takes::List(form, between) => {
             let items = items(value, between)?;

@@ -6,7 +6,7 @@
 use super::EnvError;
 
 /// An explanation of a message.
-pub(super) struct Known {
+pub(super) struct KnownRefusal {
     /// Wordings in lower case; the fragments between `…` must all occur.
     said: &'static [&'static str],
     /// What the wordings mean.
@@ -16,7 +16,7 @@ pub(super) struct Known {
     is_denied: bool,
 }
 
-impl Known {
+impl KnownRefusal {
     /// For messages about something missing.
     pub(super) const fn absent(
         said: &'static [&'static str],
@@ -77,16 +77,20 @@ mod tests {
 
     #[test]
     fn all_fragments_of_one_wording_must_occur() {
-        const TABLE: &[Known] = &[
-            Known::absent(&["a disk … full", "no space"], "full of WHAT", ""),
-            Known::denied(&["disk"], "disk", "mend WHAT"),
+        const TABLE: &[KnownRefusal] = &[
+            KnownRefusal::absent(&["a disk … full", "no space"], "full of WHAT", ""),
+            KnownRefusal::denied(&["disk"], "disk", "mend WHAT"),
         ];
-        let why = |words: &str| Known::find(TABLE, words).map(|known| known.why);
+        let why = |words: &str| KnownRefusal::find(TABLE, words).map(|known| known.why);
         assert_eq!(why("A disk is FULL"), Some("full of WHAT"));
         assert_eq!(why("no space left"), Some("full of WHAT"));
         assert_eq!(why("a disk is slow"), Some("disk"));
         assert_eq!(why("nothing"), None);
-        let error = |words: &str| Known::find(TABLE, words).unwrap().error(&[("WHAT", "it")]);
+        let error = |words: &str| {
+            KnownRefusal::find(TABLE, words)
+                .unwrap()
+                .error(&[("WHAT", "it")])
+        };
         let full = error("no space");
         assert!(matches!(full, EnvError::Absent { why, fix: None } if why == "full of it"));
         let denied = error("disk");

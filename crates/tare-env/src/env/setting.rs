@@ -68,7 +68,7 @@ pub struct Form {
 
 impl Form {
     /// Accepts texts for which `is_fine` holds; `what` completes "it takes".
-    pub const fn of(what: &'static str, is_fine: fn(&str) -> bool) -> Self {
+    pub const fn new(what: &'static str, is_fine: fn(&str) -> bool) -> Self {
         Self {
             what,
             words: &[],
@@ -79,7 +79,7 @@ impl Form {
 
     /// Accepts only these words.
     pub const fn words(words: &'static [&'static str]) -> Self {
-        Self::of("", |_| false).or(words)
+        Self::new("", |_| false).or(words)
     }
 
     /// Accepts these words too.
@@ -179,7 +179,7 @@ pub(super) const fn words<T: Copy, const N: usize>(
 }
 
 /// Returns the word for a meaning.
-pub(super) fn said<T: Copy + PartialEq>(table: &[(&'static str, T)], meant: T) -> &'static str {
+pub(super) fn word_for<T: Copy + PartialEq>(table: &[(&'static str, T)], meant: T) -> &'static str {
     let found = table.iter().find(|(_, one)| *one == meant);
     found.map_or("", |(word, _)| word)
 }
@@ -252,15 +252,15 @@ mod tests {
 
     #[test]
     fn accepted_values_are_described_in_words() {
-        let told = |takes: Takes| takes.to_string();
-        assert_eq!(told(Takes::Text(Form::words(&["a"]))), "`a`");
+        let shown = |takes: Takes| takes.to_string();
+        assert_eq!(shown(Takes::Text(Form::words(&["a"]))), "`a`");
         let several = Form::words(&["a", "b", "c"]);
-        assert_eq!(told(Takes::Text(several)), "`a`, `b` or `c`");
+        assert_eq!(shown(Takes::Text(several)), "`a`, `b` or `c`");
         assert_eq!(
-            told(Takes::Size(6 << 20)),
+            shown(Takes::Size(6 << 20)),
             "bytes or a text such as `256m`, at least 6 MiB"
         );
-        assert_eq!(told(Takes::Whole(1, 9, "seconds")), "seconds from 1 to 9");
+        assert_eq!(shown(Takes::Whole(1, 9, "seconds")), "seconds from 1 to 9");
     }
 
     fn refused(driver: &str, settings: &Params) -> SettingsError {

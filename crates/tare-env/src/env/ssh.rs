@@ -77,9 +77,10 @@ impl Driver for Ssh {
     /// Checks that `ssh` is installed; only settings can name a host.
     fn detect(&self, cx: &Context<'_>) -> Availability {
         match version(cx) {
-            Ok(version) => {
-                Availability::Ready(Facts::from([(fact::of(fact::SSH, "version"), version)]))
-            }
+            Ok(version) => Availability::Ready(Facts::from([(
+                fact::name_for(fact::SSH, "version"),
+                version,
+            )])),
             Err(error) => error.into(),
         }
     }

@@ -35,7 +35,7 @@ fn every_driver_file_is_registered_under_its_name() {
         "common",
         "common-settings",
         "setting",
-        "own",
+        "user-container",
         "tests",
     ];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");

@@ -84,14 +84,14 @@ fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
     let (accelerator, no_kvm) = accelerator::choose(cx, agent, &emulator, &settings, &kernel)?;
     let mut facts = Facts::from([
         (
-            fact::of(fact::VM, "accelerator"),
+            fact::name_for(fact::VM, "accelerator"),
             accelerator.as_str().to_owned(),
         ),
         (
-            fact::of(fact::VM, "kernel"),
+            fact::name_for(fact::VM, "kernel"),
             kernel.path.display().to_string(),
         ),
-        (fact::of(fact::VM, "qemu_version"), emulator.version),
+        (fact::name_for(fact::VM, "qemu_version"), emulator.version),
     ]);
     if accelerator == Accelerator::Tcg {
         facts.insert(fact::VM_EMULATED.to_owned(), "true".to_owned());

@@ -126,7 +126,7 @@ pub fn percent(fraction: f64) -> String {
 }
 
 /// Formats the size and direction of a change, as in `4.1 % slower` or `2.3× faster`.
-pub fn by(effect: &Effect, unit: Unit) -> String {
+pub fn change_text(effect: &Effect, unit: Unit) -> String {
     let (more, less) = match unit {
         Unit::Nanoseconds => ("slower", "faster"),
         _ => ("more", "less"),
@@ -159,7 +159,7 @@ pub fn headline(comparison: &Comparison) -> String {
         } else {
             format!("{label}: {name}")
         };
-        Some(format!("{what} {}", by(&effect, row.unit)))
+        Some(format!("{what} {}", change_text(&effect, row.unit)))
     };
     let with = |start: String, word: Word| match first(word) {
         Some(text) => format!("{start} · {text}"),
@@ -239,9 +239,18 @@ mod tests {
         assert_eq!(change(&effect(0.2, 0.1)), "+20 % [10, 30]");
         assert_eq!(change(&effect(0.0, 0.0)), "+0.00 % [0.00, 0.00]");
         assert_eq!(change(&effect(3.3, 0.1)), "4.30× [4.20, 4.40]");
-        assert_eq!(by(&effect(-0.75, 0.01), Unit::Nanoseconds), "4.00× faster");
-        assert_eq!(by(&effect(0.041, 0.008), Unit::Nanoseconds), "4.1 % slower");
-        assert_eq!(by(&effect(-0.1, 0.001), Unit::Bytes), "10.0 % less");
+        assert_eq!(
+            change_text(&effect(-0.75, 0.01), Unit::Nanoseconds),
+            "4.00× faster"
+        );
+        assert_eq!(
+            change_text(&effect(0.041, 0.008), Unit::Nanoseconds),
+            "4.1 % slower"
+        );
+        assert_eq!(
+            change_text(&effect(-0.1, 0.001), Unit::Bytes),
+            "10.0 % less"
+        );
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
                     tr.group role="row" { th colspan="7" scope="rowgroup" role="rowheader" { (names.name(members[0])) } }
                     @for cell in members {
                         @let pair = html! { (harmless(&cell.arm)) " against " (harmless(&cell.baseline)) };
-                        (row(cell, &pair, axis, Group::of(cell)))
+                        (row(cell, &pair, axis, Group::for_cell(cell)))
                     }
                 }
             }
@@ -141,7 +141,7 @@ pub(super) fn details(cells: &[Placed<'_>], names: &Names<'_>, n_rows: usize) ->
     html! {
         @for (place, cell) in cells {
             details {
-                summary { h4 { (names.name(cell)) ": " span class={ "verdict " (figures::tone(cell)) } { (Group::of(cell).sign()) " " (words::verdict(cell).0) } } }
+                summary { h4 { (names.name(cell)) ": " span class={ "verdict " (figures::tone(cell)) } { (Group::for_cell(cell).sign()) " " (words::verdict(cell).0) } } }
                 div.cell id={ "cell-" (place) } { (detail(cell, &names.name(cell), n_rows)) }
             }
         }

@@ -35,7 +35,7 @@ fn table(course: &DossierCourse) -> Markup {
     let greatest = course.arms.iter().flat_map(|arm| &arm.points);
     let greatest = greatest.map(|point| point.greatest).fold(0.0, f64::max);
     let scale = scale_for(greatest, &course.unit);
-    let told = |point: &CoursePoint| {
+    let shown = |point: &CoursePoint| {
         let [typical, least, most] = [point.typical, point.least, point.greatest].map(|value| {
             let value = value / scale.factor;
             format!("{value:.*}", significant(value.abs(), 3))
@@ -59,7 +59,7 @@ fn table(course: &DossierCourse) -> Markup {
                     tbody { @for step in 0..n_steps.min(MOST_STEPS) { tr {
                         @let at = course.arms.iter().find_map(|arm| arm.points.get(step));
                         th.num scope="row" { (at.map_or_else(String::new, |point| svg::place_text(point.at))) }
-                        @for arm in &course.arms { td.num { (arm.points.get(step).map_or_else(|| "–".to_owned(), told)) } }
+                        @for arm in &course.arms { td.num { (arm.points.get(step).map_or_else(|| "–".to_owned(), shown)) } }
                     } } }
                 }
             }

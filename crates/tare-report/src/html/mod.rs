@@ -15,7 +15,7 @@ use super::answer;
 use super::format::{Format, ReportOutput};
 use super::method::not_as_planned;
 use super::svg;
-use super::terminal::beside::machine;
+use super::terminal::two_runs::machine;
 use super::terminal::{self, applied_text, label, tail};
 use super::words::{Names, command_line, purpose};
 use tare_core::foreign::harmless;
@@ -105,7 +105,7 @@ fn title(dossier: &Dossier) -> String {
 }
 
 fn body(dossier: &Dossier) -> Markup {
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let placed: Vec<costs::Placed<'_>> = dossier.cells.iter().enumerate().collect();
     let of_arm = |arm: &DossierArm| -> Vec<costs::Placed<'_>> {
         let cells = placed.iter().copied();

@@ -9,8 +9,8 @@ use tare_model::dossier::{Dossier, DossierCell, Span};
 
 use super::super::axis::{RatioAxis, is_one, tick_label};
 use super::super::number::{glance, percent};
-use super::super::terminal::beside::{Called, describe, order, sum, verdict_word};
 use super::super::terminal::both;
+use super::super::terminal::two_runs::{Called, describe, order, sum, verdict_word};
 use super::super::words::{self, Names};
 use super::{Kind, document, figures, prose};
 use tare_core::analyze::run_comparison::{Row, beside, row as set_beside};
@@ -92,7 +92,7 @@ fn listed(at: usize, line: &Listed) -> Markup {
 pub fn compared(first: &Dossier, second: &Dossier) -> String {
     let called = Called::A_AND_B;
     let set = beside(first, second);
-    let names = Names::of(second);
+    let names = Names::new(second);
     let mut rows: Vec<&Row<'_>> = set.rows.iter().collect();
     rows.sort_by_key(|row| order(row));
     let spans = rows
@@ -100,8 +100,8 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
         .filter_map(|row| Some((row.quotient?, row.second.margin)));
     let axis = RatioAxis::of_spans(spans);
     let only = [
-        (&set.only_first, "A", Names::of(first)),
-        (&set.only_second, "B", Names::of(second)),
+        (&set.only_first, "A", Names::new(first)),
+        (&set.only_second, "B", Names::new(second)),
     ];
     let title = format!(
         "Runs {} and {}",
@@ -195,7 +195,7 @@ fn encoded(text: &str) -> String {
 
 /// Renders the metrics of a run, each with a link to its history.
 pub fn metrics(dossier: &Dossier) -> String {
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let title = format!("Metrics of run {}", harmless(&dossier.run));
     let body = html! {
         (home())
@@ -294,7 +294,7 @@ fn changed(moments: &[Moment]) -> String {
     let [first, .., last] = moments else {
         return "One run measured it.".to_owned();
     };
-    let told = |before: &Moment, words: &str| {
+    let shown = |before: &Moment, words: &str| {
         let row = set_beside(&before.cell, &last.cell);
         match order(&row) {
             0 => format!(
@@ -314,11 +314,11 @@ fn changed(moments: &[Moment]) -> String {
     };
     let mut text = format!(
         "{n} runs measured it; in the newest {}",
-        told(&moments[n - 2], "the run before")
+        shown(&moments[n - 2], "the run before")
     );
     if n > 2 {
         text.push_str(", and ");
-        text.push_str(&told(first, "the first"));
+        text.push_str(&shown(first, "the first"));
     }
     text + "."
 }

@@ -68,7 +68,7 @@ fn item(finding: &DossierFinding, dossier: &Dossier) -> Markup {
 
 /// Renders the ladder from the baseline to the whole environment.
 pub(super) fn ladder(ladder: &DossierLadder, base: &str) -> Markup {
-    let bars = Waterfall::of(ladder);
+    let bars = Waterfall::new(ladder);
     let drawn = |bar: Bar, class: &str| self::bar(bar, bars.top, class);
     let shown = |span: &Option<Span>| typical(span.as_ref(), &ladder.unit);
     html! {
@@ -107,7 +107,7 @@ fn bar((from, to): Bar, whole: f64, class: &str) -> Markup {
 }
 
 fn class(span: &Span) -> &'static str {
-    match Adds::of(span) {
+    match Adds::classify(span) {
         Adds::More => "up",
         Adds::Less => "down",
         Adds::Unsure => "unsure",
@@ -116,15 +116,15 @@ fn class(span: &Span) -> &'static str {
 
 /// Renders the command's counters and how the command was carried into the environment.
 pub(super) fn command(dossier: &Dossier, why: &DossierWhy) -> Markup {
-    let told = [
+    let message = [
         (format!("per run, {} → inside", base_arm(dossier)), ""),
         ("charged by the host's kernel".to_owned(), CHARGED),
     ];
-    let told = told.map(|(what, prefix)| (what, counters(why, prefix)));
+    let shown = message.map(|(what, prefix)| (what, counters(why, prefix)));
     html! {
         dl.facts {
             dt { "command" } dd { code { (harmless(&command_line(&why.command))) } }
-            @for (what, lines) in &told { @if !lines.is_empty() { dt { (what) } dd { (lines.join("; ")) } } }
+            @for (what, lines) in &shown { @if !lines.is_empty() { dt { (what) } dd { (lines.join("; ")) } } }
             @if let Some(start_up) = &why.start_up_ns {
                 dt { "creating and removing it" } dd { (time(start_up.point)) " each time [" (time(start_up.low)) ", " (time(start_up.high)) "], which is in no number above" }
             }

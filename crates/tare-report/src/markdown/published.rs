@@ -63,17 +63,17 @@ fn table(out: &mut String, layout: &DossierLayout) {
 
 /// Formats the measured value, with the published one below it.
 fn place(value: &DossierLayoutValue, unit: &str) -> String {
-    let mut told = escaped(&typical(value.here.as_ref(), unit));
+    let mut shown = escaped(&typical(value.here.as_ref(), unit));
     if !value.each.is_empty() {
         let each = value.each.iter().map(|span| typical(Some(span), unit));
         let each = each.collect::<Vec<_>>().join(" / ");
-        let _ = write!(told, "<br>each {}", escaped(&each));
+        let _ = write!(shown, "<br>each {}", escaped(&each));
     }
     if !value.published.is_empty() {
         let printed = escaped(&value.published.join(" / "));
-        let _ = write!(told, "<br>publ. {printed}");
+        let _ = write!(shown, "<br>publ. {printed}");
     }
-    told
+    shown
 }
 
 /// Writes how much is reported elsewhere only.

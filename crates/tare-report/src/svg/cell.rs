@@ -21,7 +21,7 @@ const FILL: &str = "#0060A0";
 
 /// Draws a figure for every cell with a ratio and blocks.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let cells = dossier.cells.iter().enumerate();
     cells
         .filter_map(|(place, cell)| {

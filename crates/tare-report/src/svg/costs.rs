@@ -35,7 +35,7 @@ struct Frame {
 
 impl Frame {
     /// Creates a frame with room for these names.
-    fn of<'a>(names: impl Iterator<Item = &'a String>) -> Self {
+    fn new<'a>(names: impl Iterator<Item = &'a String>) -> Self {
         let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
         let from = 34.0 + longest.clamp(NAMES.0, NAMES.1) as f64 * 12.0 * LETTER;
         Self {
@@ -59,7 +59,7 @@ fn ink(group: Group) -> &'static str {
 
 /// Draws a figure for every arm with ratios, or several if it has too many rows.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let arms = (1..).zip(&dossier.arms);
     arms.flat_map(|(number, arm)| {
         let cells = dossier.cells.iter();
@@ -109,7 +109,7 @@ fn draw(
         .iter()
         .flat_map(|(_, members)| members.iter().map(|cell| names.name(cell)))
         .collect();
-    let frame = Frame::of(called.iter());
+    let frame = Frame::new(called.iter());
     let foot = broken(&foot, 10.0, frame.width - 28.0);
     let title_lines = broken(title, 14.0, frame.width - 28.0);
     let top = 40.0 + title_lines.len() as f64 * TITLE_LINE;

@@ -25,7 +25,7 @@ const MOST_POINTS: usize = 400;
 
 /// Draws a figure for every cell with blocks on both sides.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let cells = dossier.cells.iter().enumerate();
     cells
         .filter(|(_, cell)| cell.blocks.len() > 1)

@@ -66,13 +66,13 @@ impl Row {
 }
 
 fn rows(ladder: &DossierLadder, of_base: &str) -> Vec<Row> {
-    let bars = Waterfall::of(ladder);
+    let bars = Waterfall::new(ladder);
     let unit = ladder.unit.as_str();
     let mut rows = vec![Row::whole(of_base, ladder.base.as_ref(), bars.base, unit)];
     let mut so_far = bars.base.map_or(0.0, |(_, to)| to);
     for (rung, bar) in bars.steps {
         let adds = rung.adds.as_ref();
-        let sure = adds.map(Adds::of);
+        let sure = adds.map(Adds::classify);
         rows.push(Row {
             name: broken(&harmless(&rung.title), 12.0, FROM - 52.0),
             number: adds.map_or_else(|| "–".to_owned(), |span| added(span, unit)),

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use tare_model::distinguishing::distinguishing_params;
 use tare_model::dossier::{Dossier, DossierCell, Span};
-use tare_model::telling::telling;
 
 use super::lines::{Plot, levels as levels_of};
 use super::plain;
@@ -42,7 +42,7 @@ fn drawn(dossier: &Dossier, is_wanted: impl Fn(&Sweep<'_>) -> bool) -> Vec<Figur
         .filter(|(_, sweep)| is_wanted(sweep))
         .map(|(number, sweep)| Figure {
             name: format!("sweep-{number}-{}", plain(&sweep.of.metric)),
-            svg: sweep.draw(dossier, &sweep.told_apart(&sweeps)),
+            svg: sweep.draw(dossier, &sweep.distinguishing_suffix(&sweeps)),
         })
         .collect()
 }
@@ -115,28 +115,28 @@ impl<'a> Sweep<'a> {
 
     /// Formats the constant parameters that distinguish this sweep from others of its metric over the same axis: `,
     /// size=200`.
-    fn told_apart(&self, all: &[Sweep<'_>]) -> String {
+    fn distinguishing_suffix(&self, all: &[Sweep<'_>]) -> String {
         let is_twin = |other: &&Sweep<'_>| {
             (other.axis, &other.of.metric) == (self.axis, &self.of.metric)
                 && other.of.workload == self.of.workload
         };
         let twins: Vec<&DossierCell> = all.iter().filter(is_twin).map(|twin| twin.of).collect();
-        let mut told = String::new();
+        let mut shown = String::new();
         let params: Vec<_> = twins.iter().map(|twin| &twin.params).collect();
-        for param in telling(&params) {
+        for param in distinguishing_params(&params) {
             if let Some(value) = self.of.params.0.get(param).filter(|_| param != self.axis) {
-                let _ = write!(told, ", {param}={value}");
+                let _ = write!(shown, ", {param}={value}");
             }
         }
         if twins.iter().any(|twin| twin.path != self.of.path)
             && let Some(path) = self.of.path
         {
-            let _ = write!(told, ", {path}");
+            let _ = write!(shown, ", {path}");
         }
         if self.axis != INSTANCES && twins.iter().any(|it| it.instances != self.of.instances) {
-            let _ = write!(told, ", ×{}", self.of.instances);
+            let _ = write!(shown, ", ×{}", self.of.instances);
         }
-        told
+        shown
     }
 
     fn draw(&self, dossier: &Dossier, told_apart: &str) -> String {
@@ -182,12 +182,15 @@ mod tests {
         let more = (2..=3).flat_map(|n| [cell(200, n), cell(1000, n)]);
         let cells: Vec<DossierCell> = both.into_iter().chain(more).collect();
         let found = sweeps(&cells);
-        let told: Vec<String> = found.iter().map(|it| it.told_apart(&found)).collect();
-        assert_eq!(told, [", size=200", ", size=1000"]);
+        let shown: Vec<String> = found
+            .iter()
+            .map(|it| it.distinguishing_suffix(&found))
+            .collect();
+        assert_eq!(shown, [", size=200", ", size=1000"]);
         // A single sweep needs no distinction.
         let alone: Vec<DossierCell> = (1..=3).map(|n| cell(200, n)).collect();
         let found = sweeps(&alone);
-        assert_eq!(found[0].told_apart(&found), "");
+        assert_eq!(found[0].distinguishing_suffix(&found), "");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::super::groups::{Group, grouped, primary};
 use super::super::number::percent;
 use super::super::words::{self, Names, TooFew};
 use super::text::{Paint, bold, paragraph, width, wrapped};
-use super::{Style, both, concurrency, emulated, pairs, publication, tail, title};
+use super::{Style, both, concurrency, emulated, pairs, publication, tail, title, usage};
 use tare_core::analyze::counted;
 use tare_core::foreign::{NO_BREAK, harmless};
 
@@ -40,7 +40,7 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
     let style = style.drawable();
     let mut out = String::new();
     paragraph(&mut out, "", &title(dossier), style.width);
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let arms: Vec<(&DossierArm, Vec<&DossierCell>)> = dossier
         .arms
         .iter()
@@ -69,6 +69,7 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
     }
     pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
+    usage::draw(&mut out, dossier, style);
     publication::draw_brief(&mut out, dossier, style);
     out.push('\n');
     if dossier
@@ -93,7 +94,7 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(rows: &[Row<'_>], limit: usize) -> Self {
+    fn new(rows: &[Row<'_>], limit: usize) -> Self {
         let longest = |of: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);
         let most_name = match limit {
             ..90 => 26,
@@ -149,7 +150,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(cell: &'a DossierCell, names: &Names<'_>, few: Option<&TooFew>) -> Self {
+    fn new(cell: &'a DossierCell, names: &Names<'_>, few: Option<&TooFew>) -> Self {
         let mut word = words::short_verdict(cell);
         // A note that applies to every row is printed once.
         if few.is_some_and(|few| cell.n_blocks < few.needed) {
@@ -165,7 +166,7 @@ impl<'a> Row<'a> {
         }
         Self {
             cell,
-            group: Group::of(cell),
+            group: Group::for_cell(cell),
             name: names.name(cell),
             values: both(cell).replace(NO_BREAK, " "),
             ratio: words::effect_or_dash(cell).replace(NO_BREAK, " "),
@@ -174,7 +175,7 @@ impl<'a> Row<'a> {
     }
 
     fn paint(&self) -> Paint {
-        Paint::of(words::verdict(self.cell).1)
+        Paint::for_tone(words::verdict(self.cell).1)
     }
 }
 
@@ -187,15 +188,15 @@ fn of_arm(
     style: Style,
 ) {
     let baseline = harmless(cells.first().map_or("", |cell| cell.baseline.as_str()));
-    let few = TooFew::of(cells);
+    let few = TooFew::check(cells);
     let primary = primary(cells);
-    let is_within = |cell: &&&DossierCell| Group::of(cell) == Group::Nothing;
+    let is_within = |cell: &&&DossierCell| Group::for_cell(cell) == Group::Nothing;
     let (within, shown): (Vec<&DossierCell>, Vec<&DossierCell>) =
         primary.iter().copied().partition(|cell| is_within(&cell));
     let mut rows: Vec<Row<'_>> = grouped(&shown)
         .into_iter()
         .flat_map(|(_, cells)| cells)
-        .map(|cell| Row::of(cell, names, few.as_ref()))
+        .map(|cell| Row::new(cell, names, few.as_ref()))
         .collect();
     // Start-up is already in the headline.
     rows.sort_by_key(|row| words::is_start(row.cell));
@@ -205,7 +206,7 @@ fn of_arm(
     } else {
         Vec::new()
     };
-    let mut widths = Widths::of(&rows, style.width);
+    let mut widths = Widths::new(&rows, style.width);
     // The values have no column heading.
     let order = if widths.values > 0 && !rows.is_empty() {
         format!("; values: {baseline} → {}", harmless(&arm.id))
@@ -252,16 +253,16 @@ fn head(out: &mut String, heading: &str, widths: &Widths, axis: Option<RatioAxis
     let before = 2 + widths.name + widths.values;
     match columns {
         Some(columns) if width(heading) <= before => {
-            out.push_str(&Paint::Bold.on(heading, style.colour));
+            out.push_str(&Paint::Bold.apply(heading, style.colour));
             out.push_str(&" ".repeat(before - width(heading)));
-            out.push_str(&Paint::Dim.on(columns.trim_end(), style.colour));
+            out.push_str(&Paint::Dim.apply(columns.trim_end(), style.colour));
             out.push('\n');
         }
         columns => {
             bold(out, heading, style.width, style.colour);
             if let Some(columns) = columns {
                 out.push_str(&" ".repeat(before));
-                out.push_str(&Paint::Dim.on(columns.trim_end(), style.colour));
+                out.push_str(&Paint::Dim.apply(columns.trim_end(), style.colour));
                 out.push('\n');
             }
         }
@@ -337,7 +338,7 @@ fn table_row(
     let first = lines.first().map_or("", String::as_str);
     let mut line = format!(
         "{} {first}{}",
-        paint.on(&row.group.sign().to_string(), style.colour),
+        paint.apply(&row.group.sign().to_string(), style.colour),
         fill(first, widths.name)
     );
     if widths.values > 0 {
@@ -351,7 +352,7 @@ fn table_row(
             Some(ratio) => drawn(axis, ratio, row.cell.margin, widths.axis),
             None => " ".repeat(widths.axis),
         };
-        line.push_str(&paint.on(&drawn, style.colour && ratio.is_some()));
+        line.push_str(&paint.apply(&drawn, style.colour && ratio.is_some()));
     }
     line.push_str("  ");
     if row.cell.ratio.is_some() {
@@ -359,7 +360,7 @@ fn table_row(
     }
     line.push_str(&row.ratio);
     line.push_str("  ");
-    line.push_str(&paint.on(&row.word, style.colour));
+    line.push_str(&paint.apply(&row.word, style.colour));
     out.push_str(line.trim_end());
     out.push('\n');
     for rest in &lines[1..] {

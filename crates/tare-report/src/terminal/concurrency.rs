@@ -85,7 +85,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
             let mut drawn = String::new();
             paragraph(&mut drawn, "", &line, style.width);
             for line in drawn.lines() {
-                out.push_str(&Paint::of(tone).on(line, style.colour));
+                out.push_str(&Paint::for_tone(tone).apply(line, style.colour));
                 out.push('\n');
             }
         }
@@ -213,16 +213,17 @@ fn bounds(span: &Span) -> String {
 
 /// Returns remarks on the trials, each once with the instance counts it applies to.
 fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
-    let mut told: Vec<(&str, Vec<&ConcurrencyPoint>)> = Vec::new();
+    let mut shown: Vec<(&str, Vec<&ConcurrencyPoint>)> = Vec::new();
     for point in &arm.points {
         for flag in &point.flags {
-            match told.iter_mut().find(|(id, _)| *id == flag.id) {
+            match shown.iter_mut().find(|(id, _)| *id == flag.id) {
                 Some((_, points)) => points.push(point),
-                None => told.push((&flag.id, vec![point])),
+                None => shown.push((&flag.id, vec![point])),
             }
         }
     }
-    told.iter()
+    shown
+        .iter()
         .map(|(id, points)| {
             let details: Vec<String> = points
                 .iter()
@@ -338,20 +339,20 @@ mod tests {
 
     #[test]
     fn instance_effect_text_follows_verdict() {
-        let said = |verdict, low, high| interaction(&doubling(verdict, low, high)).0;
-        let worse = said(Verdict::MaterialCost, 1.15, 1.17);
+        let shown = |verdict, low, high| interaction(&doubling(verdict, low, high)).0;
+        let worse = shown(Verdict::MaterialCost, 1.15, 1.17);
         assert!(
             worse.contains("gets worse") && worse.contains("adds 15–17"),
             "{worse}"
         );
-        let better = said(Verdict::MaterialGain, 0.83, 0.85);
+        let better = shown(Verdict::MaterialGain, 0.83, 0.85);
         assert!(
             better.contains("gets better") && better.contains("takes 15–17"),
             "{better}"
         );
-        let same = said(Verdict::Equivalent, 0.995, 1.005);
+        let same = shown(Verdict::Equivalent, 0.995, 1.005);
         assert!(same.contains("does not depend"), "{same}");
-        let unknown = said(Verdict::Inconclusive, 0.9, 1.2);
+        let unknown = shown(Verdict::Inconclusive, 0.9, 1.2);
         assert!(
             unknown.starts_with("undecided") && unknown.contains("1.2"),
             "{unknown}"

@@ -83,7 +83,7 @@ mod tests {
             base: Some(4096.0),
             env: None,
         };
-        let told = counter_text(&counter, CHARGED);
-        assert_eq!(told.as_deref(), Some("write bytes 4\u{a0}KiB → –"));
+        let shown = counter_text(&counter, CHARGED);
+        assert_eq!(shown.as_deref(), Some("write bytes 4\u{a0}KiB → –"));
     }
 }

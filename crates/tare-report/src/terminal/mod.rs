@@ -13,7 +13,6 @@ use tare_stats::Verdict;
 
 use tare_core::analyze::{claims_difference, counted, is_held_up};
 
-pub(crate) mod beside;
 mod brief;
 pub(crate) mod concurrency;
 mod counters;
@@ -24,12 +23,14 @@ mod published;
 mod remedy;
 pub(crate) mod tail;
 mod text;
+pub(crate) mod two_runs;
+mod usage;
 mod why;
 
-pub use beside::{Called, beside};
 pub use brief::brief;
 pub(crate) use counters::{CHARGED, counters};
 pub use plain::plain;
+pub use two_runs::{Called, two_runs};
 pub(crate) use why::{added, applied_text, base, base_arm, label, metric_text, share_text};
 pub use why::{short_answer, time, why};
 
@@ -80,7 +81,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     let mut out = String::new();
     paragraph(&mut out, "", &trust(dossier), style.width);
     paragraph(&mut out, "", &title(dossier), style.width);
-    let names = Names::of(dossier);
+    let names = Names::new(dossier);
     let arms = dossier.arms.iter();
     let arms = arms.map(|arm| (arm, dossier.cells_of(&arm.id)));
     let arms: Vec<_> = arms.filter(|(_, cells)| !cells.is_empty()).collect();
@@ -89,7 +90,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
         let answer = answer::summary(&arm.id, cells, &names);
         paragraph(&mut out, "", &answer, style.width);
     }
-    let marks = Marks::of(dossier);
+    let marks = Marks::new(dossier);
     for (arm, cells) in &arms {
         out.push('\n');
         draw_arm(&mut out, arm, cells, dossier, &names, &marks, style);
@@ -100,6 +101,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     }
     pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
+    usage::draw(&mut out, dossier, style);
     legend(&mut out, dossier, style);
     marks.explain(&mut out, dossier, style);
     publication::draw(&mut out, dossier, style);
@@ -110,7 +112,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
 /// Writes one catalogue entry: its name and title, and below it details, each after its prefix.
 pub fn listed(out: &mut String, name: &str, title: &str, details: &[(&str, String)], style: Style) {
     out.push_str("  ");
-    out.push_str(&Paint::Bold.on(&harmless(name), style.colour));
+    out.push_str(&Paint::Bold.apply(&harmless(name), style.colour));
     out.push('\n');
     paragraph(out, "    ", &harmless(title), style.width);
     for (prefix, detail) in details {
@@ -240,12 +242,12 @@ fn sum(cells: &[&DossierCell]) -> String {
         (n_open, "inconclusive"),
         (n_doubtful, "not significant after correction"),
     };
-    let told: Vec<String> = parts
+    let message: Vec<String> = parts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
-    format!("{}: {}", counted(cells.len(), "metric"), told.join(", "))
+    format!("{}: {}", counted(cells.len(), "metric"), message.join(", "))
 }
 
 /// Returns the cells whose difference does not survive the correction for many cells.
@@ -292,7 +294,7 @@ fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> V
     {
         words = format!("{words}, {text}");
     }
-    words.push_str(&marks.on(cell));
+    words.push_str(&marks.for_cell(cell));
     let mut texts = vec![Text::plain(names.name(cell))];
     if is_wide {
         texts.extend([
@@ -311,7 +313,7 @@ fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> V
     }
     texts.push(Text {
         text: words,
-        paint: Paint::of(tone),
+        paint: Paint::for_tone(tone),
     });
     texts
 }
@@ -369,7 +371,7 @@ struct Marks {
 }
 
 impl Marks {
-    fn of(dossier: &Dossier) -> Self {
+    fn new(dossier: &Dossier) -> Self {
         let mut counts: Vec<(String, usize)> = Vec::new();
         for flag in dossier.cells.iter().flat_map(marked) {
             match counts.iter_mut().find(|(id, _)| *id == flag.id) {
@@ -387,7 +389,7 @@ impl Marks {
     }
 
     /// Returns the marks of one cell, as printed after its verdict.
-    fn on(&self, cell: &DossierCell) -> String {
+    fn for_cell(&self, cell: &DossierCell) -> String {
         let is_on = |id: &String| marked(cell).any(|flag| flag.id == *id);
         let numbers: Vec<String> = (1..)
             .zip(&self.flags)

@@ -55,11 +55,11 @@ fn arms<'a>(metrics: &[Vec<&'a DossierCell>]) -> Vec<&'a str> {
 fn entry(cell: &DossierCell) -> Text {
     let text = words::effect(cell).map_or_else(
         || Group::Missing.sign().to_string(),
-        |effect| format!("{} {effect}", Group::of(cell).sign()),
+        |effect| format!("{} {effect}", Group::for_cell(cell).sign()),
     );
     Text {
         text: text.replace(' ', &NO_BREAK.to_string()),
-        paint: Paint::of(words::verdict(cell).1),
+        paint: Paint::for_tone(words::verdict(cell).1),
     }
 }
 
@@ -116,7 +116,7 @@ fn lines(out: &mut String, metrics: &[Vec<&DossierCell>], names: &Names<'_>, sty
                 "{arm} against {first}: {effect}, {}",
                 words::short_verdict(cell)
             );
-            let sign = format!("  {} ", Group::of(cell).sign());
+            let sign = format!("  {} ", Group::for_cell(cell).sign());
             paragraph(out, &sign, &text, style.width);
         }
     }

@@ -96,9 +96,9 @@ mod tests {
     #[test]
     fn columns_stay_where_they_are() {
         let text = "a → b   12 ± 3 ns   end\na > b   12 + 3 ns   end…  x";
-        let told = plain(text);
-        let ends: Vec<_> = told.lines().map(|line| line.find("end")).collect();
-        assert_eq!(ends, [Some(20), Some(20)], "{told}");
-        assert!(told.ends_with("end... x"), "{told}");
+        let shown = plain(text);
+        let ends: Vec<_> = shown.lines().map(|line| line.find("end")).collect();
+        assert_eq!(ends, [Some(20), Some(20)], "{shown}");
+        assert!(shown.ends_with("end... x"), "{shown}");
     }
 }

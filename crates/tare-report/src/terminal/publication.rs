@@ -268,12 +268,12 @@ fn draw_claim(out: &mut String, claim: &DossierClaim, style: Style) {
         "" => String::new(),
         at => format!(" ({at})"),
     };
-    let said = format!("{}{place}", claim.published);
-    paragraph(out, "  ", &harmless(&said), style.width);
+    let message = format!("{}{place}", claim.published);
+    paragraph(out, "  ", &harmless(&message), style.width);
     let mut text = String::new();
     let because = format!("{verdict}: {}", harmless(&claim.because));
     paragraph(&mut text, "    → ", &because, style.width);
-    out.push_str(&text.replacen(verdict, &paint.on(verdict, style.colour), 1));
+    out.push_str(&text.replacen(verdict, &paint.apply(verdict, style.colour), 1));
 }
 
 fn mistakes(out: &mut String, dossier: &Dossier, style: Style) {

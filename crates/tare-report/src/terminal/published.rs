@@ -51,5 +51,5 @@ pub(super) fn own(out: &mut String, claim: &DossierClaim, style: Style) {
     let mut text = String::new();
     let because = format!("its own numbers {told}: {}", harmless(&own.because));
     paragraph(&mut text, "      ", &because, style.width);
-    out.push_str(&text.replacen(told, &paint.on(told, style.colour), 1));
+    out.push_str(&text.replacen(told, &paint.apply(told, style.colour), 1));
 }

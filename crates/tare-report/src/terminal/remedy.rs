@@ -46,7 +46,7 @@ pub(super) fn remedy(cell: &DossierCell, blocks: u32, wall_s: f64) -> String {
         };
         detectable_effect(&ci95, n as usize).map(percent)
     };
-    let is_open = Group::of(cell) == Group::Open;
+    let is_open = Group::for_cell(cell) == Group::Open;
     match (seen(half_width, n), seen(later, n_later)) {
         (Some(now), Some(then)) if is_open && is_long => format!(
             "is inconclusive: this run could have detected about {now} % (80 % power), ten minutes would detect about {then} %"
@@ -95,7 +95,7 @@ mod tests {
     fn inconclusive_row_gets_mde_never_called_small() {
         let open = row(Verdict::Inconclusive, 0.1);
         // Ten blocks in a minute make a hundred in ten.
-        let told = remedy(&open, 1_000, 60.0);
+        let shown = remedy(&open, 1_000, 60.0);
         let effect = |half: f64, n: usize| {
             let ci95 = Interval {
                 point: 0.0,
@@ -111,9 +111,9 @@ mod tests {
             format!("detected about {} % (80 % power)", effect(0.1, 10)),
             format!("ten minutes would detect about {} %", effect(later, 100)),
         ] {
-            assert!(told.contains(&part), "{part}: {told}");
+            assert!(shown.contains(&part), "{part}: {shown}");
         }
-        assert!(!told.contains("smaller"), "{told}");
+        assert!(!shown.contains("smaller"), "{shown}");
         let soon = remedy(&open, 20, 60.0);
         assert!(soon.contains("20 more blocks, about 120 s"), "{soon}");
         // A decided row gets the precision that its size could reach.

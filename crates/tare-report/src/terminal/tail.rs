@@ -38,7 +38,7 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     missing_in_short(out, dossier, style);
     let is_tried = |finding: &&DossierFinding| finding.tried.is_some();
     let (tried, suspected): (Vec<_>, Vec<_>) = dossier.findings.iter().partition(is_tried);
-    told(out, &tried, dossier, style);
+    write_findings(out, &tried, dossier, style);
     let mut causes: Vec<String> = Vec::new();
     for finding in &suspected {
         let cause = harmless(&finding.cause);
@@ -61,7 +61,7 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     }
     not_equal(out, dossier, style);
     let is_narrow = |cell: &DossierCell| {
-        Group::of(cell) == Group::Open || cell.ratio.is_none() && cell.n_blocks > 0
+        Group::for_cell(cell) == Group::Open || cell.ratio.is_none() && cell.n_blocks > 0
     };
     let narrower = if dossier.cells.iter().any(is_narrow) {
         format!(" · narrower: `tare resume {run} --budget 60s`")
@@ -120,16 +120,16 @@ const MOST_FINDINGS: usize = 5;
 
 fn findings(out: &mut String, dossier: &Dossier, style: Style) {
     let all: Vec<&DossierFinding> = dossier.findings.iter().collect();
-    told(out, &all, dossier, style);
+    write_findings(out, &all, dossier, style);
 }
 
 /// Writes these findings with status, advice and price.
-fn told(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style: Style) {
+fn write_findings(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style: Style) {
     // A cause of several arms is printed once, with the numbers of the first.
-    let mut told: Vec<(&DossierFinding, Vec<String>)> = Vec::new();
+    let mut shown: Vec<(&DossierFinding, Vec<String>)> = Vec::new();
     for finding in findings.iter().copied() {
         let arm = arm_of(finding, dossier);
-        match told
+        match shown
             .iter_mut()
             .find(|(first, _)| first.cause == finding.cause)
         {
@@ -139,14 +139,14 @@ fn told(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style
             Some((_, arms)) => {
                 arms.extend(arm.map(|arm| format!("{arm}, but {}", finding.status)));
             }
-            None => told.push((finding, arm.into_iter().map(str::to_owned).collect())),
+            None => shown.push((finding, arm.into_iter().map(str::to_owned).collect())),
         }
     }
-    if !told.is_empty() {
+    if !shown.is_empty() {
         heading(out, "Why", style);
     }
-    let left_out = told.len().saturating_sub(MOST_FINDINGS);
-    for (finding, arms) in told.iter().take(MOST_FINDINGS) {
+    let left_out = shown.len().saturating_sub(MOST_FINDINGS);
+    for (finding, arms) in shown.iter().take(MOST_FINDINGS) {
         let place = match arms.as_slice() {
             [] => String::new(),
             [one] => format!("{}: ", harmless(one)),
@@ -169,7 +169,7 @@ fn told(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style
         paragraph(out, "    advice: ", &harmless(&finding.advice), style.width);
         paragraph(out, "    price: ", &harmless(&finding.price), style.width);
     }
-    if told.iter().any(|(finding, _)| finding.tried.is_none()) {
+    if shown.iter().any(|(finding, _)| finding.tried.is_none()) {
         let text = "`tare run … --prove 60s` switches suspected causes off where it can, and reports how much of the overhead each one causes.";
         paragraph(out, "  ", text, style.width);
     }
@@ -313,7 +313,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
         paragraph(out, "  ", &text, style.width);
     }
     if !quiet.is_empty() {
-        let told: Vec<String> = quiet
+        let message: Vec<String> = quiet
             .iter()
             .map(|(id, cells)| {
                 format!(
@@ -323,7 +323,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
                 )
             })
             .collect();
-        let text = format!("noted, no effect on the result: {}", told.join(", "));
+        let text = format!("noted, no effect on the result: {}", message.join(", "));
         paragraph(out, "  ", &text, style.width);
     }
     for item in failed {
@@ -387,7 +387,7 @@ fn deviations(out: &mut String, dossier: &Dossier, style: Style) {
         let mut drawn = String::new();
         paragraph(&mut drawn, "", &text, style.width);
         for line in drawn.lines() {
-            out.push_str(&Paint::Red.on(line, style.colour));
+            out.push_str(&Paint::Red.apply(line, style.colour));
             out.push('\n');
         }
     }

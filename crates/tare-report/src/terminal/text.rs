@@ -54,7 +54,7 @@ const LEAST_TEXT: usize = 10;
 /// Writes text in bold, wrapped.
 pub(super) fn bold(out: &mut String, text: &str, limit: usize, colour: bool) {
     for line in wrapped(text, limit) {
-        out.push_str(&Paint::Bold.on(&line, colour));
+        out.push_str(&Paint::Bold.apply(&line, colour));
         out.push('\n');
     }
 }
@@ -103,7 +103,7 @@ pub(super) enum Paint {
 
 impl Paint {
     /// Returns the colour of a verdict.
-    pub(super) fn of(tone: Tone) -> Self {
+    pub(super) fn for_tone(tone: Tone) -> Self {
         match tone {
             Tone::Cost => Self::Red,
             Tone::SomeCost => Self::Yellow,
@@ -113,7 +113,7 @@ impl Paint {
         }
     }
 
-    pub(super) fn on(self, text: &str, colour: bool) -> String {
+    pub(super) fn apply(self, text: &str, colour: bool) -> String {
         let code = match self {
             Self::Plain => return text.to_owned(),
             Self::Bold => "1",
@@ -211,7 +211,7 @@ pub(super) fn table(
                 pending += before;
                 if !here.is_empty() {
                     text.extend(std::iter::repeat_n(' ', pending));
-                    text.push_str(&row[place].paint.on(here, colour));
+                    text.push_str(&row[place].paint.apply(here, colour));
                     pending = 0;
                 }
                 pending += after + GAP;

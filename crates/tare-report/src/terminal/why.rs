@@ -17,7 +17,7 @@ use super::super::words::command_line;
 use super::Style;
 use super::counters::{CHARGED, counters};
 use super::text::{Paint, bold, paragraph, width, wrapped};
-use tare_core::driver::own;
+use tare_core::driver::user_container;
 use tare_core::foreign::{NO_BREAK, harmless};
 
 /// The number of findings shown in full if nothing was tried.
@@ -207,7 +207,7 @@ const HOST: &str = "host, a bare process";
 pub(crate) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     match base {
-        Some(arm) if arm.id == own::IMAGE => {
+        Some(arm) if arm.id == user_container::IMAGE => {
             let rungs = dossier.ladder.iter().map(|ladder| &ladder.rungs);
             let mut first = rungs.filter_map(|rungs| rungs.first());
             let begin = if first.any(|rung| rung.arm == arm.id) {
@@ -282,7 +282,7 @@ struct Line {
 }
 
 fn lines(ladder: &DossierLadder, base: &str) -> Vec<Line> {
-    let bars = Waterfall::of(ladder);
+    let bars = Waterfall::new(ladder);
     let shown = |span: &Option<Span>| typical(span.as_ref(), &ladder.unit).replace(NO_BREAK, " ");
     let mut lines = vec![Line {
         title: base.to_owned(),
@@ -325,7 +325,7 @@ fn step(rung: &DossierRung, bar: Option<Bar>, unit: &str) -> Line {
         title,
         number: added(span, unit),
         bar,
-        paint: match Adds::of(span) {
+        paint: match Adds::classify(span) {
             Adds::More => Paint::Red,
             Adds::Less => Paint::Cyan,
             Adds::Unsure => Paint::Dim,
@@ -348,7 +348,7 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
     } else {
         rest.min(BAR_MOST)
     };
-    let largest = Waterfall::of(ladder).top;
+    let largest = Waterfall::new(ladder).top;
     for line in &lines {
         if title_width + number_width + 2 > limit {
             let text = format!("{}: {}", line.title.trim_start(), line.number);
@@ -375,9 +375,9 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
                     "{title}{}  {}{}",
                     " ".repeat(title_width.saturating_sub(width(&title))),
                     " ".repeat(number_width.saturating_sub(width(&line.number))),
-                    line.paint.on(&line.number, colour)
+                    line.paint.apply(&line.number, colour)
                 );
-                let full = format!("{text}  {}", line.paint.on(bar.trim_end(), colour));
+                let full = format!("{text}  {}", line.paint.apply(bar.trim_end(), colour));
                 out.push_str(full.trim_end());
                 out.push('\n');
             }
@@ -460,7 +460,7 @@ fn draw_finding(
         finding.status
     );
     for line in wrapped(&heading, limit) {
-        out.push_str(&paint.on(&line, colour));
+        out.push_str(&paint.apply(&line, colour));
         out.push('\n');
     }
     paragraph(out, "   ", &harmless(&finding.claim), limit);
@@ -517,13 +517,13 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
 /// so.
 pub(crate) fn share_text(share: &Span, cost: &str) -> String {
     let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
-    let told = format!("[{low:.0}, {high:.0}]");
+    let message = format!("[{low:.0}, {high:.0}]");
     if share.point > 1.0 {
-        format!("all of {cost} ({point:.0} % {told})")
+        format!("all of {cost} ({point:.0} % {message})")
     } else if share.point <= 0.0 {
-        format!("nothing of {cost} ({point:.0} % {told})")
+        format!("nothing of {cost} ({point:.0} % {message})")
     } else {
-        format!("{point:.0} % of {cost} {told}")
+        format!("{point:.0} % of {cost} {message}")
     }
 }
 
@@ -549,8 +549,8 @@ fn notes(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize) {
         );
         paragraph(out, "start-up: ", &text, limit);
     }
-    let told = |line: &&String| !line.starts_with(COMPARED);
-    for line in why.carried.iter().filter(told) {
+    let shown = |line: &&String| !line.starts_with(COMPARED);
+    for line in why.carried.iter().filter(shown) {
         paragraph(out, "carried: ", &harmless(line), limit);
     }
 }

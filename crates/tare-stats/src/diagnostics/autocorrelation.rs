@@ -20,7 +20,7 @@ struct Centred {
 
 impl Centred {
     /// Returns `None` for fewer than two values, and for values that are all equal or not finite.
-    fn of(x: &[f64]) -> Option<Self> {
+    fn new(x: &[f64]) -> Option<Self> {
         if !all_finite(x) || ties(x).count() < 2 {
             return None;
         }
@@ -40,7 +40,7 @@ impl Centred {
 /// Returns r_0 … r_`max_lag`. `None` for fewer than two values, values that are all equal or not finite, or a lag of
 /// n or more.
 pub fn autocorrelation(x: &[f64], max_lag: usize) -> Option<Vec<f64>> {
-    let centred = Centred::of(x).filter(|_| max_lag < x.len())?;
+    let centred = Centred::new(x).filter(|_| max_lag < x.len())?;
     Some((0..=max_lag).map(|lag| centred.r(lag)).collect())
 }
 
@@ -79,7 +79,7 @@ pub fn ljung_box(x: &[f64], lags: usize) -> Option<LjungBox> {
 /// Returns τ by the initial monotone sequence: 1 for independent values, below 1 if neighbours alternate. `None` as
 /// [`autocorrelation`]. O(n) per lag until the sequence is cut, so O(n²) in the worst case.
 pub fn integrated_time(x: &[f64]) -> Option<f64> {
-    let centred = Centred::of(x)?;
+    let centred = Centred::new(x)?;
     let mut sum = 0.0;
     let mut previous = f64::INFINITY;
     for lag in (0..x.len() - 1).step_by(2) {

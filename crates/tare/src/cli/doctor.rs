@@ -141,7 +141,7 @@ fn worth_knowing(facts: &Facts) -> Vec<String> {
         "accelerator", "version", "cgroup", "storage", "rootless", "user_namespace", "missing",
     };
     const LONGEST: usize = 60;
-    let told = |name: &str, value: &str| {
+    let shown = |name: &str, value: &str| {
         // Capabilities that an engine cannot give its containers because it lacks them.
         if name == fact::ENGINE_CAPABILITIES_MISSING {
             return format!("without {value}, which it was not given itself");
@@ -157,7 +157,7 @@ fn worth_knowing(facts: &Facts) -> Vec<String> {
             // Its version before those of its dependencies.
             let is_own = matches!(name.split_once('.'), Some((_, "version")));
             let place = if is_own { 0 } else { place + 1 };
-            Some((place, told(name, value)))
+            Some((place, shown(name, value)))
         })
         .collect();
     telling.sort_by_key(|(place, _)| *place);

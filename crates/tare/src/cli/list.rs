@@ -12,7 +12,7 @@ use crate::report::terminal::{Style, listed};
 use crate::{cause, config, env, plan, workload};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
+enum ListedKind {
     Environments,
     Workloads,
     Studies,
@@ -22,7 +22,7 @@ enum What {
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// What to list; everything when omitted.
-    what: Option<What>,
+    what: Option<ListedKind>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -30,38 +30,38 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn execute(&self) -> Result<Exit, Failed> {
-        let wanted = |what: What| self.what.is_none_or(|only| only == what);
+        let wanted = |what: ListedKind| self.what.is_none_or(|only| only == what);
         if self.json {
             let mut all = serde_json::Map::new();
-            if wanted(What::Environments) {
+            if wanted(ListedKind::Environments) {
                 all.insert("environments".into(), environments_json());
             }
-            if wanted(What::Workloads) {
+            if wanted(ListedKind::Workloads) {
                 all.insert("workloads".into(), workloads_json());
             }
-            if wanted(What::Studies) {
+            if wanted(ListedKind::Studies) {
                 all.insert("studies".into(), studies_json()?);
             }
-            if wanted(What::Causes) {
+            if wanted(ListedKind::Causes) {
                 all.insert("causes".into(), causes_json());
             }
             output::data(&format!("{:#}\n", serde_json::Value::Object(all)))?;
             return Ok(Exit::Done);
         }
         let mut parts = Vec::new();
-        if wanted(What::Environments) {
+        if wanted(ListedKind::Environments) {
             parts.push(format!(
                 "Environments (`tare doctor` says which of them work here)\n{}",
                 environments()
             ));
         }
-        if wanted(What::Workloads) {
+        if wanted(ListedKind::Workloads) {
             parts.push(format!("Workloads\n{}", workloads()));
         }
-        if wanted(What::Studies) {
+        if wanted(ListedKind::Studies) {
             parts.push(format!("Studies\n{}", studies()?));
         }
-        if wanted(What::Causes) {
+        if wanted(ListedKind::Causes) {
             parts.push(format!(
                 "Causes (what each reads, and how large it was seen to be)\n{}",
                 causes(output::style())

@@ -87,7 +87,7 @@ struct TooShortBudget {
 }
 
 impl TooShortBudget {
-    fn of(study: &Study, budget_ns: u64) -> Option<Self> {
+    fn check(study: &Study, budget_ns: u64) -> Option<Self> {
         let enough = u64::from(why::FEWEST.min(study.blocks_max));
         let block_ns = study.block_ns().max(1);
         let blocks = budget_ns / block_ns;
@@ -148,7 +148,7 @@ impl Work<'_> {
             ));
         }
         if let (Some(budget_ns), false) = (study.budget_ns, by_blocks)
-            && let Some(hopeless) = TooShortBudget::of(&study, budget_ns)
+            && let Some(hopeless) = TooShortBudget::check(&study, budget_ns)
         {
             output::tell(&hopeless.to_string());
         }
@@ -311,7 +311,7 @@ impl Ends {
         } = work
         {
             text.push('\n');
-            let beside = report::terminal::beside(there, dossier, Called::HERE, output::style());
+            let beside = report::terminal::two_runs(there, dossier, Called::HERE, output::style());
             text.push_str(&beside);
         }
         output::text(&text)?;

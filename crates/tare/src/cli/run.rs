@@ -50,6 +50,9 @@ pub(crate) struct Run {
     /// about the environment.
     #[arg(long)]
     allow_different_tools: bool,
+    /// Record what programs use while they run: processors, memory and devices, ten times a second.
+    #[arg(long)]
+    usage: bool,
     #[command(flatten)]
     ends: Ends,
     /// Print what would be measured, how often at most and what it reaches, and run nothing.
@@ -109,6 +112,7 @@ impl Run {
             drawn_seed: crate::cx::drawn_seed(),
             allow_different_tools: self.allow_different_tools,
             pairs: self.ends.compared.pairs,
+            usage: self.usage,
         };
         if let Some(study) = config::built_in(&self.study, &adjustments) {
             return Ok(study?);

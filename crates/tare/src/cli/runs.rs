@@ -177,7 +177,7 @@ mod tests {
             of("gone", "why", Some("no-such"), 1),
             of("a", "why", Some("c"), 0),
         ];
-        let told: Vec<_> = answers(runs)
+        let shown: Vec<_> = answers(runs)
             .into_iter()
             .map(|run| (run.id.to_string(), run.n_trials, run.started_unix_ns))
             .collect();
@@ -188,7 +188,7 @@ mod tests {
             ("gone", 1, 1),
         ];
         let expected = expected.map(|(id, trials, at)| (id.to_owned(), trials, at));
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Selfcheck {
             return Ok(Exit::Done);
         }
         let n_simulated = if self.long { SIMULATED.1 } else { SIMULATED.0 };
-        let checked = Checked::of(&recording, n_simulated)?;
+        let checked = Checked::judge(&recording, n_simulated)?;
         keep(&GivenPaths::state_folder()?, &checked)?;
         if self.json {
             let text = serde_json::to_string_pretty(&checked);

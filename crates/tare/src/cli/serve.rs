@@ -76,7 +76,7 @@ fn answered(address: SocketAddr, question: &Question, pages: &Pages) -> Answer {
         return refused;
     }
     pages
-        .answer(&PageRequest::of(question))
+        .answer(&PageRequest::parse(question))
         .unwrap_or_else(|failed| {
             let status = match failed.exit {
                 Exit::Usage => 404,
@@ -113,7 +113,7 @@ struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    fn of(question: &'a Question) -> Self {
+    fn parse(question: &'a Question) -> Self {
         let query = question.query.as_deref().unwrap_or_default();
         Self {
             path: &question.path,
@@ -354,7 +354,7 @@ mod tests {
                 query: Some(query.into()),
                 ..Question::default()
             };
-            PageRequest::of(&question).fields
+            PageRequest::parse(&question).fields
         };
         let read = fields("find=a+b%26c&x&=y&find=%C3%A9");
         let read: Vec<(&str, &str)> = read.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();

@@ -171,7 +171,7 @@ impl ServiceFlags {
         } else {
             Ready::Connects
         };
-        let asked = RequestPlan::of(request).map_err(|problem| {
+        let asked = RequestPlan::closed_loop(request).map_err(|problem| {
             wrong(problem).hint("for example `--url http://:8080/path --method POST --data @FILE`")
         })?;
         Ok(UserClient {

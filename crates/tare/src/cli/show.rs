@@ -30,7 +30,7 @@ impl Show {
         let dossier = self.compared.dossier(&store, &run)?;
         if let Some(other) = &self.beside {
             let other = recount::dossier(&store, &recount::resolve(&store, other)?)?;
-            let text = terminal::beside(&other, &dossier, Called::A_AND_B, output::style());
+            let text = terminal::two_runs(&other, &dossier, Called::A_AND_B, output::style());
             output::text(&text)?;
         } else if self.json {
             output::data(&report::json::to_string(&dossier))?;

@@ -65,15 +65,15 @@ fn would_run(study: &Study) -> Vec<String> {
 }
 
 fn line(kind: &str, name: &str, params: &Params) -> String {
-    let told: Vec<String> = params
+    let message: Vec<String> = params
         .0
         .iter()
         .map(|(name, value)| format!("{name} = {}", shown(value)))
         .collect();
-    let line = if told.is_empty() {
+    let line = if message.is_empty() {
         format!("{kind} {name}")
     } else {
-        format!("{kind} {name}: {}", told.join(", "))
+        format!("{kind} {name}: {}", message.join(", "))
     };
     harmless(&line)
 }
@@ -112,12 +112,12 @@ mod tests {
 
     #[test]
     fn trust_refusal_quotes_commands_and_binds_escaped() {
-        let told = refusal("to repeat it", &study(&["sh", "-c", "rm -r\u{1b}[2J\n/"]));
+        let shown = refusal("to repeat it", &study(&["sh", "-c", "rm -r\u{1b}[2J\n/"]));
         for said in [
             r#"workload command: argv = ["sh","-c","rm -r\u001b[2J\n/"]"#,
             r#"arm box (container): binds = "/etc:/etc:rw""#,
         ] {
-            assert!(told.message.contains(said), "{told}");
+            assert!(shown.message.contains(said), "{shown}");
         }
         let long = refusal("it", &study(&[&"x".repeat(9_000)]));
         assert!(long.message.contains("(9004 letters)"), "{long}");

@@ -52,7 +52,7 @@ pub(crate) fn looked(
     cx: &Context<'_>,
 ) -> Result<Looked, Failed> {
     let is_control_only = kind == Kind::ControlOnly;
-    let mut sides = sides::of(options, commits, is_control_only)?;
+    let mut sides = sides::from_options(options, commits, is_control_only)?;
     if sides.len() < 2 {
         return Err(Failed::new(Exit::Usage, "one command alone is compared with nothing")
             .hint("name another: tare compare 'CMD A' 'CMD B'; `tare gate --aa` compares one with itself"));

@@ -61,7 +61,7 @@ struct SideRequest {
 ///
 /// # Errors
 /// The command line names too few sides, or a command that does not exist.
-pub(crate) fn of(
+pub(crate) fn from_options(
     options: &Options,
     commits: Option<&Commits>,
     is_aa: bool,

@@ -147,7 +147,7 @@ impl Entry {
         all.decision = if all.rows.is_empty() {
             Decision::Same
         } else {
-            Decision::of(&all.rows)
+            Decision::from_rows(&all.rows)
         };
         all
     }

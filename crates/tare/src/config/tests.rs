@@ -248,13 +248,13 @@ fn numbers_of_instances_become_one_workload_each() {
         "id = \"getppid\"\ninstances = [3, 1, 2]\nspread = \"environments\"\n",
     );
     let study = parse("mine.toml", &text, &Adjustments::default()).unwrap();
-    let told: Vec<(u32, Option<Spread>)> = study
+    let shown: Vec<(u32, Option<Spread>)> = study
         .workloads
         .iter()
         .map(|spec| (spec.instances, spec.spread))
         .collect();
     let spread = Some(Spread::Environments);
-    assert_eq!(told, [(1, spread), (2, spread), (3, spread)]);
+    assert_eq!(shown, [(1, spread), (2, spread), (3, spread)]);
     let one = HEAD.replace("\"getppid\"\n", "\"getppid\"\ninstances = 2\n");
     let study = parse("mine.toml", &one, &Adjustments::default()).unwrap();
     assert_eq!(study.workloads[0].instances, 2);
@@ -316,14 +316,14 @@ fn instances_option_overrides_study_counts() {
         ..Adjustments::default()
     };
     let study = parse("mine.toml", &text, &adjustments).unwrap();
-    let told: Vec<(&str, u32, Option<Spread>)> = study
+    let shown: Vec<(&str, u32, Option<Spread>)> = study
         .workloads
         .iter()
         .map(|spec| (spec.id.as_str(), spec.instances, spec.spread))
         .collect();
     let (apart, beside) = (Some(Spread::Environments), Some(Spread::Processes));
     assert_eq!(
-        told,
+        shown,
         [
             ("getppid", 1, apart),
             ("getppid", 2, apart),
@@ -357,19 +357,19 @@ fn unmet_instances_option_error_names_option() {
         ..Adjustments::default()
     };
     let text = format!("{HEAD}[[workload]]\nid = \"start-up\"\n");
-    let told = error(&text, several);
+    let shown = error(&text, several);
     assert!(
-        told.contains("--instances") && told.contains("--workload"),
-        "{told}"
+        shown.contains("--instances") && shown.contains("--workload"),
+        "{shown}"
     );
     let apart = Adjustments {
         spread: Some(Spread::Environments),
         ..Adjustments::default()
     };
-    let told = error(HEAD, apart);
+    let shown = error(HEAD, apart);
     assert!(
-        told.contains("--spread") && told.contains("--instances 1,2,3"),
-        "{told}"
+        shown.contains("--spread") && shown.contains("--instances 1,2,3"),
+        "{shown}"
     );
 }
 

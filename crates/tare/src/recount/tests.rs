@@ -14,8 +14,8 @@ fn resumed_or_extended_run_reports_deviation() {
     let begun = session(Some(0), Some(StoppedBy::Budget));
     assert_eq!(kinds(&[begun]), []);
     let more = session(Some(12), None);
-    let told = deviations(&[begun, more]);
-    assert!(told[0].detail.contains("from block 12 on"), "{told:?}");
+    let shown = deviations(&[begun, more]);
+    assert!(shown[0].detail.contains("from block 12 on"), "{shown:?}");
     // A session without a trial adds nothing.
     assert_eq!(kinds(&[begun, session(None, None)]), []);
     let cut = session(Some(0), Some(StoppedBy::Interrupted));

@@ -299,7 +299,7 @@ impl Block<'_, '_, '_, '_> {
         } else {
             ends.client
         };
-        let route = match Route::of(path, &*self.group.ends[own]) {
+        let route = match Route::find(path, &*self.group.ends[own]) {
             Ok(route) => route,
             Err(reason) => return Ok(self.ended(place, Outcome::Unavailable(reason))),
         };

@@ -1,4 +1,5 @@
-//! Reads what an arm used during a trial, as counted by the host's kernel from outside.
+//! Reads what an arm used during a trial, as counted by the host's kernel from outside, and asks the agent for a
+//! program's usage step by step.
 //!
 //! Counters are read before the request and after the last reply, so reading them is in no measured time. They
 //! include the worker's activity around the timed work, in every arm alike.
@@ -9,12 +10,33 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tare_model::counter;
+use tare_model::command::COMMAND_PROBE;
 use tare_model::netstat::column_of;
 use tare_model::unit::TICK_NS;
+use tare_model::{CommandCall, Recipe, counter};
 
 use crate::cx::files;
 use crate::env::Charged;
+
+/// Length of a step of recorded usage, nanoseconds.
+const USAGE_STEP_NS: u64 = 100_000_000;
+
+/// Lets the agent record the usage of the recipe's program; of several ends, that of the one that measures.
+pub(super) fn record_usage(recipe: &mut Recipe) {
+    let call = match recipe {
+        Recipe::Probe(call)
+        | Recipe::Pair { client: call, .. }
+        | Recipe::Cluster { client: call, .. } => call,
+        Recipe::Lifecycle { .. } => return,
+    };
+    if call.name != COMMAND_PROBE {
+        return;
+    }
+    if let Ok(mut command) = CommandCall::from_args(&call.args) {
+        command.usage_step_ns = Some(USAGE_STEP_NS);
+        call.args.0.extend(command.to_probe().args.0);
+    }
+}
 
 /// Counters by name; one that cannot be read is absent.
 pub(crate) type Charges = BTreeMap<String, f64>;
@@ -196,7 +218,7 @@ mod tests {
         folder
     }
 
-    fn told(charges: &Charges) -> Vec<(&str, f64)> {
+    fn to_list(charges: &Charges) -> Vec<(&str, f64)> {
         charges
             .iter()
             .map(|(name, value)| (name.as_str(), *value))
@@ -216,7 +238,7 @@ mod tests {
             ),
         ]);
         assert_eq!(
-            told(&of_network(net.path())),
+            to_list(&of_network(net.path())),
             [("server_datagrams", 44.0), ("server_overflows", 5.0)]
         );
         assert!(of_network(Path::new("/no/such")).is_empty());
@@ -248,7 +270,7 @@ mod tests {
             "8:0 Read 4096\n8:0 Write 1024\n8:16 Read 8192\n8:16 Write 0\nTotal 13312\n",
         )]);
         let v1 = [&cpu, &memory, &blkio].map(|folder| folder.path().to_owned());
-        assert_eq!(told(&of_groups(&v1)), EXPECTED);
+        assert_eq!(to_list(&of_groups(&v1)), EXPECTED);
         let v2 = folder(&[
             (
                 "cpu.stat",
@@ -260,7 +282,7 @@ mod tests {
                 "8:0 rbytes=4096 wbytes=1024 rios=1\n8:16 rbytes=8192 wbytes=0 rios=2\n",
             ),
         ]);
-        assert_eq!(told(&of_groups(&[v2.path().to_owned()])), EXPECTED);
+        assert_eq!(to_list(&of_groups(&[v2.path().to_owned()])), EXPECTED);
     }
 
     #[test]
@@ -283,7 +305,7 @@ mod tests {
             ("io", "rchar: 1\nread_bytes: 4096\nwrite_bytes: 0\n"),
         ]);
         assert_eq!(
-            told(&of_process(process.path())),
+            to_list(&of_process(process.path())),
             [
                 ("charged_cpu_ns", 500_000_000.0),
                 ("charged_read_bytes", 4_096.0),

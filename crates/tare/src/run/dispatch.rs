@@ -12,7 +12,7 @@ use tare_model::{
 use super::cluster::Calls;
 use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::pair::Others;
-use super::testbed::{Arm, ArmFailure, NoStart, greet, stop};
+use super::testbed::{Arm, ArmFailure, NoStart, greet, stop, stop_all};
 use crate::env::{Channel, EnvError, Instance, StartMode};
 use crate::service::user;
 
@@ -25,8 +25,8 @@ impl Dispatcher<'_> {
         arm: &mut Arm,
         peer: Option<&mut Arm>,
     ) -> Result<Measured, Cancelled> {
-        if matches!(recipe, Recipe::Lifecycle) {
-            return self.lifecycle(arm);
+        if let Recipe::Lifecycle { held } = recipe {
+            return self.lifecycle_while_held(arm, *held);
         }
         let recipe = &arm.spec.change.laid_into(recipe, trial.cell.path);
         let spread = self.spreads.get(trial.workload_index as usize);
@@ -142,7 +142,9 @@ impl Dispatcher<'_> {
                 };
                 self.cluster(number, &calls, instance, others.siblings)
             }
-            Recipe::Lifecycle => unreachable!("a lifecycle needs no instance and was dealt with"),
+            Recipe::Lifecycle { .. } => {
+                unreachable!("a lifecycle needs no instance and was dealt with")
+            }
         }
     }
 
@@ -169,8 +171,38 @@ impl Dispatcher<'_> {
         })
     }
 
+    /// The lifecycle of an environment while at least `held` additional instances of its arm are idle.
+    fn lifecycle_while_held(&self, arm: &mut Arm, held: u32) -> Result<Measured, Cancelled> {
+        let n_before = arm.extra.instances.len();
+        let shortage = arm.extra.shortage.clone();
+        if held as usize > n_before {
+            arm.start_extra_up_to(&self.cx, 1)?;
+            arm.extra.shortage = match arm.extra.shortage.take() {
+                None => arm.extra.does_not_fit(held),
+                some => some,
+            };
+            if arm.extra.shortage.is_none() {
+                arm.start_extra_up_to(&self.cx, held)?;
+            }
+        }
+        let short = std::mem::replace(&mut arm.extra.shortage, shortage);
+        let measured = match short.filter(|_| arm.extra.instances.len() < held as usize) {
+            Some(reason) => self.nothing(Outcome::Unavailable(reason), false),
+            None => self.lifecycle(arm, held)?,
+        };
+        let added = arm.extra.instances.split_off(n_before);
+        let stopped = stop_all(&self.cx, added);
+        let aside = stopped
+            .err()
+            .map(|error| format!("stopping an instance: {error}"));
+        Ok(Measured {
+            aside: measured.aside.clone().or(aside),
+            ..measured
+        })
+    }
+
     /// Creates an environment, waits for its agent's first reply, and removes it; timed from outside.
-    fn lifecycle(&self, arm: &mut Arm) -> Result<Measured, Cancelled> {
+    fn lifecycle(&self, arm: &mut Arm, held: u32) -> Result<Measured, Cancelled> {
         let cx = &self.cx;
         let started_unix_ns = cx.clock.unix_ns();
         let origin_ns = cx.clock.now_ns();
@@ -189,6 +221,9 @@ impl Dispatcher<'_> {
             greet(cx, instance.channel(), 0)?;
             let ready_ns = since();
             let memory_bytes = instance.charged().memory_bytes();
+            let idle = arm.extra.instances.iter().take(held as usize);
+            let idle = idle.map(|instance| instance.charged().memory_bytes());
+            let all_memory_bytes: Option<u64> = std::iter::once(memory_bytes).chain(idle).sum();
             let disk_bytes = instance.disk_bytes(cx);
             let looked_ns = since();
             stop(cx, &mut arm.passing)?;
@@ -200,6 +235,7 @@ impl Dispatcher<'_> {
                 removed_ns: ready_ns.saturating_add(stop_ns),
                 stop_ns: Some(stop_ns),
                 memory_bytes,
+                all_memory_bytes: all_memory_bytes.filter(|_| held > 0),
                 disk_bytes,
             })
         })();

@@ -29,7 +29,7 @@ impl Dispatcher<'_> {
     ) -> Result<Measured, Cancelled> {
         let unavailable = |reason| Ok(self.nothing(Outcome::Unavailable(reason), false));
         // Checked first: the reason for a missing route says more than that for a missing end.
-        let known = (path.inside() == End::Arm).then(|| Route::of(path, instance));
+        let known = (path.inside() == End::Arm).then(|| Route::find(path, instance));
         let known = match known.transpose() {
             Ok(known) => known,
             Err(reason) => return unavailable(reason),
@@ -43,7 +43,7 @@ impl Dispatcher<'_> {
             Ok(both) => both,
             Err(reason) => return unavailable(reason),
         };
-        let route = match known.map_or_else(|| Route::of(path, listener), Ok) {
+        let route = match known.map_or_else(|| Route::find(path, listener), Ok) {
             Ok(route) => route,
             Err(reason) => return unavailable(reason),
         };
@@ -228,7 +228,7 @@ impl Route {
     }
 
     /// The route, as known by the instance at the path's end [inside](Path::inside).
-    pub(super) fn of(path: Path, instance: &dyn Instance) -> Result<Self, Reason> {
+    pub(super) fn find(path: Path, instance: &dyn Instance) -> Result<Self, Reason> {
         let at = match path {
             Path::Loopback => return Ok(Self::direct(IpAddr::from([127, 0, 0, 1]))),
             Path::HostToArm => return instance.address_from_host().map(Self::direct),

@@ -296,14 +296,14 @@ fn ended(report: &CommandReport) -> String {
         Exit::Code(code) => format!("exited with status {code}"),
         Exit::Signal(signal) => format!("was ended by signal {signal}"),
     };
-    let said = [&report.stderr.0, &report.stdout.0];
-    let said = said.into_iter().find(|bytes| !bytes.is_empty());
-    let said = said.map_or_else(String::new, |bytes| {
+    let stderr_text = [&report.stderr.0, &report.stdout.0];
+    let shown = stderr_text.into_iter().find(|bytes| !bytes.is_empty());
+    let shown = shown.map_or_else(String::new, |bytes| {
         let end = &bytes[bytes.len().saturating_sub(SAID_LIMIT)..];
         let text = String::from_utf8_lossy(end);
         format!(": {}", text.trim().escape_debug())
     });
-    format!("{how} instead of serving{said}")
+    format!("{how} instead of serving{shown}")
 }
 
 #[cfg(test)]

@@ -109,14 +109,14 @@ fn wanted<'t>(tools: impl Iterator<Item = &'t Tool>) -> FileRequest {
             programs: vec![tool.program.clone()],
             packages: tool.packages.clone(),
             files: Vec::new(),
-            told_by: told_by(tool).into_iter().collect(),
+            told_by: command_of_files(tool).into_iter().collect(),
         });
     }
     wanted
 }
 
 /// The command that prints the files that the tool opens by name, if it has one.
-fn told_by(tool: &Tool) -> Option<Vec<String>> {
+fn command_of_files(tool: &Tool) -> Option<Vec<String>> {
     (!tool.files_told_by.is_empty()).then(|| {
         std::iter::once(&tool.program)
             .chain(&tool.files_told_by)
@@ -575,11 +575,14 @@ fn recipes(study: &Study, registry: &Registry<'_>) -> Result<Vec<Recipe>, RunErr
                 workload: name(&spec.id),
                 source,
             };
-            let recipe = (registry.workload)(spec.id.as_str())
+            let mut recipe = (registry.workload)(spec.id.as_str())
                 .ok_or_else(|| RunError::UnknownWorkload(name(&spec.id)))?
                 .recipe(&spec.params, spec.path)
                 .map_err(wrong)?;
             crate::workload::instances::check(spec, &recipe).map_err(wrong)?;
+            if study.usage {
+                charges::record_usage(&mut recipe);
+            }
             Ok(recipe)
         })
         .collect()

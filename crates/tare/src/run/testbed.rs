@@ -161,7 +161,7 @@ impl Arm {
     /// Adds facts about the nodes, their addresses and shared folder.
     fn tell_of_siblings(&self, facts: &mut Facts) {
         let mut tell =
-            |name: String, value: String| facts.insert(fact::of(fact::CLUSTER, &name), value);
+            |name: String, value: String| facts.insert(fact::name_for(fact::CLUSTER, &name), value);
         let siblings = match &self.siblings {
             Ok(siblings) => siblings,
             Err(reason) => {
@@ -292,8 +292,8 @@ pub(super) fn greet<'a>(
             slices,
             ..
         } => {
-            let told = cx.agents.greeted(protocol, &build);
-            let agent = told.map_err(|why| ArmFailure { why, fix: None })?;
+            let shown = cx.agents.greeted(protocol, &build);
+            let agent = shown.map_err(|why| ArmFailure { why, fix: None })?;
             if pad_bytes > 0 {
                 let sent = channel.send(&Request::Pad { bytes: pad_bytes });
                 sent.map_err(EnvError::from)?;

@@ -18,7 +18,7 @@ use tare_model::{whole_ns, whole_part};
 use super::http::{AnswerReader, Answered, Request, Unreadable};
 use super::request_plan::RequestPlan;
 use super::slice::LOOK;
-pub use super::slice::{Answer, How, Limits, Slice, SliceError};
+pub use super::slice::{Answer, Limits, Slice, SliceError, SliceLength};
 use crate::cx::{Cancel, Clock};
 
 /// The end of a wait for the next send time is spun, because timers fire late.
@@ -132,7 +132,7 @@ impl<'c> Client<'c> {
     ///
     /// # Errors
     /// The first request without an answer; all connections to the server are closed.
-    pub fn slice(&mut self, server: usize, how: How) -> Result<Slice, SliceError> {
+    pub fn slice(&mut self, server: usize, how: SliceLength) -> Result<Slice, SliceError> {
         for line in &mut self.peers[server].lines {
             line.n_answers = 0;
         }
@@ -157,7 +157,7 @@ impl<'c> Client<'c> {
         self.asked.rate.is_some() || !self.asked.keep_alive
     }
 
-    fn one_by_one(&mut self, server: usize, how: How) -> Result<Slice, SliceError> {
+    fn one_by_one(&mut self, server: usize, how: SliceLength) -> Result<Slice, SliceError> {
         let mut slice = Slice::default();
         let begun_ns = self.clock.now_ns();
         let (mut now_ns, mut counted_from_ns) = (begun_ns, begun_ns);
@@ -169,8 +169,8 @@ impl<'c> Client<'c> {
                 counted_from_ns = now_ns;
             }
             let is_over = match how {
-                How::For(ns) => now_ns.saturating_sub(begun_ns) >= ns,
-                How::Count(count) => slice.answers.len() as u64 >= count,
+                SliceLength::For(ns) => now_ns.saturating_sub(begun_ns) >= ns,
+                SliceLength::Count(count) => slice.answers.len() as u64 >= count,
             };
             if is_over {
                 slice.counted_ns = now_ns.saturating_sub(counted_from_ns);
@@ -179,7 +179,7 @@ impl<'c> Client<'c> {
         }
     }
 
-    fn at_once(&mut self, server: usize, how: How) -> Result<Slice, SliceError> {
+    fn at_once(&mut self, server: usize, how: SliceLength) -> Result<Slice, SliceError> {
         let mut slice = Slice::default();
         let watch = &mut self.peers[server].watch;
         if watch.is_none() {
@@ -191,8 +191,8 @@ impl<'c> Client<'c> {
         let begun_ns = self.clock.now_ns();
         let due_ns = |n: u64| begun_ns + rate.map_or(0, |rate| whole_part(n as f64 / rate * 1e9));
         let is_over = |n: u64, now_ns: u64| match how {
-            How::Count(count) => n >= count,
-            How::For(ns) => {
+            SliceLength::Count(count) => n >= count,
+            SliceLength::For(ns) => {
                 n > 0 && rate.map_or(now_ns, |_| due_ns(n)) >= begun_ns.saturating_add(ns)
             }
         };
@@ -473,7 +473,7 @@ pub fn own_cost_ns(clock: &dyn Clock) -> io::Result<u64> {
     const TIMES: usize = 200;
     let (near, mut far) = UnixStream::pair()?;
     let cancel = Cancel::new();
-    let asked = RequestPlan::of(Request::get("/")).map_err(io::Error::other)?;
+    let asked = RequestPlan::closed_loop(Request::get("/")).map_err(io::Error::other)?;
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut client = Client::new(clock, &cancel, &[nowhere], asked);
     // A Unix socket as a TCP stream: reading and writing work the same for both.
@@ -487,7 +487,8 @@ pub fn own_cost_ns(clock: &dyn Clock) -> io::Result<u64> {
     let mut asked = vec![0; client.peers[0].requests[0].len()];
     for _ in 0..TIMES {
         far.write_all(&answer)?;
-        let slice = client.slice(0, How::Count(1)).map_err(io::Error::other)?;
+        let slice = client.slice(0, SliceLength::Count(1));
+        let slice = slice.map_err(io::Error::other)?;
         times.push(slice.answers[0].latency_ns);
         far.read_exact(&mut asked)?;
     }

@@ -127,6 +127,7 @@ pub fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
         is_ended_early: false,
         stops: 0,
         each_run_ns: Vec::new(),
+        usage_over_time: None,
         usage: BTreeMap::new(),
         left_running: 0,
         seen: None,

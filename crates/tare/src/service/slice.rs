@@ -26,7 +26,7 @@ impl Default for Limits {
 
 /// Length of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum SliceLength {
     /// Requests are started for this many nanoseconds; at least one.
     For(u64),
     /// This many requests.

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Client, How, Slice, SliceError};
+use super::client::{Client, Slice, SliceError, SliceLength};
 use super::ready::First;
 use super::request_plan::RequestPlan;
 use crate::cx::listeners::Bound;
@@ -68,7 +68,7 @@ pub struct Course {
 }
 
 impl Course {
-    fn of(slice: &Slice) -> Self {
+    fn new(slice: &Slice) -> Self {
         let mut sent: Vec<(u64, u64)> = slice
             .answers
             .iter()
@@ -158,7 +158,7 @@ impl Measured {
         counted.sort_unstable();
         self.typical_ns.push(middle(&counted));
         self.course = if self.typical_ns.len() == 1 {
-            Course::of(slice)
+            Course::new(slice)
         } else {
             Course::default()
         };
@@ -191,10 +191,10 @@ pub fn ask(
         .collect();
     let joined = std::thread::scope(|scope| {
         let on_its_own = std::thread::Builder::new().spawn_scoped(scope, || {
-            let _stay = block.cpu.and_then(processor::Stay::on);
+            let _stay = block.cpu.and_then(processor::Stay::bind);
             let _others = block
                 .cpu
-                .map(|cpu| Bound::to(cpu, &listening, &block.servers));
+                .map(|cpu| Bound::bind(cpu, &listening, &block.servers));
             measure(&mut client, block, meters)
         });
         on_its_own.map(std::thread::ScopedJoinHandle::join)
@@ -253,7 +253,7 @@ fn measure(
             if !active[place] {
                 continue;
             }
-            match slice(client, place, How::For(block.slice_ns))? {
+            match slice(client, place, SliceLength::For(block.slice_ns))? {
                 Ok(slice) => {
                     if let Ok(measured) = &mut all[place] {
                         measured.add(&slice, block.slice_ns);
@@ -299,7 +299,7 @@ pub struct Cancelled;
 fn slice(
     client: &mut Client<'_>,
     place: usize,
-    how: How,
+    how: SliceLength,
 ) -> Result<Result<Slice, String>, Cancelled> {
     match client.slice(place, how) {
         Ok(slice) => Ok(match &slice.unexpected {
@@ -337,7 +337,7 @@ fn ready(
     let mut last: Option<First> = None;
     loop {
         client.forget(place);
-        let why = match slice(client, place, How::Count(1))? {
+        let why = match slice(client, place, SliceLength::Count(1))? {
             Ok(slice) => {
                 let Some(answer) = slice.answers.first() else {
                     continue;
@@ -425,7 +425,7 @@ fn warm_up(
             let Ok(measured) = one else {
                 continue;
             };
-            match slice(client, place, How::For(slice_ns))? {
+            match slice(client, place, SliceLength::For(slice_ns))? {
                 Ok(slice) => {
                     let mut warm = Measured::default();
                     warm.add(&slice, slice_ns);

@@ -43,7 +43,7 @@ impl UserClient {
     ///
     /// # Errors
     /// What is not understood.
-    pub fn of(call: &CommandCall) -> Result<Option<Self>, String> {
+    pub fn from_call(call: &CommandCall) -> Result<Option<Self>, String> {
         let wrong = |what: &dyn std::fmt::Display| format!("`client`: {what}");
         let Some(text) = call.client.as_deref() else {
             return Ok(None);
@@ -74,7 +74,7 @@ pub fn asked(recipe: &Recipe) -> Option<(CommandCall, UserClient)> {
         return None;
     };
     let call = CommandCall::from_args(&probe.args).ok()?;
-    let client = UserClient::of(&call).ok()??;
+    let client = UserClient::from_call(&call).ok()??;
     Some((call, client))
 }
 

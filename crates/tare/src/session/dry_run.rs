@@ -12,7 +12,7 @@ pub(crate) fn printed(
     session: Session,
     lines: Result<Vec<String>, Failed>,
 ) -> Result<Exit, Failed> {
-    let left = session.end_beside();
+    let left = session.remove_extra();
     let lines = match lines {
         Ok(lines) => lines,
         Err(failed) if left.is_empty() => return Err(session.end_after(failed)),

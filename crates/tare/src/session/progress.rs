@@ -106,7 +106,7 @@ impl Observer for Progress {
 /// Formats the preliminary verdicts per arm in a line: `so far, docker: 9 cost more, 12 no relevant difference, 7
 /// open`.
 pub(crate) fn so_far(arms: &[SoFar]) -> Option<String> {
-    let told: Vec<String> = arms
+    let shown: Vec<String> = arms
         .iter()
         .filter(|arm| arm.arm != A_PRIME)
         .map(|arm| {
@@ -123,7 +123,7 @@ pub(crate) fn so_far(arms: &[SoFar]) -> Option<String> {
             format!("{}: {}", arm.arm, parts.join(", "))
         })
         .collect();
-    (!told.is_empty()).then(|| format!("so far, {}", told.join("; ")))
+    (!shown.is_empty()).then(|| format!("so far, {}", shown.join("; ")))
 }
 
 /// Drops remarks about differences between arms, which a follow-up study would repeat.

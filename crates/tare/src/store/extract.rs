@@ -29,7 +29,7 @@ impl Store {
         runs: &[RunId],
         mut changed: impl FnMut(&str, &RawOutput) -> Option<RawOutput>,
     ) -> Result<Vec<u8>, StoreError> {
-        let mut target = empty().map_err(|error| error.at(&self.path))?;
+        let mut target = empty().map_err(|error| error.with_path(&self.path))?;
         for run in runs {
             let number = self.number(run)?;
             copied(&self.connection, &target, number, &mut changed)
@@ -48,7 +48,7 @@ impl Store {
             connection.deserialize_read_exact(MAIN_DB, bytes, bytes.len(), true)?;
             Self::set_up_to_read(connection, from, bytes.len() as u64)
         };
-        let connection = opened().map_err(|error| error.at(from))?;
+        let connection = opened().map_err(|error| error.with_path(from))?;
         Ok(Self::over(connection, from))
     }
 }

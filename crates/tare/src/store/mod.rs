@@ -78,7 +78,7 @@ impl Store {
         files::open_anybodys(path, true).map_err(|error| of_file(path, "open", &error.source))?;
         let mut connection =
             Connection::open(path).map_err(|error| classify(path, "open", &error))?;
-        Self::set_up(&mut connection, path).map_err(|error| error.at(path))?;
+        Self::set_up(&mut connection, path).map_err(|error| error.with_path(path))?;
         Ok(Self::over(connection, path))
     }
 
@@ -98,7 +98,7 @@ impl Store {
                 reading::open(path)
                     .and_then(|connection| Self::set_up_to_read(connection, path, length))
             };
-            opened.map_err(|error| error.at(path))
+            opened.map_err(|error| error.with_path(path))
         };
         let connection = reading::steadily(open)?;
         let store = Self::over(connection, path);
@@ -461,7 +461,7 @@ impl From<rusqlite::Error> for SetUp {
 }
 
 impl SetUp {
-    fn at(self, path: &Path) -> StoreError {
+    fn with_path(self, path: &Path) -> StoreError {
         match self {
             Self::Sqlite(error) => classify(path, "open", &error),
             Self::Refused(error) => error,

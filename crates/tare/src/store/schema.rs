@@ -286,7 +286,7 @@ mod tests {
                 .unwrap();
             drop(connection);
             let bytes = std::fs::read(&path).unwrap();
-            let told = [
+            let shown = [
                 Store::open_to_read(&path).map(drop),
                 Store::from_bytes(&bytes, &path).map(drop),
                 Store::open(&path).map(drop),
@@ -294,10 +294,10 @@ mod tests {
             let is_foreign =
                 |told: &Result<(), StoreError>| matches!(told, Err(StoreError::Foreign { .. }));
             assert!(
-                told.iter().all(is_foreign) || told.iter().all(Result::is_ok),
-                "{statements}: {told:?}"
+                shown.iter().all(is_foreign) || shown.iter().all(Result::is_ok),
+                "{statements}: {shown:?}"
             );
-            told.iter().all(is_foreign)
+            shown.iter().all(is_foreign)
         };
         for statements in [
             "CREATE VIEW mine AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT * FROM n",

@@ -367,8 +367,8 @@ fn resumed_run_sums_sessions_including_killed() {
     store.finish(&end(StoppedBy::Blocks)).unwrap();
     let resumed = store.run(&run).unwrap();
     let sessions = resumed.sessions.iter();
-    let told: Vec<_> = sessions.map(|it| (it.first_block, it.stopped_by)).collect();
-    assert_eq!(told, [(Some(0), None), (Some(0), Some(StoppedBy::Blocks))]);
+    let shown: Vec<_> = sessions.map(|it| (it.first_block, it.stopped_by)).collect();
+    assert_eq!(shown, [(Some(0), None), (Some(0), Some(StoppedBy::Blocks))]);
     assert_eq!(resumed.wall_ns, 1_500 + 8_000);
     assert_eq!(resumed.records, all[..2]);
 }

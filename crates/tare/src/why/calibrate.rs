@@ -17,7 +17,7 @@ use tare_model::{
     whole_ns,
 };
 
-use super::error::{absent, failed, how, meaning, said};
+use super::error::{absent, failed, how, meaning, output_tail};
 use super::observed::{First, Inside, Observed, common};
 use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
@@ -67,8 +67,8 @@ pub fn look(
     let directory = ask.change().directory.or(call.directory.clone());
     let call = CommandCall { directory, ..call };
     let ((mut host, in_slices), facts, _) =
-        at(cx, ask, &base.driver, &base.settings, |instance| {
-            let mut tried = Tried::new(cx, ask, instance, limit);
+        in_started(cx, ask, &base.driver, &base.settings, |instance| {
+            let mut tried = SideRuns::new(cx, ask, instance, limit);
             let look = tried.on_host(&base_call)?;
             paths.extend(folders(&look.report));
             let in_slices = tried.stopped_on_host(&look)?;
@@ -89,8 +89,8 @@ pub fn look(
     let (env, life_ns) = if let Some(known) = known {
         known
     } else {
-        let (mut env, facts, life_ns) = at(cx, ask, &ask.driver, settings, |instance| {
-            let look = Tried::new(cx, ask, instance, limit).inside(&call)?;
+        let (mut env, facts, life_ns) = in_started(cx, ask, &ask.driver, settings, |instance| {
+            let look = SideRuns::new(cx, ask, instance, limit).inside(&call)?;
             Ok((look, paths.iter().cloned().collect()))
         })?;
         env.facts = facts;
@@ -187,13 +187,13 @@ fn folders(report: &CommandReport) -> BTreeSet<String> {
 /// # Errors
 /// The environment cannot be started or removed.
 pub(super) fn life(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<u64, WhyError> {
-    let ((), _, life_ns) = at(cx, ask, &ask.driver, settings, |_| Ok(((), Vec::new())))?;
+    let ((), _, life_ns) = in_started(cx, ask, &ask.driver, settings, |_| Ok(((), Vec::new())))?;
     Ok(life_ns)
 }
 
 /// Starts an environment, runs `work` in it, collects its facts, including those about the paths that `work` returns,
 /// and removes it.
-fn at<T>(
+fn in_started<T>(
     cx: &Context<'_>,
     ask: &Ask,
     id: &str,
@@ -318,7 +318,7 @@ fn named(facts: Facts, of_command: &[&String]) -> Facts {
         .into_iter()
         .map(|(name, value)| {
             match fact::what(fact::MOUNT, &name).filter(|_| is_of_command(&name)) {
-                Some(part) => (fact::of(fact::COMMAND_MOUNT, part), value),
+                Some(part) => (fact::name_for(fact::COMMAND_MOUNT, part), value),
                 None => (name, value),
             }
         })
@@ -352,7 +352,7 @@ fn probe(raw: &RawOutput) -> Option<(CommandReport, BTreeMap<String, f64>)> {
 }
 
 /// Runs of the command on one side.
-struct Tried<'a, 'b> {
+struct SideRuns<'a, 'b> {
     /// The command's server, once it was started.
     server: AtServer,
     cx: &'a Context<'b>,
@@ -362,7 +362,7 @@ struct Tried<'a, 'b> {
     limit: Duration,
 }
 
-impl<'a, 'b> Tried<'a, 'b> {
+impl<'a, 'b> SideRuns<'a, 'b> {
     fn new(
         cx: &'a Context<'b>,
         ask: &'a Ask,
@@ -451,7 +451,7 @@ impl<'a, 'b> Tried<'a, 'b> {
         if !(report.exit.is_success() || stoppable::is_tolerated(&report)) {
             return Err(WhyError::FailsAgain {
                 how: how(report.exit),
-                said: said(&report),
+                said: output_tail(&report),
             });
         }
         Ok((report, counters))
@@ -464,7 +464,7 @@ impl<'a, 'b> Tried<'a, 'b> {
         if !first.exit.is_success() {
             return Err(WhyError::FailsOnHost {
                 how: how(first.exit),
-                said: said(&first),
+                said: output_tail(&first),
                 hint: meaning(&first, false),
             });
         }
@@ -520,7 +520,7 @@ impl<'a, 'b> Tried<'a, 'b> {
             return Err(WhyError::FailsInside {
                 env: ask.driver.clone(),
                 how: how(report.exit),
-                said: said(&report),
+                said: output_tail(&report),
                 hint: meaning(&report, true),
             });
         }

@@ -104,7 +104,7 @@ pub fn carried(wish: &CarryRequest) -> Result<Carried, WhyError> {
                 path.display()
             ));
         }
-        (Some(path), true) => beside_an_image(path, wish, &mut carried)?,
+        (Some(path), true) => note_host_program(path, wish, &mut carried)?,
     }
     show_directory(&directory, &mut shown, &mut carried.notes);
     for argument in &wish.argv[1..] {
@@ -148,7 +148,7 @@ pub fn carried(wish: &CarryRequest) -> Result<Carried, WhyError> {
 }
 
 /// With the user's image, its program runs. Records what the host's program would need, unless that is in a home.
-fn beside_an_image(
+fn note_host_program(
     path: &Path,
     wish: &CarryRequest,
     carried: &mut Carried,

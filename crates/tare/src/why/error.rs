@@ -285,7 +285,7 @@ pub fn how(exit: Exit) -> String {
 }
 
 /// The end of a program's output, escaped, after a colon; says so if there was no output.
-pub fn said(report: &CommandReport) -> String {
+pub fn output_tail(report: &CommandReport) -> String {
     let bytes = if report.stderr.0.is_empty() {
         &report.stdout.0
     } else {
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn possible_pipe_failure_is_reported_with_side() {
-        let said = |host: &str, env: &str| {
+        let complaint_of = |host: &str, env: &str| {
             let [host, env] = [host, env].map(|text| report(Exit::Code(0), text));
             complaint(["on the host", "inside"], [&host, &env])
         };
@@ -440,15 +440,15 @@ mod tests {
             (missing, "", "on the host only"),
             (missing, missing, "on both sides"),
         ] {
-            let said = said(host, env).unwrap();
+            let text = complaint_of(host, env).unwrap();
             assert!(
-                said.contains(place) && said.contains("head: not found"),
-                "{said}"
+                text.contains(place) && text.contains("head: not found"),
+                "{text}"
             );
         }
-        assert_eq!(said("3 records\n", "4 records\n"), None);
-        assert_eq!(said("", ""), None);
-        let hostile = said("", "\u{1b}[2J").unwrap();
+        assert_eq!(complaint_of("3 records\n", "4 records\n"), None);
+        assert_eq!(complaint_of("", ""), None);
+        let hostile = complaint_of("", "\u{1b}[2J").unwrap();
         assert!(!hostile.contains('\u{1b}'), "{hostile}");
     }
 
@@ -486,12 +486,15 @@ mod tests {
 
     #[test]
     fn quoted_program_output_is_terminal_safe() {
-        let text = said(&report(Exit::Code(1), "\u{1b}[31mred\nsecond\n"));
+        let text = output_tail(&report(Exit::Code(1), "\u{1b}[31mred\nsecond\n"));
         assert!(
             !text.contains('\u{1b}') && text.contains("second"),
             "{text}"
         );
-        assert_eq!(said(&report(Exit::Code(1), "")), " and says nothing");
-        assert_eq!(said(&report(Exit::Code(1), "it's \"so\"")), ": it's \"so\"");
+        assert_eq!(output_tail(&report(Exit::Code(1), "")), " and says nothing");
+        assert_eq!(
+            output_tail(&report(Exit::Code(1), "it's \"so\"")),
+            ": it's \"so\""
+        );
     }
 }

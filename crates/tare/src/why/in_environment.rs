@@ -1,14 +1,13 @@
 //! Answers a question from the first run of the command to the conclusion: what makes it slower in an environment?
 
-use tare_model::WhyOutcome;
-use tare_model::dossier::{Dossier, Span};
+use tare_model::dossier::Dossier;
 
-use super::conclude::WORTH_A_SEARCH;
+use super::engine::{Engine, EngineOptions, SoFar};
 use super::observed::COMPLAINT;
 use super::question::Question;
 use super::rounds::{Ending, Measured, Runner};
-use super::words::{tell_first, tell_round, too_long, usual};
-use super::{Ask, First, calibrate, carry, conclude, cut_off, more_blocks, served, studies, user};
+use super::words::{tell_first, tell_next, too_long, usual};
+use super::{Ask, First, calibrate, carry, cut_off, served, user};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
 use crate::env;
@@ -18,8 +17,6 @@ use crate::session::home::{self, GivenPaths};
 use crate::session::progress::Progress;
 use crate::session::{self, Session, dry_run};
 use crate::store::Store;
-use crate::why;
-use crate::why::pace::{Before, Pace};
 
 /// Hint on how to ask about a running container.
 pub(crate) const RUNNING: &str =
@@ -49,7 +46,7 @@ impl Question {
         let subject = this.subject();
         // Taking it creates containers that no arm removes.
         if let Some(subject) = subject {
-            session.starts_beside(subject.driver);
+            session.starts_extra(subject.driver);
         }
         if this.is_dry {
             let lines = this.planned(&session, &progress);
@@ -85,7 +82,11 @@ impl Question {
                     output::tell(&line);
                     ask.carried.push(line);
                 }
-                let measured = answer(&ask, &first, &mut runner, &this)?;
+                let options = EngineOptions {
+                    ladder: this.ladder,
+                    apply: this.apply_check,
+                };
+                let measured = answer(&ask, &first, &mut runner, options)?;
                 match subject {
                     Some(subject) if this.apply_check => {
                         user::apply(subject, &ask, &first, &mut runner, measured)
@@ -204,7 +205,7 @@ impl Question {
         for line in ask.carried.iter().filter(|line| line.starts_with("NOT ")) {
             output::tell(line);
         }
-        let first = why::calibrate::look(&cx, &ask, &ask.settings, None)?;
+        let first = calibrate::look(&cx, &ask, &ask.settings, None)?;
         tell_first(&ask, &first);
         Ok((ask, first))
     }
@@ -216,7 +217,7 @@ fn end(
     result: Result<Measured, Failed>,
     write: impl FnOnce(&Dossier) -> Result<(), Failed>,
 ) -> Result<Exit, Failed> {
-    let beside = session.end_beside();
+    let beside = session.remove_extra();
     let mut measured = match result {
         Ok(measured) => measured,
         // `tare clean` needs the folder to find what could not be removed.
@@ -240,152 +241,33 @@ fn end(
     Ok(Exit::Done)
 }
 
-/// Blocks of the first study that adds blocks to undecided results.
-const AGAIN_FIRST: u32 = 24;
-
-/// Compares, suspects and proves, as far as the budget goes.
+/// Measures study after study, as far as the budget goes.
 fn answer(
     ask: &Ask,
     first: &First,
     runner: &mut Runner<'_>,
-    asked: &Question,
+    options: EngineOptions,
 ) -> Result<Measured, Failed> {
-    let Some(study) = studies::first_study(ask, first, runner.left_ns(ask)) else {
+    let mut engine = Engine::new(ask, first, options);
+    let Some(study) = engine.first(runner.left_ns(ask)) else {
         return Err(too_long(ask, first));
     };
     let mut measured = runner.measure(&study)?;
     runner.tell_first(ask, &measured);
-    measured = closer(ask, first, runner, measured, true);
-    if measured.is_over() {
-        return Ok(measured);
+    while !measured.is_over() {
+        let so_far = SoFar {
+            data: &measured.data,
+            dossier: &measured.dossier,
+            left_ns: runner.left_ns(ask),
+        };
+        let Some(next) = engine.next(so_far) else {
+            break;
+        };
+        tell_next(&next, so_far.left_ns);
+        measured = runner.more(&next.study, measured);
     }
-    if !(asked.ladder || differs(&measured) || may_differ(ask, &measured)) {
-        return Ok(closer(ask, first, runner, measured, false));
-    }
-    let measured = if ask.own.is_some() {
-        let measured = user::hunt(ask, first, runner, measured, asked.apply_check)?;
+    if engine.has_searched() {
         user::hint_kept(ask, &measured);
-        measured
-    } else {
-        rounds(ask, first, runner, measured)
-    };
-    // An apparent difference may become inconclusive with more blocks; then both sides get the rest of the time.
-    Ok(if differs(&measured) && asked.apply_check {
-        measured
-    } else if differs(&measured) {
-        decided(ask, first, runner, measured)
-    } else {
-        closer(ask, first, runner, measured, false)
-    })
-}
-
-/// Tests suspects and steps, as far as the time goes.
-fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
-    let mut trials = conclude::suspects(&measured.data, &measured.dossier);
-    loop {
-        let data = &measured.data;
-        let why = measured.dossier.why.as_ref();
-        let metric = match why.map(|why| why.outcome) {
-            Some(WhyOutcome::StartUp) => conclude::START_UP,
-            _ => &ask.metric,
-        };
-        let before = Before {
-            pace: Pace::of(data, &ask.driver, first),
-            n_arms: data.head.arms.len(),
-            // Several steps of a server would share the host's network, and the same port.
-            has_ladder: measured.dossier.ladder.is_some() || ask.call.client.is_some(),
-            enough: Before::enough(data, &ask.driver, metric),
-        };
-        let left_ns = runner.left_ns(ask);
-        let Some(round) = studies::round(ask, first, before, &trials, left_ns) else {
-            return measured;
-        };
-        tell_round(&round, left_ns);
-        measured = runner.more(&round.study, measured);
-        if measured.is_over() || !round.is_open() {
-            return measured;
-        }
-        trials = round.waiting;
     }
-}
-
-/// Adds blocks of both sides until they are compared precisely enough, or the time is over; first with a part of the
-/// time, so that some is left to find the cause. With `then_why`, a clear difference is enough, or one that remains
-/// after more blocks; the rest of the time is for the search, whose blocks include both sides.
-fn closer(
-    ask: &Ask,
-    first: &First,
-    runner: &mut Runner<'_>,
-    mut measured: Measured,
-    then_why: bool,
-) -> Measured {
-    // The first comparison of a user's container is short.
-    let first_part = if ask.own.is_some() { 4 } else { 2 };
-    let mut part = first_part;
-    while !measured.is_over() && !why::is_settled(&measured.dossier) {
-        let is_enough = part < first_part || is_plain(ask, &measured);
-        // For a user's container, time for the search is always reserved.
-        let may = ask.own.is_none() && may_differ(ask, &measured);
-        if then_why && is_enough && (differs(&measured) || may) {
-            break;
-        }
-        let pace = Pace::of(&measured.data, &ask.driver, first);
-        let left_ns = runner.left_ns(ask);
-        let searched = ask.own.as_ref().filter(|_| then_why);
-        let search_ns = searched.map_or(0, |asks| why::own::search_ns(asks, pace));
-        let time_ns = (left_ns / part).min(left_ns.saturating_sub(search_ns));
-        let n_blocks = measured.n_blocks();
-        if let Some(study) = studies::closer_study(ask, first, pace, (time_ns, n_blocks)) {
-            output::tell("looking more closely at both sides");
-            measured = runner.more(&study, measured);
-        } else if part == 1 {
-            break;
-        }
-        part = (part / 2).max(1);
-    }
-    measured
-}
-
-/// Adds blocks to undecided results as long as six of them fit, twice as many each time.
-fn decided(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
-    let mut blocks = AGAIN_FIRST;
-    while !measured.is_over() && differs(&measured) {
-        let pace = Pace::of(&measured.data, &ask.driver, first);
-        let open = more_blocks::undecided(&measured.data, &measured.dossier);
-        let left_ns = runner.left_ns(ask);
-        let Some(study) = more_blocks::study(ask, first, pace, open, (left_ns, blocks)) else {
-            break;
-        };
-        output::tell("more blocks for what was tried and is not decided");
-        measured = runner.more(&study, measured);
-        blocks *= 2;
-    }
-    measured
-}
-
-/// Whether the point estimate differs enough, regardless of the interval.
-fn may_differ(ask: &Ask, measured: &Measured) -> bool {
-    let ratio = ratio(ask, measured);
-    ratio.is_some_and(|ratio| ratio.point.ln().abs() >= WORTH_A_SEARCH.ln())
-}
-
-/// Whether the whole interval differs enough.
-fn is_plain(ask: &Ask, measured: &Measured) -> bool {
-    let ratio = ratio(ask, measured);
-    ratio.is_some_and(|it| it.low >= WORTH_A_SEARCH || it.high <= WORTH_A_SEARCH.recip())
-}
-
-fn ratio(ask: &Ask, measured: &Measured) -> Option<Span> {
-    let mut cells = measured.dossier.cells.iter();
-    let cell = cells.find(|cell| cell.arm == ask.driver && cell.metric == ask.metric);
-    cell?.ratio
-}
-
-/// Whether there is a difference to explain: the command is slower or faster, or the environment starts slowly.
-fn differs(measured: &Measured) -> bool {
-    let why = measured.dossier.why.as_ref();
-    why.is_some_and(|why| {
-        let explained = [WhyOutcome::Cost, WhyOutcome::Gain, WhyOutcome::StartUp];
-        explained.contains(&why.outcome)
-    })
+    Ok(measured)
 }

@@ -7,7 +7,7 @@ use tare_model::{CommandCall, Params};
 
 use super::Ask;
 use crate::env;
-use crate::env::own::{Consent, ContainerRequest, Shares, Source, WHICH};
+use crate::env::user_container::{Consent, ContainerRequest, Shares, Source, WHICH};
 use crate::service::user::UserClient;
 
 /// A question to `tare why`.

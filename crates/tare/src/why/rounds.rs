@@ -40,12 +40,6 @@ impl Measured {
     pub(crate) fn is_over(&self) -> bool {
         self.ending != Ending::Whole
     }
-
-    /// Blocks of the answer so far.
-    pub(crate) fn n_blocks(&self) -> u32 {
-        let cells = self.dossier.cells.iter().map(|cell| cell.n_blocks);
-        cells.max().unwrap_or(0)
-    }
 }
 
 /// Runs studies one after the other, each as a separate run.
@@ -183,7 +177,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Prints which differences are tried first.
-    fn tell_likeliest(&self, asks: &why::own::Asks) {
+    fn tell_likeliest(&self, asks: &why::user_container::ContainerQuestion) {
         /// Most differences that are named.
         const MOST: usize = 3;
         let mut all: Vec<_> = asks.differences.iter().collect();

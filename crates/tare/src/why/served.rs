@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tare_model::{CommandCall, CommandReport, Failure, Outcome, Reason};
 
-use super::error::{absent, how, said};
+use super::error::{absent, how, output_tail};
 use super::{Ask, WhyError};
 use crate::cx::Context;
 use crate::env::Instance;
@@ -36,7 +36,9 @@ impl AtServer {
             place: place.to_owned(),
             why,
         };
-        let client = UserClient::of(call).map_err(agent)?.unwrap_or_default();
+        let client = UserClient::from_call(call)
+            .map_err(agent)?
+            .unwrap_or_default();
         let asked = (call, &client);
         let answered = match self.0.take() {
             Some(server) => Ok(server),
@@ -71,13 +73,13 @@ pub(super) fn check(
     Err(WhyError::ClientFails {
         place: place.to_owned(),
         how: how(report.exit),
-        said: said(report),
+        said: output_tail(report),
     })
 }
 
 /// Refuses answers that are different pages; pages with dates and names may vary a little.
 pub(super) fn alike(ask: &Ask, host: &CommandReport, env: &CommandReport) -> Result<(), WhyError> {
-    let client = UserClient::of(&ask.call).ok().flatten();
+    let client = UserClient::from_call(&ask.call).ok().flatten();
     let answers = client
         .and_then(|client| client.http)
         .map(|_| (answer(host), answer(env)));
@@ -121,7 +123,7 @@ pub struct AtRate {
 
 impl AtRate {
     /// Parses the report of a trial at this rate.
-    pub(super) fn of(rate: f64, report: &CommandReport) -> Option<Self> {
+    pub(super) fn parse(rate: f64, report: &CommandReport) -> Option<Self> {
         let text = String::from_utf8_lossy(&report.stdout.0);
         let number = |name: &str| named(&text, name)?.parse().ok();
         Some(Self {
@@ -159,7 +161,7 @@ fn changed(
     change: impl FnOnce(&mut UserClient, &mut RequestPlan),
 ) -> CommandCall {
     let mut call = call.clone();
-    if let Some(mut client) = UserClient::of(&call).ok().flatten()
+    if let Some(mut client) = UserClient::from_call(&call).ok().flatten()
         && let Some(mut http) = client.http.take()
     {
         change(&mut client, &mut http);
@@ -266,7 +268,7 @@ mod tests {
     use crate::service::http::Request;
     use crate::service::program;
 
-    fn at(rate: f64, answered: f64) -> AtRate {
+    fn point(rate: f64, answered: f64) -> AtRate {
         AtRate {
             rate,
             answered,
@@ -276,12 +278,16 @@ mod tests {
 
     #[test]
     fn highest_rate_both_sides_sustain_is_used() {
-        let there = vec![at(100.0, 100.0), at(200.0, 199.0), at(400.0, 395.0)];
-        let here = vec![at(100.0, 99.0), at(200.0, 201.0), at(400.0, 250.0)];
+        let there = vec![
+            point(100.0, 100.0),
+            point(200.0, 199.0),
+            point(400.0, 395.0),
+        ];
+        let here = vec![point(100.0, 99.0), point(200.0, 201.0), point(400.0, 250.0)];
         let (lines, rate) = at_all_rates("docker", &[there.clone(), here]).unwrap();
         assert_eq!((lines.len(), Some(rate)), (4, Some(200.0)));
         assert!(lines[2].contains("2.00 ms bare; 2.00 ms, falls behind: 250 answered in `docker`"));
-        let (lines, rate) = at_all_rates("docker", &[there, vec![at(100.0, 50.0)]]).unwrap();
+        let (lines, rate) = at_all_rates("docker", &[there, vec![point(100.0, 50.0)]]).unwrap();
         assert_eq!(Some(rate), Some(100.0));
         assert!(lines[1].contains("not asked in `docker`"), "{lines:?}");
         assert!(lines[3].contains("give lower ones"), "{lines:?}");
@@ -292,19 +298,21 @@ mod tests {
     fn rate_is_read_from_a_trial_and_put_into_a_call() {
         let mut report = program::report(Vec::new(), 1);
         report.stdout.0 = b"requests 9\nmean_ns 1500.5\nthroughput 98.500\n".to_vec();
-        let one = AtRate::of(100.0, &report).unwrap();
+        let one = AtRate::parse(100.0, &report).unwrap();
         assert_eq!((one.mean_ns, one.answered), (1500.5, 98.5));
         report.stdout.0.clear();
-        assert_eq!(AtRate::of(100.0, &report), None);
+        assert_eq!(AtRate::parse(100.0, &report), None);
         let client = UserClient {
-            http: Some(RequestPlan::of(Request::get("/")).unwrap()),
+            http: Some(RequestPlan::closed_loop(Request::get("/")).unwrap()),
             ..UserClient::default()
         };
         let call = CommandCall {
             client: Some(client.to_text()),
             ..CommandCall::new::<&str>("server", [])
         };
-        let client = UserClient::of(&at_rate(&call, 50.0)).unwrap().unwrap();
+        let client = UserClient::from_call(&at_rate(&call, 50.0))
+            .unwrap()
+            .unwrap();
         assert_eq!(client.http.unwrap().rate, Some(50.0));
         assert_eq!(client.trial_ns, AT_RATE_NS);
         let plain = CommandCall::new::<&str>("true", []);

@@ -16,8 +16,8 @@ use crate::env;
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report;
-use crate::why::own::Asks;
-use crate::why::own::sides::{FIRST, Listed, other_files};
+use crate::why::user_container::ContainerQuestion;
+use crate::why::user_container::sides::{FIRST, Listed, other_files};
 use crate::why::{Ask, Base, First, WhyError, calibrate};
 
 /// Most differences named in a line.
@@ -82,8 +82,8 @@ fn fails_with(trouble: WhyError) -> Failed {
 }
 
 /// The question without the differences, which are unknown before both sides have run.
-fn asked_of(a: &Side, b: &Side) -> Asks {
-    Asks {
+fn asked_of(a: &Side, b: &Side) -> ContainerQuestion {
+    ContainerQuestion {
         base: Base {
             id: FIRST,
             driver: a.driver.clone(),
@@ -103,7 +103,7 @@ fn asked_of(a: &Side, b: &Side) -> Asks {
             ..CommandChange::default()
         },
         what: format!("a, {}", a.label),
-        ..Asks::default()
+        ..ContainerQuestion::default()
     }
 }
 

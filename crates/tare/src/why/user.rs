@@ -6,8 +6,6 @@ mod reach;
 pub(super) mod server;
 mod starts;
 
-use tare_model::Status;
-
 use self::baselines::{FirstLook, seen};
 pub(crate) use self::reach::hint_kept;
 use super::question::Subject;
@@ -15,7 +13,7 @@ use super::rounds::{Measured, Runner};
 use super::words::took;
 use crate::cx::Observer;
 use crate::cx::stdin::{self, Input};
-use crate::env::own::{ArmRequest, Own, Shares, Source, WHICH};
+use crate::env::user_container::{ArmRequest, Shares, Source, UserContainer, WHICH};
 use crate::env::{self, Driver, EnvError};
 use crate::failed::{Exit, Failed};
 use crate::output;
@@ -24,14 +22,10 @@ use crate::service::user::UserClient;
 use crate::session::Session;
 use crate::why::fresh;
 use crate::why::observed::Observed;
-use crate::why::own::{
-    Asks, Hunt, PLAIN_BLOCKS, applied, baseline, call, one_more_ns, plain_blocks,
-};
 use crate::why::pace::Pace;
-use crate::why::{Ask, First, WhyError, conclude};
+use crate::why::user_container::{ContainerQuestion, applied, baseline, call, one_more_ns};
+use crate::why::{Ask, First, WhyError};
 
-/// A search that proved nothing restarts if this fraction (1/N) of the time is left.
-const SECOND_PART: u64 = 4;
 /// Most bytes of stdin that a command gets with every run.
 const INPUT_BYTES: usize = 1 << 20;
 
@@ -42,17 +36,17 @@ impl Subject<'_> {
         cx: &crate::cx::Context<'_>,
         found: &dyn Driver,
         ask: &mut Ask,
-        own: &mut Own,
+        own: &mut UserContainer,
     ) -> Result<FirstLook, Failed> {
         let wish = self.wish(cx.scratch);
         let first = match seen(cx, (found, &wish), ask, own) {
             Err(failed) if failed.may_have_left || cx.cancel.is_requested() => return Err(failed),
-            Ok(seen) if !tells_read_only(&seen.0.said()) => return Ok(seen),
+            Ok(seen) if !mentions_read_only(&seen.0.stderr_text()) => return Ok(seen),
             first => first,
         };
         let trouble = |source| of_driver(self.driver, source);
         if self.asked.with_dependencies {
-            found.check_beside(cx, &wish).map_err(trouble)?;
+            found.check_dependencies(cx, &wish).map_err(trouble)?;
         }
         let copied = match self.asked.shares {
             Shares::ReadOnly => found.take_copies(
@@ -103,7 +97,7 @@ pub(crate) fn about_a_run(
 }
 
 /// The stdin of every run: that of Tare, if the container's command gets it.
-fn input(own: &mut Own) -> Result<Option<String>, Failed> {
+fn input(own: &mut UserContainer) -> Result<Option<String>, Failed> {
     if !own.reads_input {
         // Stdin may belong to the caller, as in a loop that reads lines.
         return Ok(None);
@@ -194,7 +188,7 @@ impl Subject<'_> {
         lines.extend(fresh.as_deref().map(fresh::described));
         output::tell(&lines[0]);
         ask.carried = lines;
-        ask.own = Some(Asks {
+        ask.own = Some(ContainerQuestion {
             fresh,
             ..asks.clone()
         });
@@ -206,7 +200,7 @@ impl Subject<'_> {
     }
 
     /// Takes the container without running it.
-    fn taken(&self, cx: &crate::cx::Context<'_>) -> Result<(Own, Ask), Failed> {
+    fn taken(&self, cx: &crate::cx::Context<'_>) -> Result<(UserContainer, Ask), Failed> {
         let Subject {
             driver,
             source,
@@ -274,7 +268,7 @@ impl Subject<'_> {
 }
 
 /// Refuses the container's command if a copy would answer in place of the original, unless the user allows that.
-fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
+fn may_run_twice(own: &UserContainer, shares: Shares) -> Result<(), Failed> {
     match &own.answers {
         Some(why) if shares != Shares::Shared => Err(Failed::new(
             Exit::Usage,
@@ -286,7 +280,7 @@ fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
 }
 
 /// The times of the command on both sides in its first runs.
-fn at_first_look(asks: &Asks, first: &First, inside: &Observed) -> String {
+fn at_first_look(asks: &ContainerQuestion, first: &First, inside: &Observed) -> String {
     let is_first = inside.wall_ns < first.env.wall_ns;
     format!(
         "{} {}, {} in the container at the first look",
@@ -301,16 +295,16 @@ fn at_first_look(asks: &Asks, first: &First, inside: &Observed) -> String {
 }
 
 /// Whether a program reports, in common wording, that it could not write.
-fn tells_read_only(said: &str) -> bool {
+fn mentions_read_only(said: &str) -> bool {
     said.contains("Read-only file system") || said.contains("EROFS")
 }
 
 /// The error for a command that fails in its own container, where there is no host to compare with.
-fn alone(trouble: WhyError, own: &Own) -> Failed {
+fn alone(trouble: WhyError, own: &UserContainer) -> Failed {
     let may_have_left = trouble.may_have_left();
     let failed = match &trouble {
         WhyError::FailsInside { how, said, .. } => {
-            let hint = tells_read_only(said).then(|| {
+            let hint = mentions_read_only(said).then(|| {
                 "it writes to a volume or folder of yours, which is shown read-only: `--share-writable` lets it, and every run of it then changes what is there".to_owned()
             });
             Failed::new(
@@ -342,69 +336,6 @@ fn of_driver(driver: &str, source: EnvError) -> Failed {
     .into()
 }
 
-/// From this factor on, a few blocks show the slowdown clearly.
-const PLAIN_FROM: f64 = 1.5;
-
-/// Searches for the part of the container that causes the slowdown, as far as the time goes. With `is_applied`, some
-/// time is reserved to apply the fix.
-pub(crate) fn hunt(
-    ask: &Ask,
-    first: &First,
-    runner: &mut Runner<'_>,
-    mut measured: Measured,
-    is_applied: bool,
-) -> Result<Measured, Failed> {
-    let Some(asks) = &ask.own else {
-        return Ok(measured);
-    };
-    // The catalogue of suspects is about environments, not about two sides.
-    let trials = if asks.undo.is_empty() {
-        conclude::suspects(&measured.data, &measured.dossier)
-    } else {
-        Vec::new()
-    };
-    let cells = measured.dossier.cells.iter();
-    let mut ratios = cells
-        .filter(|cell| cell.arm == ask.driver && cell.metric == ask.metric)
-        .filter_map(|cell| cell.ratio);
-    let is_plain = ratios.any(|it| it.low >= PLAIN_FROM || it.high <= 1.0 / PLAIN_FROM);
-    let few = plain_blocks(asks, ask, &measured.data).or(is_plain.then_some(PLAIN_BLOCKS));
-    let mut hunt = Hunt::new(asks, (ask, first), &measured.data, trials, few);
-    let mut is_second = false;
-    loop {
-        let pace = Pace::of(&measured.data, &ask.driver, first);
-        let n_arms = measured.data.head.arms.len();
-        let kept_ns = if is_applied {
-            one_more_ns(asks, pace)
-        } else {
-            0
-        };
-        let left_ns = runner.left_ns(ask).saturating_sub(kept_ns);
-        let Some(next) = hunt.next(ask, first, pace, n_arms, left_ns) else {
-            if is_second || is_found(&measured) || left_ns < ask.budget_ns / SECOND_PART {
-                return Ok(measured);
-            }
-            // A suspected part was refuted by its blocks; now each part gets as many blocks as a proof.
-            output::tell("nothing was proved: the differences are searched once more");
-            is_second = true;
-            hunt = Hunt::new(asks, (ask, first), &measured.data, Vec::new(), None);
-            continue;
-        };
-        output::tell(&next.describe());
-        measured = runner.more(&next.study, measured);
-        if measured.is_over() {
-            return Ok(measured);
-        }
-        hunt.learn(&next, &measured.data, ask);
-    }
-}
-
-/// Whether a cause is proven, or likely by elimination.
-fn is_found(measured: &Measured) -> bool {
-    let mut findings = measured.dossier.findings.iter();
-    findings.any(|it| matches!(it.status, Status::Confirmed | Status::Likely))
-}
-
 /// Applies the fix as the user would, and measures whether the slowdown is gone.
 pub(crate) fn apply(
     subject: Subject<'_>,
@@ -422,7 +353,7 @@ pub(crate) fn apply(
         output::tell("nothing was confirmed that could be changed, so nothing was applied");
         return Ok(measured);
     };
-    let pace = Pace::of(&measured.data, &ask.driver, first);
+    let pace = Pace::from_run(&measured.data, &ask.driver, first);
     let left_ns = runner.left_ns(ask);
     if left_ns < one_more_ns(asks, pace) / 2 {
         output::tell("no time is left to apply what was found; a longer `--budget` has some");

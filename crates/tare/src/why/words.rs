@@ -1,13 +1,13 @@
 //! Messages of `tare why` before and between its rounds, and its default environment.
 
-use tare_model::{ArmSpec, CommandReport};
+use tare_model::CommandReport;
 
 use crate::env::{self, Availability};
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report;
+use crate::why::engine::{Next, Reason};
 use crate::why::observed::Observed;
-use crate::why::studies::Round;
 use crate::why::{Ask, First};
 use crate::workload::user_command::REQUEST;
 
@@ -74,21 +74,32 @@ pub(super) fn tell_first(ask: &Ask, first: &First) {
     }
 }
 
-/// Prints what is tried next.
-pub(crate) fn tell_round(round: &Round, left_ns: u64) {
-    let n_tried = round.n_tried();
-    let plural = if n_tried == 1 { "" } else { "s" };
-    let has_steps = |arm: &ArmSpec| !arm.required && arm.role.rung.is_some();
-    let ladder = if round.study.arms.iter().any(has_steps) {
-        " and climbing the ladder"
-    } else {
-        ""
-    };
-    output::tell(&format!(
-        "trying {n_tried} suspect{plural}{ladder}: {} arms, at most {} more",
-        round.study.arms.len(),
-        report::terminal::time(left_ns as f64),
-    ));
+/// Prints what is measured next, and why.
+pub(crate) fn tell_next(next: &Next, left_ns: u64) {
+    match &next.reason {
+        Reason::Closer => output::tell("looking more closely at both sides"),
+        Reason::Undecided => output::tell("more blocks for what was tried and is not decided"),
+        Reason::Differences { what, is_restart } => {
+            if *is_restart {
+                output::tell("nothing was proved: the differences are searched once more");
+            }
+            output::tell(what);
+        }
+        Reason::Suspects {
+            n_tried,
+            with_ladder,
+        } => output::tell(&format!(
+            "trying {n_tried} suspect{}{}: {} arms, at most {} more",
+            if *n_tried == 1 { "" } else { "s" },
+            if *with_ladder {
+                " and climbing the ladder"
+            } else {
+                ""
+            },
+            next.study.arms.len(),
+            report::terminal::time(left_ns as f64),
+        )),
+    }
 }
 
 /// The first available one of the usual environments.

@@ -164,9 +164,9 @@ fn opened(file: &Path, profile: &Path, width: u32) -> Option<[String; 2]> {
 /// Returns the checks' report in a browser of this width; `None` without a browser.
 fn found(file: &Path, profile: &Path, width: u32) -> Option<String> {
     let [document, _] = opened(file, profile, width)?;
-    let told = document.split("<pre id=\"found\">").nth(1);
-    let told = told.unwrap_or_else(|| panic!("the checks did not run: {document}"));
-    Some(told.split("</pre>").next().unwrap().to_owned())
+    let shown = document.split("<pre id=\"found\">").nth(1);
+    let shown = shown.unwrap_or_else(|| panic!("the checks did not run: {document}"));
+    Some(shown.split("</pre>").next().unwrap().to_owned())
 }
 
 /// Returns the lines in which a browser reports console output and policy violations of pages.
@@ -315,13 +315,13 @@ fn a_browser_complains_of_no_page() {
         "<main><script>nothing</script><img src=\"http://127.0.0.1:9/\">",
     );
     let [_, told] = told_of(&frame("wrong", &wrong)).unwrap();
-    let told = complaints(&told);
+    let shown = complaints(&told);
     assert!(
-        told.iter().any(|line| line.contains("script-src")),
-        "{told:?}"
+        shown.iter().any(|line| line.contains("script-src")),
+        "{shown:?}"
     );
     assert!(
-        told.iter().any(|line| line.contains("127.0.0.1")),
-        "{told:?}"
+        shown.iter().any(|line| line.contains("127.0.0.1")),
+        "{shown:?}"
     );
 }

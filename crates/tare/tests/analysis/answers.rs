@@ -100,9 +100,12 @@ fn no_overhead_needs_every_metric_decided() {
     missing.metric = "fs.create.time".to_owned();
     (missing.ratio, missing.verdict, missing.n_blocks) = (None, Verdict::Inconclusive, 3);
     dossier.cells.push(missing);
-    let told = answer(&dossier);
-    assert!(told.starts_with("box: no overhead shown;"), "{told}");
-    assert!(told.contains("1 with too few blocks"), "{told}");
+    let reported = answer(&dossier);
+    assert!(
+        reported.starts_with("box: no overhead shown;"),
+        "{reported}"
+    );
+    assert!(reported.contains("1 with too few blocks"), "{reported}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn publication(rest: &str) -> Publication {
 }
 
 /// Returns the dossier of a run of the host and Docker.
-fn beside(publication: Publication) -> Dossier {
+fn compared_with(publication: Publication) -> Dossier {
     let mut run = Plan::default()
         .workloads(["integer"])
         .arms(["docker"])
@@ -43,7 +43,7 @@ fn own(numbers: &[String], rule: &str) -> Option<DossierOwnNumbers> {
     let claim = format!(
         "[[claim]]\nid = \"c\"\npublished = \"p\"\nat = \"a\"\nrule = {{ {rule}, at_least = 1.1 }}\n"
     );
-    let dossier = beside(publication(&format!(
+    let dossier = compared_with(publication(&format!(
         "{}{COMPUTE}{claim}",
         numbers.concat()
     )));
@@ -144,7 +144,7 @@ fn almost_all_is_a_share_and_not_more_than_half() {
         let claim = format!(
             "[[claim]]\nid = \"c\"\npublished = \"p\"\nat = \"a\"\nrule = {{ kind = \"most\", {share}quantities = [\"q0\", \"q1\", \"q2\", \"q3\"], arm = \"docker\", at_least = 1.5 }}\n"
         );
-        let dossier = beside(publication(&format!("{numbers}{quantities}{claim}")));
+        let dossier = compared_with(publication(&format!("{numbers}{quantities}{claim}")));
         dossier.claims[0].own.clone().unwrap().holds
     };
     assert!(judged(""));
@@ -153,10 +153,10 @@ fn almost_all_is_a_share_and_not_more_than_half() {
 }
 
 /// Returns the only value of the only table of a publication of this quantity.
-fn told(quantity: &str) -> (DossierLayoutValue, String) {
+fn shown_value(quantity: &str) -> (DossierLayoutValue, String) {
     let number = "[[number]]\nprinted = \"0.5\"\nvalue = 0.5\nunit = \"GFLOPS\"\nat = \"a\"\nquantity = \"compute\"\narm = \"docker\"\n";
     let table = "[[table]]\ntitle = \"T\"\nrows = [\"compute\"]\ncolumns = [{ label = \"Docker\", arm = \"docker\" }, { label = \"over\", arm = \"docker\", over = \"host\" }]\n";
-    let dossier = beside(publication(&format!("{number}{quantity}{table}")));
+    let dossier = compared_with(publication(&format!("{number}{quantity}{table}")));
     let row = &dossier.publication.as_ref().unwrap().tables[0].rows[0];
     let ratio = row.values[1].here.unwrap().point;
     let cell = dossier.cells.iter().find(|cell| cell.arm == "docker");
@@ -168,14 +168,14 @@ fn told(quantity: &str) -> (DossierLayoutValue, String) {
 
 #[test]
 fn values_convert_by_publication_factor_or_inverse() {
-    let (plain, _) = told(COMPUTE);
+    let (plain, _) = shown_value(COMPUTE);
     let plain = plain.here.unwrap();
-    let (many, unit) = told(&format!("{COMPUTE}factor = 100000.0\n"));
+    let (many, unit) = shown_value(&format!("{COMPUTE}factor = 100000.0\n"));
     let many = many.here.unwrap();
     assert_eq!(unit, "ratio", "the last column's");
     assert!((many.point / plain.point / 1e5 - 1.0).abs() < 1e-9);
     let inverse = format!("{COMPUTE}factor = 1e18\ninverse = true\nunit = \"op/s\"\n");
-    let (rate, _) = told(&inverse);
+    let (rate, _) = shown_value(&inverse);
     assert_eq!(rate.printed, [5e8]);
     let rate = rate.here.unwrap();
     assert!((rate.point * plain.point / 1e18 - 1.0).abs() < 1e-9);
@@ -218,7 +218,7 @@ fn published_trial_steps_are_listed_outside_tables() {
     let step = |at: f64| number(2.0, "docker", &format!("step = {at:?}\nwithout = \"step\""));
     let table = "[[table]]\ntitle = \"T\"\nrows = [\"compute\"]\ncolumns = [{ label = \"Docker\", arm = \"docker\" }]\n";
     let numbers = step(1.0) + &step(2.0);
-    let dossier = beside(publication(&format!("{numbers}{COMPUTE}{table}")));
+    let dossier = compared_with(publication(&format!("{numbers}{COMPUTE}{table}")));
     let publication = dossier.publication.as_ref().unwrap();
     assert_eq!(publication.others.len(), 2);
     assert!(publication.tables[0].rows[0].values[0].published.is_empty());

@@ -9,7 +9,7 @@ use tare_model::{
     Spread, Together, Verdict, WorkSpan, whole_part,
 };
 
-use super::generator::{Plan, completed, facts_of, find, of, publication_of};
+use super::generator::{Plan, completed, facts_of, find, is_of_arm, publication_of};
 
 /// A run with a series of instances.
 pub(crate) struct Crowd {
@@ -64,7 +64,7 @@ impl Crowd {
             let report = report_of(&data.outcome);
             let n = f64::from(instances);
             let mut factor = (self.stretch)(n);
-            if of("box")(&data.trial) {
+            if is_of_arm("box")(&data.trial) {
                 factor *= self.doubling.powf(n.log2());
             }
             let records = (0..instances).map(|index| {
@@ -269,7 +269,7 @@ fn trial_with_failed_instance_has_reason_no_reading() {
     let trial = run
         .trials
         .iter_mut()
-        .find(|data| of("box")(&data.trial) && data.trial.cell.instances == 2)
+        .find(|data| is_of_arm("box")(&data.trial) && data.trial.cell.instances == 2)
         .unwrap();
     let mut records = records_of(&trial.outcome);
     records.instances[1].outcome = Outcome::Failed(Failure::Killed { signal: 11 });
@@ -277,21 +277,21 @@ fn trial_with_failed_instance_has_reason_no_reading() {
     let dossier = analyze(&run, &find);
     assert_eq!(point(&dossier, "box", 2).n_blocks, 19);
     assert_eq!(arm(&dossier, "box").doubling.as_ref().unwrap().n_blocks, 19);
-    let told = dossier.failures.iter().find(|it| it.arm == "box").unwrap();
-    assert_eq!((told.trials, told.kind), (1, Absence::Failed));
+    let reported = dossier.failures.iter().find(|it| it.arm == "box").unwrap();
+    assert_eq!((reported.trials, reported.kind), (1, Absence::Failed));
     assert!(
-        told.reason.starts_with("instance 2 of 2: "),
+        reported.reason.starts_with("instance 2 of 2: "),
         "{}",
-        told.reason
+        reported.reason
     );
-    assert!(told.reason.contains("signal 11"), "{}", told.reason);
+    assert!(reported.reason.contains("signal 11"), "{}", reported.reason);
 }
 
 #[test]
 fn an_instance_that_did_other_work_spoils_its_trial() {
     let mut run = Crowd::default().run();
     for data in &mut run.trials {
-        if !of("box")(&data.trial) || data.trial.cell.instances != 4 {
+        if !is_of_arm("box")(&data.trial) || data.trial.cell.instances != 4 {
             continue;
         }
         let mut records = records_of(&data.outcome);
@@ -303,9 +303,17 @@ fn an_instance_that_did_other_work_spoils_its_trial() {
     let dossier = analyze(&run, &find);
     let points = &arm(&dossier, "box").points;
     assert_eq!(points.last().map(|point| point.n_blocks), Some(0));
-    let told = dossier.failures.iter().find(|it| it.arm == "box").unwrap();
-    assert!(told.reason.contains("instance 3 of 4"), "{}", told.reason);
-    assert!(told.reason.contains("other work"), "{}", told.reason);
+    let reported = dossier.failures.iter().find(|it| it.arm == "box").unwrap();
+    assert!(
+        reported.reason.contains("instance 3 of 4"),
+        "{}",
+        reported.reason
+    );
+    assert!(
+        reported.reason.contains("other work"),
+        "{}",
+        reported.reason
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tare_model::{ClaimVerdict, ProbeReport, Spread, Trial};
 use tare_stats::hodges_lehmann_paired;
 
 use super::concurrency::{Crowd, arm, point, records_of, together};
-use super::generator::{Plan, completed, find, of, publication_of, rewrite};
+use super::generator::{Plan, completed, find, is_of_arm, publication_of, rewrite};
 
 /// Multiplies the cost of every instance in the trials that `which` picks.
 fn times(run: &mut RunData, which: impl Fn(&Trial) -> bool, factor: impl Fn(&Trial) -> f64) {
@@ -30,7 +30,7 @@ fn times(run: &mut RunData, which: impl Fn(&Trial) -> bool, factor: impl Fn(&Tri
 /// A run with one and with four instances on the host; `factor` scales the four in each block.
 fn crowd(factor: fn(u32) -> f64) -> RunData {
     let mut run = Crowd::with(|crowd| crowd.numbers = vec![1, 4]).run();
-    let is_four = |trial: &Trial| of("host")(trial) && trial.cell.instances == 4;
+    let is_four = |trial: &Trial| is_of_arm("host")(trial) && trial.cell.instances == 4;
     times(&mut run, is_four, |trial| factor(trial.block));
     run
 }
@@ -51,8 +51,9 @@ fn widening(run: &RunData) -> f64 {
     };
     let of_host = |instances: u32| -> Vec<f64> {
         let trials = run.trials.iter();
-        let trials =
-            trials.filter(|data| of("host")(&data.trial) && data.trial.cell.instances == instances);
+        let trials = trials.filter(|data| {
+            is_of_arm("host")(&data.trial) && data.trial.cell.instances == instances
+        });
         trials
             .map(|data| {
                 let values = typical(&data.trial, &data.outcome);
@@ -63,9 +64,9 @@ fn widening(run: &RunData) -> f64 {
     let (four, one) = (of_host(4), of_host(1));
     let d: Vec<f64> = four.iter().zip(&one).map(|(a, b)| (a / b).ln()).collect();
     let plain = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
-    let told = point(&dossier, "host", 4).stretch.unwrap();
-    assert!((told.point / plain.point.exp() - 1.0).abs() < 1e-9);
-    (told.high / told.low).ln() / (plain.high - plain.low)
+    let reported = point(&dossier, "host", 4).stretch.unwrap();
+    assert!((reported.point / plain.point.exp() - 1.0).abs() < 1e-9);
+    (reported.high / reported.low).ln() / (plain.high - plain.low)
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn doublings_of_each_arm_form_separate_family() {
     let mut run = Crowd::default().run();
     let mut other = run.clone();
     for data in &mut other.trials {
-        if of("box")(&data.trial) {
+        if is_of_arm("box")(&data.trial) {
             data.trial.cell.arm = tare_model::ArmId::new("jail").unwrap();
         }
     }
@@ -97,7 +98,7 @@ fn doublings_of_each_arm_form_separate_family() {
     run.head.arms.push(jail);
     let of_jail = other.trials.into_iter();
     run.trials
-        .extend(of_jail.filter(|data| of("jail")(&data.trial)));
+        .extend(of_jail.filter(|data| is_of_arm("jail")(&data.trial)));
     let dossier = analyze(&run, &find);
     for name in ["box", "jail"] {
         let doubling = arm(&dossier, name).doubling.as_ref().unwrap();
@@ -155,23 +156,26 @@ fn incomparable_cell_makes_claim_not_testable() {
     let run = Plan::default().run();
     assert_eq!(claim(run.clone(), cost).verdict, ClaimVerdict::Holds);
     let mut throttled = run.clone();
-    rewrite(&mut throttled, of("box"), |report| {
+    rewrite(&mut throttled, is_of_arm("box"), |report| {
         report.counters.insert("throttled_ns".to_owned(), 3e6);
     });
-    let told = claim(throttled.clone(), cost);
-    assert_eq!(told.verdict, ClaimVerdict::NotTestable);
-    assert!(told.because.contains("the arm was stopped for"), "{told:?}");
+    let reported = claim(throttled.clone(), cost);
+    assert_eq!(reported.verdict, ClaimVerdict::NotTestable);
+    assert!(
+        reported.because.contains("the arm was stopped for"),
+        "{reported:?}"
+    );
     // If the study asks for a quota, throttling by it is part of the overhead.
     let asked = &mut throttled.head.arms[2].spec.settings;
     *asked = asked.clone().with("cpus", 0.5);
     assert_eq!(claim(throttled, cost).verdict, ClaimVerdict::Holds);
     let mut void = run;
-    rewrite(&mut void, of("box"), |report| {
+    rewrite(&mut void, is_of_arm("box"), |report| {
         report.checksum = Some("0badc0de0badc0de".to_owned());
     });
-    let told = claim(void, cost);
-    assert_eq!(told.verdict, ClaimVerdict::NotTestable);
-    assert!(told.because.contains("checksum"), "{told:?}");
+    let reported = claim(void, cost);
+    assert_eq!(reported.verdict, ClaimVerdict::NotTestable);
+    assert!(reported.because.contains("checksum"), "{reported:?}");
 }
 
 /// Here every interval is as wide as its ends say; none is a point.
@@ -181,7 +185,7 @@ fn instance_shares_stay_within_one_when_widened() {
     // In every second run of blocks, one instance is held back.
     for data in &mut run.trials {
         let is_held = data.trial.block / 5 % 2 == 1 && data.trial.cell.instances == 4;
-        if !(is_held && of("host")(&data.trial)) {
+        if !(is_held && is_of_arm("host")(&data.trial)) {
             continue;
         }
         let mut records = records_of(&data.outcome);

@@ -34,19 +34,19 @@ pub(crate) fn made_of(name: &str, dossier: &Dossier, readings: &[Series]) -> Rep
 }
 
 fn text(name: &str, run: &RunData) -> String {
-    told(made(name, run))
+    text_of(made(name, run))
 }
 
-fn told(made: ReportOutput) -> String {
+fn text_of(made: ReportOutput) -> String {
     match made {
         ReportOutput::Text(text) => text,
         ReportOutput::Bytes(bytes) => panic!("{} bytes are no text", bytes.len()),
         ReportOutput::Files(files) => {
-            let told = files.iter().map(|file| {
+            let shown = files.iter().map(|file| {
                 let content = std::str::from_utf8(&file.content).unwrap();
                 format!("=== {}\n{content}", file.name)
             });
-            told.collect()
+            shown.collect()
         }
         ReportOutput::Nothing(reason) => reason,
     }
@@ -95,7 +95,7 @@ fn why_answer_matches_snapshots() {
 
 fn as_kept(run_name: &str, dossier: &Dossier, readings: &[Series], forms: &[&str]) {
     for form in forms {
-        let text = told(made_of(form, dossier, readings));
+        let text = text_of(made_of(form, dossier, readings));
         let has_one = |it: char| it.is_control() && it != '\n';
         // JSON is for programs and keeps names unchanged.
         assert!(

@@ -364,13 +364,13 @@ pub(crate) fn publication_of(parts: &str) -> Publication {
 }
 
 /// Whether a trial is of this arm.
-pub(crate) fn of(arm: &'static str) -> impl Fn(&Trial) -> bool {
+pub(crate) fn is_of_arm(arm: &'static str) -> impl Fn(&Trial) -> bool {
     move |trial| trial.cell.arm.as_str() == arm
 }
 
 /// Whether a trial is of this arm and block.
 pub(crate) fn in_block(arm: &'static str, block: u32) -> impl Fn(&Trial) -> bool {
-    move |trial| of(arm)(trial) && trial.block == block
+    move |trial| is_of_arm(arm)(trial) && trial.block == block
 }
 
 /// Returns the only cell of this arm and metric.

@@ -7,7 +7,7 @@ use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::{Better, CheckResult, Deviation, Trial, Verdict};
 
 use super::forms::made_of;
-use super::generator::{Effect, Plan, cell, find, has, of, rewrite, take_turns};
+use super::generator::{Effect, Plan, cell, find, has, is_of_arm, rewrite, take_turns};
 
 const INTEGER: &str = "cpu.integer.time";
 
@@ -49,7 +49,7 @@ fn tenfold_cost_survives_unpassable_correction() {
     assert_eq!(found.verdict, Verdict::MaterialCost);
     assert!(found.q.unwrap() > 0.05);
     assert!(!has(found, "not-significant-after-correction"));
-    let told = table(
+    let reported = table(
         &dossier,
         Style {
             width: 200,
@@ -57,16 +57,17 @@ fn tenfold_cost_survives_unpassable_correction() {
         },
     );
     assert_eq!(
-        told.replace('\n', " ")
+        reported
+            .replace('\n', " ")
             .matches("6 blocks are too few to confirm a single difference")
             .count(),
         1,
-        "{told}"
+        "{reported}"
     );
     // The headline counts it correctly.
     assert!(
-        told.contains("1 not significant after correction"),
-        "{told}"
+        reported.contains("1 not significant after correction"),
+        "{reported}"
     );
 }
 
@@ -138,7 +139,7 @@ fn differing_launches_widen_interval_one_is_flagged() {
         data.trial.launch = data.trial.block / 5;
     }
     for (launch, factor) in (0..).zip([1.0, 1.3, 1.1]) {
-        let is_here = |trial: &Trial| of("box")(trial) && trial.launch == launch;
+        let is_here = |trial: &Trial| is_of_arm("box")(trial) && trial.launch == launch;
         rewrite(&mut run, is_here, |report| {
             for value in &mut report.series[0].values {
                 *value *= factor;
@@ -215,7 +216,7 @@ fn added_blocks_are_reported_and_fail_plan_check() {
         width: 500,
         colour: false,
     };
-    let mut told = vec![
+    let mut reported = vec![
         ("brief", brief(&dossier, style)),
         ("table", table(&dossier, style)),
     ];
@@ -229,9 +230,9 @@ fn added_blocks_are_reported_and_fail_plan_check() {
                 .collect(),
             other => panic!("{other:?}"),
         };
-        told.push((form, text));
+        reported.push((form, text));
     }
-    for (form, text) in told {
+    for (form, text) in reported {
         for words in ["it was interrupted", "blocks were added to it"] {
             let words = format!("Not as planned: {words}.");
             assert!(text.contains(&words), "{form}: {text}");
@@ -244,7 +245,7 @@ fn wide_row_from_moving_effect_is_not_called_noise() {
     let flagged = |dossier: &Dossier| has(cell(dossier, "box", INTEGER), "effect-moves");
     let quiet = Plan::default().trial_noise(0.003).blocks(16);
     let mut run = quiet.run();
-    rewrite(&mut run, of("box"), |report| {
+    rewrite(&mut run, is_of_arm("box"), |report| {
         // A different effect in each block, derived from the block's first value.
         let first = report.series[0].values[0];
         let share = (first * 1e4).fract() - 0.5;

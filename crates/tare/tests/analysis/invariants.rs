@@ -6,7 +6,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmId, Failure, Outcome};
 use tare_stats::Verdict;
 
-use super::generator::{Effect, Plan, cell, find, of, take_turns};
+use super::generator::{Effect, Plan, cell, find, is_of_arm, take_turns};
 
 /// Returns the same run with baseline and arm exchanged.
 fn swapped(run: &RunData) -> RunData {
@@ -27,7 +27,7 @@ fn swapped(run: &RunData) -> RunData {
 
 /// Returns the run without the A/A control, which would not change places with the others.
 fn without_a_prime(mut run: RunData) -> RunData {
-    run.trials.retain(|data| !of(A_PRIME)(&data.trial));
+    run.trials.retain(|data| !is_of_arm(A_PRIME)(&data.trial));
     run
 }
 
@@ -40,9 +40,13 @@ fn slices_dropped_with_absent_or_failing_arm() {
     };
     let mut run = plan.run();
     run.head.arms[3].available = false;
-    run.trials.retain(|data| !of("jail")(&data.trial));
+    run.trials.retain(|data| !is_of_arm("jail")(&data.trial));
     take_turns(&mut run);
-    for data in run.trials.iter_mut().filter(|data| of("box")(&data.trial)) {
+    for data in run
+        .trials
+        .iter_mut()
+        .filter(|data| is_of_arm("box")(&data.trial))
+    {
         if data.trial.block % 3 == 0 {
             data.outcome = Outcome::Failed(Failure::Killed { signal: 9 });
         }
@@ -101,7 +105,7 @@ proptest! {
         let of_host: Vec<_> = run
             .trials
             .iter()
-            .filter(|data| of("host")(&data.trial))
+            .filter(|data| is_of_arm("host")(&data.trial))
             .map(|data| (data.trial.block, data.outcome.clone()))
             .collect();
         for data in &mut run.trials {

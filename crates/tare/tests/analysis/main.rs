@@ -10,7 +10,6 @@
 mod accessible;
 mod answers;
 mod before;
-mod beside;
 mod compared;
 mod concurrency;
 mod decided;
@@ -29,4 +28,5 @@ mod publication;
 mod published;
 mod schema;
 mod snapshots;
+mod two_runs;
 mod verdicts;

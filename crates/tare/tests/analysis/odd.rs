@@ -74,8 +74,8 @@ fn empty_and_all_failed_runs_render_in_every_form() {
             let is_markup = ["html", "markdown", "svg"].contains(&name);
             assert!(!is_markup || !text.contains("<script>\\u"), "{name}");
             // The page's own script contains the word `NaN`.
-            let told = text.split("<script>").next().unwrap();
-            assert!(!told.contains("NaN"), "{name}: {told}");
+            let shown = text.split("<script>").next().unwrap();
+            assert!(!shown.contains("NaN"), "{name}: {shown}");
         }
         let page = html::page(&dossier);
         assert_sound(&page);
@@ -103,18 +103,18 @@ fn foreign_trials_are_counted_and_break_no_form() {
         }
     }
     let dossier = analyze(&run, &find);
-    let told = |reason: &str| -> usize {
+    let shown = |reason: &str| -> usize {
         let all = dossier.failures.iter();
-        let told = all.filter(|it| it.reason.contains(reason));
-        told.map(|it| it.trials as usize).sum()
+        let shown = all.filter(|it| it.reason.contains(reason));
+        shown.map(|it| it.trials as usize).sum()
     };
     let of = |kinds: &[usize]| {
         (0..run.trials.len())
             .filter(|it| kinds.contains(&(it % 6)))
             .count()
     };
-    assert_eq!(told("no such workload in its place"), of(&[0, 1]));
-    assert_eq!(told("no plan has such a place"), of(&[2, 4]));
+    assert_eq!(shown("no such workload in its place"), of(&[0, 1]));
+    assert_eq!(shown("no plan has such a place"), of(&[2, 4]));
     for (name, text) in forms(&dossier, Some(&run)) {
         assert!(name == "jsonl" || text.len() > 20, "{name}: {text}");
     }

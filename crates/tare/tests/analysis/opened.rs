@@ -22,9 +22,9 @@ fn run_in(folder: &Path, program: &str, arguments: &[&str]) -> Option<(bool, Str
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     let output = command.stdin(Stdio::null()).output().ok()?;
-    let told = [output.stdout, output.stderr].concat();
-    let told = String::from_utf8_lossy(&told).into_owned();
-    Some((output.status.success(), told))
+    let stderr_text = [output.stdout, output.stderr].concat();
+    let shown = String::from_utf8_lossy(&stderr_text).into_owned();
+    Some((output.status.success(), shown))
 }
 
 #[test]

@@ -114,10 +114,10 @@ fn reader_forms_show_each_pair_with_interval() {
             colour: false,
         };
         for drawn in [brief(&dossier, style), table(&dossier, style)] {
-            let told = &drawn[drawn.find("Pairwise").unwrap()..];
-            assert!(told.contains("fsync"), "{told}");
-            let told: String = told.split_whitespace().collect();
-            assert!(told.contains(&format!("{ratio:.3}[")), "{width}: {told}");
+            let shown = &drawn[drawn.find("Pairwise").unwrap()..];
+            assert!(shown.contains("fsync"), "{shown}");
+            let shown: String = shown.split_whitespace().collect();
+            assert!(shown.contains(&format!("{ratio:.3}[")), "{width}: {shown}");
         }
         for line in brief(&dossier, style).lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
@@ -142,8 +142,8 @@ fn reader_forms_show_each_pair_with_interval() {
             }
             other => panic!("{name}: {other:?}"),
         };
-        let told = &text[text.find("Pairwise").unwrap()..];
-        assert!(told.contains("volume against layer"), "{name}");
-        assert!(told.contains("bind against volume"), "{name}");
+        let shown = &text[text.find("Pairwise").unwrap()..];
+        assert!(shown.contains("volume against layer"), "{name}");
+        assert!(shown.contains("bind against volume"), "{name}");
     }
 }

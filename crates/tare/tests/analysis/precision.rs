@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare::analyze::{PrecisionRule, RunData, analyze};
 use tare_model::{ArmId, Facts};
 
-use super::generator::{Effect, Plan, find, of, rewrite};
+use super::generator::{Effect, Plan, find, is_of_arm, rewrite};
 
 fn plan() -> Plan {
     Plan::default()
@@ -91,7 +91,7 @@ fn void_trials_count_alike_in_rule_and_report() {
     // The worker claims to have taken longer than the host waited for it; five of twenty blocks remain.
     rewrite(
         &mut run,
-        |trial| of("box")(trial) && trial.workload_index == 0 && trial.block < 15,
+        |trial| is_of_arm("box")(trial) && trial.workload_index == 0 && trial.block < 15,
         |report| report.elapsed_ns *= 2,
     );
     let mut rule = rule(&run);
@@ -137,10 +137,10 @@ fn so_far_summary_matches_report() {
         rule.add(trial);
     }
     rule.needed(&inside(&run));
-    let told = rule.so_far();
+    let shown = rule.so_far();
     let dossier = analyze(&run, &find);
-    let [told] = &told[..] else {
-        panic!("one arm beside the baseline: {told:?}");
+    let [told] = &shown[..] else {
+        panic!("one arm beside the baseline: {shown:?}");
     };
     assert_eq!((told.arm.as_str(), told.more, told.less), ("box", 1, 0));
     let n_cells = told.more + told.less + told.nothing + told.open;

@@ -7,7 +7,7 @@ use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome};
 
 use super::concurrency::with_series;
-use super::generator::{Effect, Plan, find, of};
+use super::generator::{Effect, Plan, find, is_of_arm};
 use tare_testkit::schema::Checker;
 
 /// Fails unless the dossier, as printed, matches the schema.
@@ -24,7 +24,7 @@ fn full() -> Dossier {
         .with("box", "syscall.getppid.time", Effect::Times(1.5))
         .run();
     for data in &mut run.trials {
-        if of("box")(&data.trial) && data.trial.workload_index == 3 {
+        if is_of_arm("box")(&data.trial) && data.trial.workload_index == 3 {
             data.outcome = Outcome::Failed(Failure::Killed { signal: 11 });
         }
     }

@@ -9,7 +9,7 @@ use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome, Params, Reason, StoppedBy};
 
-use super::generator::{Effect, Plan, find, of};
+use super::generator::{Effect, Plan, find, is_of_arm};
 
 pub(crate) fn compare(name: &str, drawn: &str) {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -124,8 +124,9 @@ fn a_noisy_run_with_failures_and_unequal_arms() {
     let plan = ordinary().trial_noise(0.09).blocks(12);
     let mut run = plan.run();
     for data in &mut run.trials {
-        let is =
-            |arm: &'static str, index| of(arm)(&data.trial) && data.trial.workload_index == index;
+        let is = |arm: &'static str, index| {
+            is_of_arm(arm)(&data.trial) && data.trial.workload_index == index
+        };
         if is("docker", 2) && data.trial.block < 3 {
             data.outcome = Outcome::Failed(Failure::TimedOut {
                 limit_ns: 10_000_000_000,
@@ -160,7 +161,7 @@ pub(crate) fn unavailable() -> RunData {
         arm.fix = Some("sysctl kernel.unprivileged_userns_clone=1".to_owned());
     }
     run.trials
-        .retain(|data| !of("container")(&data.trial) && !of("docker")(&data.trial));
+        .retain(|data| !is_of_arm("container")(&data.trial) && !is_of_arm("docker")(&data.trial));
     run
 }
 

@@ -9,7 +9,7 @@ use tare_model::{
 };
 
 use super::generator::{
-    Effect, Plan, cell, facts_of, find, has, in_block, of, rewrite, take_turns,
+    Effect, Plan, cell, facts_of, find, has, in_block, is_of_arm, rewrite, take_turns,
 };
 
 const INTEGER: &str = "cpu.integer.time";
@@ -149,7 +149,7 @@ fn one_block_is_too_few_and_still_has_its_values() {
 fn missing_trials_are_counted_and_blocks_dropped() {
     let mut run = Plan::default().run();
     for data in &mut run.trials {
-        if of("box")(&data.trial) && data.trial.block < 7 {
+        if is_of_arm("box")(&data.trial) && data.trial.block < 7 {
             data.outcome = Outcome::Failed(Failure::TimedOut {
                 limit_ns: 10_000_000_000,
             });
@@ -171,7 +171,7 @@ fn missing_trials_are_counted_and_blocks_dropped() {
 fn an_arm_in_which_everything_fails_keeps_its_row() {
     let mut run = Plan::default().run();
     for data in &mut run.trials {
-        if of("box")(&data.trial) {
+        if is_of_arm("box")(&data.trial) {
             data.outcome = Outcome::Failed(Failure::Killed { signal: 9 });
         }
     }
@@ -191,7 +191,7 @@ fn unavailable_arm_has_reason_and_fix_but_no_cells() {
     absent.reason = Some("the daemon does not answer".to_owned());
     absent.fix = Some("systemctl start docker".to_owned());
     for data in &mut run.trials {
-        if of("box")(&data.trial) {
+        if is_of_arm("box")(&data.trial) {
             let reason = Reason::NoEnvironment("the daemon does not answer".to_owned());
             data.outcome = Outcome::Unavailable(reason);
         }
@@ -235,7 +235,7 @@ fn clock_mismatch_voids_trial_unless_host_clock() {
     });
     // The worker was stopped for ten seconds, which its own clock does not show.
     for data in &mut run.trials {
-        if of("box")(&data.trial) && data.trial.block == 3 {
+        if is_of_arm("box")(&data.trial) && data.trial.block == 3 {
             data.host_elapsed_ns += 10_000_000_000;
         }
     }
@@ -263,7 +263,7 @@ fn unreadable_output_fails_its_trial() {
 #[test]
 fn throttling_is_error_unless_requested() {
     let mut run = Plan::default().run();
-    rewrite(&mut run, of("box"), |report| {
+    rewrite(&mut run, is_of_arm("box"), |report| {
         report.counters.insert("throttled_ns".to_owned(), 4e6);
     });
     let dossier = analyze(&run, &find);
@@ -282,7 +282,7 @@ fn throttling_is_error_unless_requested() {
 #[test]
 fn a_slower_canary_confounds_the_cell() {
     let mut run = Plan::default().run();
-    rewrite(&mut run, of("box"), |report| {
+    rewrite(&mut run, is_of_arm("box"), |report| {
         report.canary_ns = report.canary_ns.map(|ns| ns * 1.03);
     });
     let dossier = analyze(&run, &find);
@@ -293,7 +293,7 @@ fn a_slower_canary_confounds_the_cell() {
 #[test]
 fn steal_faults_coarse_batches_nonlinearity_flagged() {
     let mut run = Plan::default().run();
-    rewrite(&mut run, of("box"), |report| {
+    rewrite(&mut run, is_of_arm("box"), |report| {
         report.counters.insert("steal_ticks".to_owned(), 3.0);
         report.counters.insert("majflt".to_owned(), 7.0);
         report.timer.insert("cost_ns".to_owned(), 900.0);
@@ -329,7 +329,7 @@ fn slices_on_other_processor_are_flagged() {
     rewrite(&mut run, |_| true, on(Some(0)));
     let alike = analyze(&run, &find);
     assert!(!has(cell(&alike, "box", INTEGER), "other-processor"));
-    rewrite(&mut run, of("box"), on(Some(1)));
+    rewrite(&mut run, is_of_arm("box"), on(Some(1)));
     let apart = analyze(&run, &find);
     assert!(has(cell(&apart, "box", INTEGER), "other-processor"));
     // A workload that needs more than one processor is not pinned.
@@ -351,7 +351,7 @@ fn longer(run: &mut RunData, factor: f64, which: impl Fn(&Trial) -> bool) {
 fn order_effect_within_block_is_flagged() {
     let mut run = Plan::default().blocks(30).run();
     longer(&mut run, 1.2, |trial| {
-        of("box")(trial) && trial.position == 0
+        is_of_arm("box")(trial) && trial.position == 0
     });
     let dossier = analyze(&run, &find);
     assert!(has(cell(&dossier, "box", INTEGER), "order-effect"));
@@ -501,8 +501,8 @@ fn emulated_arm_is_labelled_in_cells_and_report() {
             text.contains(&format!("box (EMULATED: {by}) against")),
             "{text}"
         );
-        let told = text.matches("emulated:").count();
-        assert_eq!(told, 3, "each of the three metrics once: {text}");
+        let shown = text.matches("emulated:").count();
+        assert_eq!(shown, 3, "each of the three metrics once: {text}");
 
         // With an emulated baseline every comparison is one of emulation.
         let base = run.head.study.baseline.clone();
@@ -520,7 +520,7 @@ fn rare_slow_slices_are_flagged_with_total() {
     take_turns(&mut run);
     let calm = analyze(&run, &find);
     assert!(!has(cell(&calm, "box", INTEGER), "rare-slices"));
-    rewrite(&mut run, of("box"), |report| {
+    rewrite(&mut run, is_of_arm("box"), |report| {
         for series in &mut report.series {
             let few = series.values.iter_mut().step_by(20);
             few.for_each(|value| *value *= 10.0);

@@ -386,14 +386,17 @@ fn assert_denied_by_default(kind: &str, is_root: bool) {
         assert!(own.unwrap().success());
     }
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
+    let stdout_text = String::from_utf8_lossy(&output.stdout);
     let words = String::from_utf8_lossy(&output.stderr);
-    if let Some(why) = told.lines().find_map(|line| line.strip_prefix(NOT_HERE)) {
+    if let Some(why) = stdout_text
+        .lines()
+        .find_map(|line| line.strip_prefix(NOT_HERE))
+    {
         return skip(if is_root { "container" } else { "userns" }, why);
     }
     assert!(
-        output.status.success() && told.contains("1 passed"),
-        "{kind}: {told}{words}"
+        output.status.success() && stdout_text.contains("1 passed"),
+        "{kind}: {stdout_text}{words}"
     );
 }
 

@@ -138,8 +138,8 @@ fn budget_below_one_block_still_gives_one_block() {
         ))
         .expect(0);
     // A sufficient budget is suggested before anything is measured.
-    let told = "warning: 1.00 ms hold about 0 of the ";
-    assert!(ended.stderr.contains(told), "{ended}");
+    let expected = "warning: 1.00 ms hold about 0 of the ";
+    assert!(ended.stderr.contains(expected), "{ended}");
     ended.complains("`--budget ");
     let dossier = ended.json();
     assert_eq!(dossier["stopped_by"], "budget");

@@ -196,11 +196,11 @@ fn replacement_is_synced_before_and_after_rename() {
     ended.expect(0);
     let calls = fs::read_to_string(calls).unwrap();
     let at = |what: &str, path: &Path, end: &str| {
-        let told = format!("{}{end}", path.display());
+        let message = format!("{}{end}", path.display());
         calls
             .lines()
-            .position(|call| call.contains(what) && call.contains(&told))
-            .unwrap_or_else(|| panic!("no {what} of {told} in:\n{calls}"))
+            .position(|call| call.contains(what) && call.contains(&message))
+            .unwrap_or_else(|| panic!("no {what} of {message} in:\n{calls}"))
     };
     let synced = at("sync(", &folder.join("out.json.part"), ">");
     let renamed = at("rename", &wanted, "\"");

@@ -21,8 +21,8 @@ fn bundle_replays_bit_for_bit_and_rejects_changes() {
         std::fs::write(elsewhere.folder().join(name), bytes).unwrap();
         elsewhere.run(["replay", name])
     };
-    let told = replay("run.tar", &bundle).expect(0);
-    assert!(told.stdout.contains("bit for bit"), "{told}");
+    let output = replay("run.tar", &bundle).expect(0);
+    assert!(output.stdout.contains("bit for bit"), "{output}");
     // The run is not in this home, and replaying does not add it.
     assert!(elsewhere.run(["runs"]).expect(0).stdout.is_empty());
 
@@ -132,15 +132,15 @@ fn bundle_repeat_compares_costs_there_and_here() {
     elsewhere.run(chosen).expect(2);
     elsewhere.run(["run", "--trust"]).expect(2);
 
-    let told = elsewhere.run(["repeat", "run.tar", "--trust"]);
-    let told = told.expect(0).stdout;
+    let output = elsewhere.run(["repeat", "run.tar", "--trust"]);
+    let stdout_text = output.expect(0).stdout;
     for said in [
         "there: run ",
         "here: run ",
         "here ÷ there",
         "of 2 costs are the same",
     ] {
-        assert!(told.contains(said), "{said}: {told}");
+        assert!(stdout_text.contains(said), "{said}: {stdout_text}");
     }
     let dossier = |product: &Product| product.run(["show", "--json"]).expect(0).json();
     let (there, here) = (dossier(&product), dossier(&elsewhere));
@@ -178,8 +178,8 @@ fn replay_checks_files_derived_from_raw_output() {
     let product = measured();
     product.run(["report", "--bundle", "run.tar"]).expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
-    let told = product.run(["replay", "run.tar"]).expect(0);
-    assert!(told.stdout.contains("`report.html`"), "{told}");
+    let printed = product.run(["replay", "run.tar"]).expect(0);
+    assert!(printed.stdout.contains("`report.html`"), "{printed}");
     for (name, old, new) in [
         ("report.html", "Two", "Ten"),
         ("versions.json", "\"bundle\": 1", "\"bundle\": 7"),

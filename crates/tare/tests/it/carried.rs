@@ -55,7 +55,7 @@ fn child_carries() {
 }
 
 /// Returns the output of a child that starts in this folder.
-fn said(command: &mut Command, folder: &Path) -> Vec<String> {
+fn output_of(command: &mut Command, folder: &Path) -> Vec<String> {
     let output = command.current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -72,12 +72,12 @@ pub(crate) fn userland_of_a_user(variable: &str, place: &Path) -> Vec<String> {
         .env(PROGRAM, "/bin/sh")
         .env("TARE_HOME", "/tmp/tare-test-no-state")
         .env(variable, place);
-    let said = said(&mut command, folder.path());
+    let shown = output_of(&mut command, folder.path());
     assert!(
-        !said.iter().any(|line| line.starts_with("refused")),
-        "{said:#?}"
+        !shown.iter().any(|line| line.starts_with("refused")),
+        "{shown:#?}"
     );
-    let lines = said
+    let lines = shown
         .iter()
         .filter_map(|line| line.strip_prefix("userland "));
     lines.map(str::to_owned).collect()
@@ -131,7 +131,7 @@ fn host_program_with_image_exposes_no_home() {
             .env(VARIABLE, "HOMEBREW_X=1")
             .env("HOME", &home)
             .env("TARE_HOME", place.path().join("state"));
-        said(&mut command, &work)
+        output_of(&mut command, &work)
     };
     let of_home = instead(&home.join("tool"));
     assert!(

@@ -30,8 +30,8 @@ fn run_json_prints_only_one_valid_dossier() {
     assert_eq!(dossier["cost"]["trials"], 8);
     // Other tests may measure at the same time.
     let mut lines = ended.stderr.lines();
-    let said = lines.find(|line| !line.contains("another Tare measures"));
-    assert_eq!(said, None, "a quiet machine has nothing to say");
+    let shown = lines.find(|line| !line.contains("another Tare measures"));
+    assert_eq!(shown, None, "a quiet machine has nothing to say");
     product.assert_nothing_left();
 }
 
@@ -116,8 +116,8 @@ fn pairs_compared_if_study_or_reader_requests() {
     assert!(refused.stderr.contains("`host`, `one`, `two`"), "{refused}");
     assert_eq!(product.run(["runs"]).expect(0).stdout, "", "refused first");
 
-    let told = product.run(["run", &file, "--against", "one"]).expect(0);
-    assert!(told.stdout.contains("two against one"), "{told}");
+    let output = product.run(["run", &file, "--against", "one"]).expect(0);
+    assert!(output.stdout.contains("two against one"), "{output}");
     let plain = product.run(["show", "--json"]).expect(0).json();
     assert!(plain.get("pairs").is_none(), "{plain}");
     let asked = product.run(["show", "--pairs", "--json"]).expect(0).json();
@@ -130,8 +130,8 @@ fn pairs_compared_if_study_or_reader_requests() {
         "asks.toml",
         study.replace("[design]", "[design]\npairs = true"),
     );
-    let told = product.run(["run", &file]).expect(0);
-    assert!(told.stdout.contains("Pairwise"), "{told}");
+    let output = product.run(["run", &file]).expect(0);
+    assert!(output.stdout.contains("Pairwise"), "{output}");
     let both = product.run(["show", "--pairs", "--against", "one"]);
     both.expect(2);
 }
@@ -336,7 +336,7 @@ fn help_and_version_on_stdout_for_every_command() {
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let product = Product::new();
-    let said = |arguments: &[&str]| {
+    let shown = |arguments: &[&str]| {
         let mut command = product.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -346,10 +346,10 @@ fn a_reader_that_leaves_early_is_no_error() {
         String::from_utf8(output.stderr).unwrap()
     };
     for arguments in ["list", "list --json", "completions bash"] {
-        assert_eq!(said(words(arguments)), "");
+        assert_eq!(shown(words(arguments)), "");
     }
     // The run itself is still measured and stored.
-    said(words("run --env host --workload getppid --blocks 1"));
+    shown(words("run --env host --workload getppid --blocks 1"));
     assert_eq!(product.n_trials(), 2);
     product.assert_nothing_left();
 }

@@ -25,11 +25,11 @@ fn compare(product: &Product, arguments: &[&str]) -> Ended {
 }
 
 pub(crate) fn assert_is_as_the_schema_says(comparison: &Value) {
-    let checked = Checker::of("comparison-1").check(comparison);
+    let checked = Checker::load("comparison-1").check(comparison);
     assert_eq!(checked, Ok(()), "{comparison:#}");
     let mut wrong = comparison.clone();
     wrong["decision"] = "passed".into();
-    assert!(Checker::of("comparison-1").check(&wrong).is_err());
+    assert!(Checker::load("comparison-1").check(&wrong).is_err());
 }
 
 pub(crate) fn row<'a>(comparison: &'a Value, name: &str) -> &'a Value {

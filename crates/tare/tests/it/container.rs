@@ -144,9 +144,9 @@ fn the_own_name_leads_to_the_own_address() {
         panic!("{reply:?}");
     };
     let report: tare_model::ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-    let said = String::from_utf8(report.command.unwrap().stdout.0).unwrap();
+    let stdout_text = String::from_utf8(report.command.unwrap().stdout.0).unwrap();
     let address = instance.address_from_host().unwrap();
-    assert_eq!(said.trim_end(), format!("{address}\ttare"));
+    assert_eq!(stdout_text.trim_end(), format!("{address}\ttare"));
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
     assert_eq!(fs::read("/etc/hosts").unwrap(), before);

@@ -69,11 +69,11 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     a_null_trial_is_done(instance.as_mut(), 5);
     instance.stop(&cx).unwrap();
 
-    a_crash_is_told_and_can_be_stopped(environment.as_mut(), &world);
+    crash_is_reported_and_can_be_stopped(environment.as_mut(), &world);
 
     let mut once = environment.start(&cx, StartMode::Once).unwrap();
     greet(once.as_mut(), &cx);
-    it_tells_what_disk_it_takes(driver, once.disk_bytes(&cx));
+    reports_its_disk_use(driver, once.disk_bytes(&cx));
     once.stop(&cx).unwrap();
 
     environment.remove(&cx).unwrap();
@@ -234,7 +234,7 @@ fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
 }
 
 /// It uses at least the size of its agent, if that can be queried.
-fn it_tells_what_disk_it_takes(driver: &dyn Driver, bytes: Option<u64>) {
+fn reports_its_disk_use(driver: &dyn Driver, bytes: Option<u64>) {
     match (bytes, driver.id()) {
         (Some(bytes), _) => assert!(bytes > 500_000, "{bytes}"),
         (None, "ssh") => {}
@@ -266,7 +266,7 @@ fn a_trial_can_be_cancelled(instance: &mut dyn Instance) {
     assert_eq!(reply, Reply::Failed { trial: 4, failure });
 }
 
-fn a_crash_is_told_and_can_be_stopped(environment: &mut dyn Environment, world: &World) {
+fn crash_is_reported_and_can_be_stopped(environment: &mut dyn Environment, world: &World) {
     let cx = world.cx();
     let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
     greet(instance.as_mut(), &cx);

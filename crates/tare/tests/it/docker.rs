@@ -337,7 +337,10 @@ fn unknown_engine_runtime_is_named_with_advice() {
 #[test]
 fn a_socket_that_is_not_there_is_no_engine() {
     let world = World::new("nosocket");
-    let (why, fix) = why_absent(&Docker::at("unix:///nonexistent/docker.sock"), &world);
+    let (why, fix) = why_absent(
+        &Docker::with_host("unix:///nonexistent/docker.sock"),
+        &world,
+    );
     assert!(why.contains("unix:///nonexistent/docker.sock"), "{why}");
     assert!(!fix.is_empty());
 }
@@ -347,7 +350,10 @@ fn socket_without_listener_is_engine_not_running() {
     let world = World::new("deaf");
     let path = world.folder.path().join("docker.sock");
     drop(UnixListener::bind(&path).unwrap());
-    let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &world);
+    let (why, _) = why_absent(
+        &Docker::with_host(format!("unix://{}", path.display())),
+        &world,
+    );
     assert!(why.contains("not running"), "{why}");
 }
 
@@ -356,7 +362,10 @@ fn silent_engine_times_out_within_limit() {
     let world = World::new("mute");
     let path = world.folder.path().join("docker.sock");
     let _listener = UnixListener::bind(&path).unwrap();
-    let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &world);
+    let (why, _) = why_absent(
+        &Docker::with_host(format!("unix://{}", path.display())),
+        &world,
+    );
     assert!(why.contains("longer than 3 s"), "{why}");
 }
 

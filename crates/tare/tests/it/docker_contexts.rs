@@ -218,8 +218,8 @@ impl Drop for Engine {
 #[track_caller]
 fn succeeds(command: &mut Command) {
     let made = command.output().unwrap();
-    let said = String::from_utf8_lossy(&made.stderr);
-    assert!(made.status.success(), "{said}");
+    let stderr_text = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{stderr_text}");
 }
 
 /// Creates an authority, a certificate of the server and one of the client, below `client` under the client's names.

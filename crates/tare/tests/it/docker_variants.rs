@@ -162,7 +162,7 @@ fn broken_or_missing_profile_refused_before_setup() {
     fs::write(&path, "{\"defaultAction\": \"SCMP_ACT_ALLOW\",\n \"sysc").unwrap();
     let settings = Params::new().with("seccomp", path.to_str().unwrap());
     // No engine is asked: the result is the same without one.
-    let nowhere = tare::env::docker::Docker::at("unix:///nonexistent/docker.sock");
+    let nowhere = tare::env::docker::Docker::with_host("unix:///nonexistent/docker.sock");
     let (why, _) = absent(
         environment(&nowhere, "arm", &settings)
             .prepare(&world.cx())

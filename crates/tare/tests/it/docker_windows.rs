@@ -37,7 +37,7 @@ impl Engine {
                 std::thread::spawn(move || serve(&connection, system, fault, &noted));
             }
         });
-        let driver = Docker::at(format!("unix://{}", path.display()));
+        let driver = Docker::with_host(format!("unix://{}", path.display()));
         Self {
             world,
             driver,
@@ -322,7 +322,7 @@ fn engine_needs_agent_for_its_system() {
     // A Linux agent does not run there, and a Windows agent does not run here.
     let mut other = World::new("win-none");
     std::mem::swap(&mut other.folder, &mut { engine }.world.folder);
-    let driver = Docker::at(format!(
+    let driver = Docker::with_host(format!(
         "unix://{}/engine.sock",
         other.folder.path().display()
     ));

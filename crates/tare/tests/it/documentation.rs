@@ -14,15 +14,15 @@ fn page(name: &str) -> String {
 /// Runs a page's commands in a home, after those of the page that it builds upon; returns their number.
 fn follow(name: &str, product: &Product) -> usize {
     let mut n_done = 0;
-    let mut said = "";
+    let mut expected = "";
     let mut block: Option<Vec<String>> = None;
     let text = page(name);
     for line in text.lines() {
         match &mut block {
             Some(lines) if line.starts_with("```") => {
-                if let Some(file) = note(said, "file: ") {
+                if let Some(file) = note(expected, "file: ") {
                     product.file(file, lines.join("\n") + "\n");
-                } else if let Some(after) = note(said, "run") {
+                } else if let Some(after) = note(expected, "run") {
                     if let Some(before) = after.strip_prefix(" after ") {
                         follow(before, product);
                     }
@@ -33,11 +33,11 @@ fn follow(name: &str, product: &Product) -> usize {
                         n_done += 1;
                     }
                 }
-                (block, said) = (None, "");
+                (block, expected) = (None, "");
             }
             Some(lines) => lines.push(line.to_owned()),
             None if line.starts_with("```") => block = Some(Vec::new()),
-            None if !line.is_empty() => said = line,
+            None if !line.is_empty() => expected = line,
             None => {}
         }
     }

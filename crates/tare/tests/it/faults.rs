@@ -253,8 +253,8 @@ fn clean_and_resume_exclude_each_other() {
             let mut clean = product.command(["clean"]);
             let clean = clean.stdout(Stdio::null()).stderr(Stdio::piped()).output();
             let clean = clean.unwrap();
-            let told = String::from_utf8_lossy(&clean.stderr);
-            assert!(clean.status.success(), "{told}");
+            let stderr_text = String::from_utf8_lossy(&clean.stderr);
+            assert!(clean.status.success(), "{stderr_text}");
         }
         let mut is_running = true;
         wait_until("it goes on, or is refused", || {

@@ -116,8 +116,8 @@ impl Repository {
         repository.commit(8, "Do <more> | `work`");
         // A repository's hook is untrusted code.
         let hook = repository.product.folder().join(".git/hooks/post-checkout");
-        let told = repository.product.folder().join("hooked");
-        fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", told.display())).unwrap();
+        let shown = repository.product.folder().join("hooked");
+        fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", shown.display())).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&hook, mode).unwrap();
         Some(repository)

@@ -90,8 +90,11 @@ fn limit_hidden_by_slices_keeps_whole_trials() {
         let product = Product::new();
         let file = product.file("turns.toml", study(&arm("limited", driver, settings)));
         let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
-        let told = format!("whole trials, because `limited` {said}");
-        assert!(ended.stderr.contains(&told), "{driver} {settings}: {ended}");
+        let message = format!("whole trials, because `limited` {said}");
+        assert!(
+            ended.stderr.contains(&message),
+            "{driver} {settings}: {ended}"
+        );
         let ways = ways(&product);
         assert_eq!(ways.len(), 2 * 3, "{ways:?}");
         assert!(ways.iter().all(|way| way.ends_with(" whole")), "{ways:?}");

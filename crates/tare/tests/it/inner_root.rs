@@ -5,7 +5,7 @@ use crate::prelude::*;
 
 use tare_model::launch::{Bind, Seccomp};
 
-use crate::launcher::{roots, said};
+use crate::launcher::{output_of, roots};
 
 #[test]
 fn bind_targets_behind_links_stay_inside() {
@@ -31,7 +31,7 @@ fn bind_targets_behind_links_stay_inside() {
         .map(|target| format!("cat {target}/mark; echo; "))
         .collect::<Vec<_>>()
         .concat();
-    let text = said(&world, &script, |spec| {
+    let text = output_of(&world, &script, |spec| {
         let bind = |source: &Path, target: &str| Bind {
             source: source.display().to_string(),
             target: target.to_owned(),
@@ -61,7 +61,7 @@ fn session_keyring_is_the_containers_own() {
     if outside.trim() == "-1" {
         return skip("kernel", "it has no keyrings");
     }
-    let inside = said(&world, &format!("{PYTHON} -c '{ASK}'"), |spec| {
+    let inside = output_of(&world, &format!("{PYTHON} -c '{ASK}'"), |spec| {
         spec.seccomp = Seccomp::Off;
     });
     assert_ne!(inside.trim(), "-1");

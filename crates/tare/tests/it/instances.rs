@@ -259,3 +259,34 @@ fn killed_worker_among_several_fails_only_its_trial() {
         assert!(labelled(world.run.as_str()).is_empty());
     }
 }
+
+#[test]
+fn start_up_with_idle_neighbours_counts_their_memory() {
+    if !has_container() {
+        return;
+    }
+    let study = r#"
+id = "density"
+[design]
+blocks_min = 2
+blocks_max = 2
+[[arm]]
+id = "host"
+[[arm]]
+id = "container"
+required = true
+[[workload]]
+id = "start-up"
+sweep = { held = [0, 2] }
+"#;
+    let dossier = dossier(study, &[]);
+    let size = |metric: &str, held: i64| -> Option<f64> {
+        let mut cells = dossier["cells"].as_array().unwrap().iter();
+        let cell = cells.find(|cell| cell["metric"] == metric && cell["params"]["held"] == held)?;
+        cell["env"]["point"].as_f64()
+    };
+    assert_eq!(size("start-up.all-memory.size", 0), None);
+    let [one, all] = ["start-up.memory.size", "start-up.all-memory.size"]
+        .map(|metric| size(metric, 2).unwrap_or_else(|| panic!("no {metric}: {dossier:#}")));
+    assert!(all > 2.0 * one, "{all} of three, {one} of the last one");
+}

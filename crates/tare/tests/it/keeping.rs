@@ -400,8 +400,8 @@ fn docker_under_sudo_does_not_read_other_users_home() {
         fs::create_dir(folder).unwrap();
     }
     std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
-    let told = product.folder().join("told");
-    let script = format!("#!/bin/sh\necho \"$HOME\" >>{}\nexit 1\n", told.display());
+    let shown = product.folder().join("told");
+    let script = format!("#!/bin/sh\necho \"$HOME\" >>{}\nexit 1\n", shown.display());
     product.file("bin/docker", script);
     fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
     let line = ["why", "--", "docker", "run", "--rm", "x"];
@@ -414,7 +414,7 @@ fn docker_under_sudo_does_not_read_other_users_home() {
             .env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
         product.finish(command);
     }
-    let homes = fs::read_to_string(told).unwrap();
+    let homes = fs::read_to_string(shown).unwrap();
     let other = home.display().to_string();
     assert!(homes.lines().all(|home| home != other), "{homes}");
 }

@@ -67,7 +67,7 @@ pub(crate) fn report(spec: &LaunchSpec) -> LaunchReport {
 }
 
 /// Returns a script's output inside, with this change to the defaults.
-pub(crate) fn said(world: &World, script: &str, change: impl Fn(&mut LaunchSpec)) -> String {
+pub(crate) fn output_of(world: &World, script: &str, change: impl Fn(&mut LaunchSpec)) -> String {
     let mut spec = shell(world, script);
     change(&mut spec);
     let (output, report) = launch(world, &spec);
@@ -140,7 +140,7 @@ fn ssbd_is_applied_or_refused_with_reason() {
 #[test]
 fn the_defaults_are_dockers_capabilities_and_filter() {
     let (_turn, world) = needed!(roots("defaults"));
-    let text = said(&world, "cat /proc/self/status", |_| {});
+    let text = output_of(&world, "cat /proc/self/status", |_| {});
     for set in ["CapEff", "CapPrm", "CapBnd"] {
         assert_eq!(status(&text, set), "00000000a80425fb", "{set}");
     }
@@ -155,15 +155,15 @@ fn each_security_switch_changes_only_itself() {
     let (_turn, world) = needed!(roots("switches"));
     let own = fs::read_to_string("/proc/self/status").unwrap();
     let script = "cat /proc/self/status";
-    let off = said(&world, script, |spec| spec.seccomp = Seccomp::Off);
+    let off = output_of(&world, script, |spec| spec.seccomp = Seccomp::Off);
     assert_eq!(status(&off, "Seccomp"), status(&own, "Seccomp"));
     assert_eq!(status(&off, "CapEff"), "00000000a80425fb");
-    let all = said(&world, script, |spec| spec.capabilities = None);
+    let all = output_of(&world, script, |spec| spec.capabilities = None);
     assert_eq!(status(&all, "CapEff"), status(&own, "CapBnd"));
     assert_eq!(status(&all, "Seccomp"), "2");
-    let none = said(&world, script, |spec| spec.capabilities = Some(Vec::new()));
+    let none = output_of(&world, script, |spec| spec.capabilities = Some(Vec::new()));
     assert_eq!(status(&none, "CapBnd"), "0000000000000000");
-    let tied = said(&world, script, |spec| spec.no_new_privs = true);
+    let tied = output_of(&world, script, |spec| spec.no_new_privs = true);
     assert_eq!(status(&tied, "NoNewPrivs"), "1");
     assert_eq!(status(&tied, "Seccomp"), "2");
 }
@@ -198,9 +198,9 @@ fn namespace_is_new_exactly_if_requested() {
         spec.network = Network::Host;
         spec.workdir = "/tmp".into();
     };
-    assert_eq!(links(&said(&world, script, bare)), own);
+    assert_eq!(links(&output_of(&world, script, bare)), own);
     for (position, name) in names.iter().enumerate() {
-        let inside = said(&world, script, |spec| {
+        let inside = output_of(&world, script, |spec| {
             bare(spec);
             match *name {
                 "user" => spec.namespaces.user = UserNamespace::Yes,
@@ -228,7 +228,7 @@ fn root_is_overlay_and_writes_stay_inside() {
                   grep ' / / ' /proc/self/mountinfo; df -k /dev/shm | tail -1; touch /sys/x 2>&1; \
                   cat /proc/timer_list | wc -c; ls /sys/firmware | wc -l; \
                   echo 1 2>/dev/null > /proc/sys/kernel/panic || echo protected";
-    let text = said(&world, script, |_| {});
+    let text = output_of(&world, script, |_| {});
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(&lines[..4], ["tare", "/tare-work", "1", "inside"], "{text}");
     assert!(lines[4].contains(" - overlay "), "{text}");
@@ -236,7 +236,7 @@ fn root_is_overlay_and_writes_stay_inside() {
     assert!(lines[6].contains("Read-only file system"), "{text}");
     assert_eq!(&lines[7..], ["0", "0", "protected"], "{text}");
     assert!(!Path::new("/tare-it-file").exists());
-    let bare = said(&world, "cat /proc/timer_list | wc -c", |spec| {
+    let bare = output_of(&world, "cat /proc/timer_list | wc -c", |spec| {
         spec.masked_paths = false;
         spec.capabilities = None;
     });
@@ -249,7 +249,7 @@ fn requested_limits_are_set_in_cgroups() {
     // Either layout, whichever this machine has.
     let script = "cd /sys/fs/cgroup; cat cpu/cpu.cfs_quota_us cpu.max cpuset/cpuset.cpus cpuset.cpus \
                   memory/memory.limit_in_bytes memory.max pids/pids.max pids.max 2>/dev/null; exit 0";
-    let text = said(&world, script, |spec| {
+    let text = output_of(&world, script, |spec| {
         spec.limits = Limits {
             cpus: Some(0.5),
             cpuset: Some("0".into()),
@@ -392,11 +392,11 @@ fn launcher_cleans_up_on_parent_loss_or_termination() {
 
     fs::create_dir_all(&spec.scratch).unwrap();
     let mut child = start(&world, &spec);
-    let told = Command::new("kill")
+    let shown = Command::new("kill")
         .arg(child.id().to_string())
         .status()
         .unwrap();
-    assert!(told.success());
+    assert!(shown.success());
     assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
     assert_eq!(report(&spec).state, LaunchState::Ended);
     assert_nothing_stays(&world, &before, "SIGTERM");

@@ -67,24 +67,6 @@ mod oci;
 #[cfg(target_os = "linux")]
 mod os_micro;
 #[cfg(target_os = "linux")]
-mod own;
-#[cfg(target_os = "linux")]
-mod own_baseline;
-#[cfg(target_os = "linux")]
-mod own_compose;
-#[cfg(target_os = "linux")]
-mod own_engines;
-#[cfg(target_os = "linux")]
-mod own_mounts;
-#[cfg(target_os = "linux")]
-mod own_reach;
-#[cfg(target_os = "linux")]
-mod own_records;
-#[cfg(target_os = "linux")]
-mod own_server;
-#[cfg(target_os = "linux")]
-mod own_ways;
-#[cfg(target_os = "linux")]
 mod people;
 #[cfg(target_os = "linux")]
 mod podman;
@@ -116,6 +98,26 @@ mod tools_io;
 #[cfg(target_os = "linux")]
 mod trace_controls;
 mod unread;
+#[cfg(target_os = "linux")]
+mod usage;
+#[cfg(target_os = "linux")]
+mod user_container;
+#[cfg(target_os = "linux")]
+mod user_container_baseline;
+#[cfg(target_os = "linux")]
+mod user_container_compose;
+#[cfg(target_os = "linux")]
+mod user_container_engines;
+#[cfg(target_os = "linux")]
+mod user_container_mounts;
+#[cfg(target_os = "linux")]
+mod user_container_reach;
+#[cfg(target_os = "linux")]
+mod user_container_records;
+#[cfg(target_os = "linux")]
+mod user_container_server;
+#[cfg(target_os = "linux")]
+mod user_container_ways;
 #[cfg(target_os = "linux")]
 mod vm;
 #[cfg(target_os = "linux")]

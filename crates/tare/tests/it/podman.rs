@@ -17,7 +17,7 @@ use crate::docker::absent;
 use crate::talk::trial;
 
 mod hostile;
-mod own;
+mod user_container;
 use tare_testkit::account::{self, Account};
 
 /// A world and the podman under test. The account is dropped after the world, and the turn last.

@@ -16,7 +16,7 @@ pub(crate) use std::time::{Duration, Instant};
 pub(crate) use serde_json::{Value, json};
 pub(crate) use tare::cx::{Agents, CommandLine, Context};
 pub(crate) use tare::env::docker::DOCKER;
-pub(crate) use tare::env::own::{ContainerRequest, Own, Shares, Source};
+pub(crate) use tare::env::user_container::{ContainerRequest, Shares, Source, UserContainer};
 pub(crate) use tare::env::{
     Availability, ChannelError, Charged, Driver, EnvError, Environment, Instance, StartMode,
 };

@@ -26,26 +26,26 @@ fn every_report_format_is_written_and_in_help() {
         assert!(help.contains(name), "{name}: {help}");
         let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(format.about), "{name}: {help}");
-        let told = product.run(["report", "--format", name, "-o", &format!("out-{name}")]);
+        let output = product.run(["report", "--format", name, "-o", &format!("out-{name}")]);
         let is_left_out = match name {
             "png" => !cfg!(feature = "png") || tare::cx::fonts::faces().is_empty(),
             "parquet" => !cfg!(feature = "parquet"),
             _ => false,
         };
         if is_left_out {
-            assert!(told.expect(2).stderr.contains("has no "), "{name}");
+            assert!(output.expect(2).stderr.contains("has no "), "{name}");
             continue;
         }
-        let told = told.expect(0);
+        let output = output.expect(0);
         let made = product.folder().join(format!("out-{name}"));
         if made.is_dir() {
-            let listed: Vec<&str> = told.stdout.lines().collect();
+            let listed: Vec<&str> = output.stdout.lines().collect();
             assert!(!listed.is_empty(), "{name}");
             for line in listed {
                 assert!(product.folder().join(line).is_file(), "{line}");
             }
         } else {
-            assert_eq!(told.stdout, "", "{name}");
+            assert_eq!(output.stdout, "", "{name}");
             let to_stdout = product.run(["report", "--format", name]).expect(0);
             let file = fs::read(&made).unwrap();
             assert_eq!(to_stdout.stdout, String::from_utf8_lossy(&file), "{name}");
@@ -99,16 +99,16 @@ struct Server {
 }
 
 impl Server {
-    fn of(product: &Product) -> Self {
+    fn start(product: &Product) -> Self {
         use std::io::{BufRead as _, BufReader};
         let mut command = product.command(["serve"]);
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut told = String::new();
+        let mut shown = String::new();
         let mut stderr = BufReader::new(process.stderr.take().unwrap());
-        stderr.read_line(&mut told).unwrap();
-        let address = told.split('/').nth(2).unwrap_or_default().to_owned();
+        stderr.read_line(&mut shown).unwrap();
+        let address = shown.split('/').nth(2).unwrap_or_default().to_owned();
         let server = Self { process, address };
-        assert!(server.address.starts_with("127.0.0.1:"), "{told}");
+        assert!(server.address.starts_with("127.0.0.1:"), "{shown}");
         server
     }
 
@@ -145,7 +145,7 @@ fn between<'a>(answer: &'a str, before: &'a str) -> Vec<&'a str> {
 #[test]
 fn server_refuses_other_host_names_and_sites() {
     let product = measured();
-    let server = Server::of(&product);
+    let server = Server::start(&product);
     let list = server.get("/");
     let run = between(&list, "href=\"/run/")[0].to_owned();
     let answers = [
@@ -193,7 +193,7 @@ fn stored_runs_can_be_searched_compared_and_tracked() {
     let product = measured();
     let file = product.file("other.toml", study().replace("two-hosts", "once-more"));
     product.run(["run", &file]).expect(0);
-    let server = Server::of(&product);
+    let server = Server::start(&product);
     let all = server.get("/");
     let runs: Vec<&str> = between(&all, "rowheader\"><a href=\"/run/");
     assert_eq!(runs.len(), 2, "{all}");
@@ -246,7 +246,7 @@ fn live_run_page_refreshes_without_script_until_end() {
     let file = product.file("study.toml", study());
     let mut started = Product::start(product.command(["run", &file, "--blocks", "5000"]));
     product.wait_for_trials(&mut started, 12);
-    let server = Server::of(&product);
+    let server = Server::start(&product);
     let at_work = server.get("/run/latest");
     assert!(at_work.contains("http-equiv=\"refresh\""), "{at_work}");
     assert!(at_work.contains("(at work)"), "{at_work}");

@@ -69,9 +69,9 @@ fn servers_are_compared_in_turns_and_at_a_rate() {
         assert!(value.is_some_and(|value| value > 0.0), "{cell:#}");
         assert_eq!(cell["in_turn"] == true, rate == 0, "{cell:#}");
     }
-    let said = "before it listened: out of cheese";
+    let expected = "before it listened: out of cheese";
     let failures = dossier["failures"].to_string();
-    assert!(failures.contains(said), "{failures}");
+    assert!(failures.contains(expected), "{failures}");
 }
 
 /// Queries a database in its protocol: `good` must be answered, and `bad` refused. Returns the message about the

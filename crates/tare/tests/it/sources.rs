@@ -52,12 +52,12 @@ fn author_python_programs_run_from_install_location() {
     // Each missing program is reported with the path at which it was looked for.
     let dossier = product.run(arguments).expect(0).json();
     let failures = dossier["failures"].as_array().unwrap();
-    let told: Vec<&str> = failures
+    let shown: Vec<&str> = failures
         .iter()
         .map(|failure| failure["reason"].as_str().unwrap())
         .collect();
     for name in ["pybench.py", "estimate_pi.py", "estimate_pi_for_loop.py"] {
-        assert!(told.iter().any(|why| why.contains(name)), "{told:?}");
+        assert!(shown.iter().any(|why| why.contains(name)), "{shown:?}");
     }
     let suite = "phoronix/installed-tests/pts/pybench-1.1.3/pybench-2018-02-16";
     for folder in [suite, "pi"] {

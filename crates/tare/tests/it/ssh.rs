@@ -31,10 +31,10 @@ fn works(world: &World, server: &Server, settings: &Params) -> Facts {
     let reply = null_trial(instance.as_mut(), 1);
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
     instance.stop(&world.cx()).unwrap();
-    let told = environment.describe(&world.cx());
+    let shown = environment.describe(&world.cx());
     environment.remove(&world.cx()).unwrap();
     nothing_is_left(world, server);
-    told
+    shown
 }
 
 /// Stops and removes, and checks that nothing is left.
@@ -103,16 +103,16 @@ fn ssh_describes_remote_and_both_ends_have_addresses() {
     for address in [instance.address_from_host(), instance.host_address()] {
         assert_eq!(address, Ok("127.0.0.1".parse().unwrap()));
     }
-    let told = environment.describe(&world.cx());
-    assert_eq!(told["ssh.host"], "server");
-    assert_eq!(told["ssh.address"], "127.0.0.1");
-    assert_eq!(told["ssh.port"], server.port.to_string());
-    assert!(told["ssh.same_machine"].starts_with("yes"), "{told:?}");
-    assert_eq!(told["ssh.agent_sha256"], world.cx().agent.sha256);
-    assert_eq!(told["ssh.shared_connection"], "true");
-    assert_eq!(told["ssh.method"], "publickey");
+    let shown = environment.describe(&world.cx());
+    assert_eq!(shown["ssh.host"], "server");
+    assert_eq!(shown["ssh.address"], "127.0.0.1");
+    assert_eq!(shown["ssh.port"], server.port.to_string());
+    assert!(shown["ssh.same_machine"].starts_with("yes"), "{shown:?}");
+    assert_eq!(shown["ssh.agent_sha256"], world.cx().agent.sha256);
+    assert_eq!(shown["ssh.shared_connection"], "true");
+    assert_eq!(shown["ssh.method"], "publickey");
     for name in ["ssh.version", "ssh.cipher", "ssh.host_key", "ssh.server"] {
-        assert!(!told[name].is_empty(), "{name}");
+        assert!(!shown[name].is_empty(), "{name}");
     }
     end(&world, &server, instance, environment);
 }
@@ -136,8 +136,8 @@ fn through_a_proxy_there_is_a_channel_but_no_path() {
     for address in [instance.address_from_host(), instance.host_address()] {
         assert!(matches!(address, Err(Reason::NoPath(_))), "{address:?}");
     }
-    let told = environment.describe(&world.cx());
-    assert_eq!(told["ssh.address"], "through a proxy");
+    let shown = environment.describe(&world.cx());
+    assert_eq!(shown["ssh.address"], "through a proxy");
     end(&world, &server, instance, environment);
 }
 
@@ -147,8 +147,8 @@ fn ssh_default_folders_are_used_and_cleaned_up() {
     let world = World::new("ssh-default");
     let mut settings = server.settings();
     settings.0.remove("folder");
-    let told = works(&world, &server, &settings);
-    let (folder, work) = (&told["ssh.folder"], &told["ssh.work"]);
+    let shown = works(&world, &server, &settings);
+    let (folder, work) = (&shown["ssh.folder"], &shown["ssh.work"]);
     assert!(folder.starts_with("/tmp/tare-"), "{folder}");
     assert!(work.starts_with("/var/tmp/tare-"), "{work}");
     assert!(!Path::new(folder).exists() && !Path::new(work).exists());
@@ -163,8 +163,8 @@ fn ssh_unshared_uses_one_connection_per_command() {
         .prefix(&"long-".repeat(20))
         .tempdir()
         .unwrap();
-    let told = works(&world, &server, &server.settings());
-    assert_eq!(told["ssh.shared_connection"], "false");
+    let shown = works(&world, &server, &server.settings());
+    assert_eq!(shown["ssh.shared_connection"], "false");
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn ssh_login_greeting_is_skipped() {
         startup: "printf 'Welcome!\\n\\ntare-begins-here ? no\\nno line break'\n",
         ..Plan::default()
     }));
-    let told = works(&World::new("ssh-greeting"), &server, &server.settings());
-    let skipped: usize = told["ssh.greeting_bytes"].parse().unwrap();
+    let shown = works(&World::new("ssh-greeting"), &server, &server.settings());
+    let skipped: usize = shown["ssh.greeting_bytes"].parse().unwrap();
     assert!(skipped > 30, "the login shell printed nothing: {skipped}");
 }
 
@@ -347,10 +347,10 @@ fn forged_ssh_facts_and_addresses_are_not_trusted() {
                 "{named}: {address:?}"
             );
         }
-        let told = environment.describe(&world.cx());
-        assert_eq!(told["ssh.address"], "127.0.0.1");
-        assert_ne!(told["ssh.host_key"], "forged");
-        assert_ne!(told["ssh.method"], "none");
+        let shown = environment.describe(&world.cx());
+        assert_eq!(shown["ssh.address"], "127.0.0.1");
+        assert_ne!(shown["ssh.host_key"], "forged");
+        assert_ne!(shown["ssh.method"], "none");
         instance.stop(&world.cx()).unwrap();
         environment.remove(&world.cx()).unwrap();
         assert_eq!(server.left(), [""; 0]);

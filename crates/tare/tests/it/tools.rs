@@ -242,8 +242,8 @@ fn assert_labelled(carried: &Carried, arm: &str) {
         colour: false,
     };
     let text = tare::report::terminal::table(&dossier, style);
-    let told = text.matches("not attributable to the environment:").count();
-    assert!(told >= 1, "{text}");
+    let shown = text.matches("not attributable to the environment:").count();
+    assert!(shown >= 1, "{text}");
     assert!(text.contains("DIFFERENT TOOL"), "{text}");
     let item = dossier
         .parity
@@ -333,14 +333,16 @@ fn missing_tool_drops_its_workload_in_that_arm_only() {
             );
         }
     }
-    let told: Vec<&String> = carried
+    let shown: Vec<&String> = carried
         .notes
         .iter()
         .filter(|line| line.contains(TOOL))
         .collect();
-    assert_eq!(told.len(), 1, "{:?}", carried.notes);
-    assert!(told[0].contains("`bare`: ") && told[0].contains("`runs-tool` is not measured there"));
-    assert!(told[0].contains("hint: install"));
+    assert_eq!(shown.len(), 1, "{:?}", carried.notes);
+    assert!(
+        shown[0].contains("`bare`: ") && shown[0].contains("`runs-tool` is not measured there")
+    );
+    assert!(shown[0].contains("hint: install"));
     let failures = dossier(&carried.stored).failures;
     let of_bare = failures
         .iter()

@@ -286,9 +286,9 @@ fn dotnet_mismatch_names_needed_and_present_versions() {
     );
     let ended = product.run(["run", "other.toml", "--json", "-"]);
     let failures = ended.json()["failures"].to_string();
-    let told =
+    let expected =
         "found 8.0.15 where the benchmarks need Microsoft.NETCore.App 2.2.0; install the runtime";
-    assert!(failures.contains(told), "{failures}");
+    assert!(failures.contains(expected), "{failures}");
 }
 
 #[test]
@@ -344,8 +344,9 @@ fn interpreter_behind_shim_is_resolved_and_measured() {
         if named == PYTHON {
             assert_eq!(cells[0]["params"]["python"], PYTHON, "{dossier}");
             assert_eq!(cells[0]["n_blocks"], 1, "{dossier}");
-            let said = format!("`python3` is a script that starts `{PYTHON}`, which is measured");
-            assert!(ended.stderr.contains(&said), "{ended}");
+            let message =
+                format!("`python3` is a script that starts `{PYTHON}`, which is measured");
+            assert!(ended.stderr.contains(&message), "{ended}");
         } else {
             assert!(!ended.stderr.contains("is a script"), "{ended}");
         }
@@ -401,10 +402,10 @@ fn redis_server_rejects_shutdown_and_code_from_others() {
         "KEYS *",
         "SHUTDOWN NOSAVE",
     ] {
-        let said = say(words);
+        let shown = say(words);
         // Before Redis 7 there are no functions.
-        let is_refused = said.contains("NOPERM") || said.contains("unknown command");
-        assert!(is_refused, "{words}: {said}");
+        let is_refused = shown.contains("NOPERM") || shown.contains("unknown command");
+        assert!(is_refused, "{words}: {shown}");
     }
     assert!(say("GET key").contains("value"));
 }

@@ -140,11 +140,17 @@ fn fio_synchronous_engine_is_labelled_effective_depth() {
     );
     let cells = cells(&dossier, "disk.fio-read.rate");
     assert_eq!(cells.len(), 1, "{:#}", dossier["failures"]);
-    let told = flag(cells[0], "shallow-queue").unwrap();
-    assert!(told.contains("effective depth about 1 of 32"), "{told}");
-    assert!(told.starts_with("in 1 of 1 trials"), "{told}");
+    let reported = flag(cells[0], "shallow-queue").unwrap();
+    assert!(
+        reported.contains("effective depth about 1 of 32"),
+        "{reported}"
+    );
+    assert!(reported.starts_with("in 1 of 1 trials"), "{reported}");
     // The baseline and its A/A control.
-    assert!(told.contains("baseline, in 2 of 2 trials"), "{told}");
+    assert!(
+        reported.contains("baseline, in 2 of 2 trials"),
+        "{reported}"
+    );
     assert!(shown.contains("effective depth about 1 of 32"), "{shown}");
 }
 

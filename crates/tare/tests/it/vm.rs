@@ -101,10 +101,10 @@ fn vm_runs_ten_probes_reports_facts_and_is_removed() {
         panic!("no Hello");
     };
     println!("from start to Hello: {:.1?}", begin.elapsed());
-    let told = environment.describe(&world.cx());
+    let shown = environment.describe(&world.cx());
     if Path::new("/root").join(".").read_dir().is_ok() {
         assert_eq!(
-            told["vm.user"], "its own",
+            shown["vm.user"], "its own",
             "root keeps an emulator of its own"
         );
     }
@@ -112,7 +112,7 @@ fn vm_runs_ten_probes_reports_facts_and_is_removed() {
     let knows_filter =
         help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("-sandbox on"));
     if knows_filter {
-        assert_eq!(told["vm.seccomp"], "2");
+        assert_eq!(shown["vm.seccomp"], "2");
     }
     let kernels = [
         "null", "integer", "float", "getppid", "clock", "stat", "files", "pipe", "spawn", "touch",
@@ -259,7 +259,7 @@ fn refused(world: &World, settings: &Params) -> EnvError {
 #[test]
 fn unbootable_vm_is_refused_with_reason_and_cleanup() {
     let (_turn, world) = needed!(turn_where("bad", is_available));
-    let said = |settings: &Params| refused(&world, settings).to_string();
+    let shown = |settings: &Params| refused(&world, settings).to_string();
 
     let folder = tempfile::Builder::new()
         .prefix("tare it's, \u{1b}[31m")
@@ -276,12 +276,12 @@ fn unbootable_vm_is_refused_with_reason_and_cleanup() {
     );
     assert!(!error.to_string().contains('\u{1b}'));
 
-    let unknown = said(&tcg().with("cpu", "pentium17"));
+    let unknown = shown(&tcg().with("cpu", "pentium17"));
     assert!(unknown.contains("pentium17"), "{unknown}");
-    let unknown = said(&tcg().with("machine", "abacus"));
+    let unknown = shown(&tcg().with("machine", "abacus"));
     assert!(unknown.contains("machine type"), "{unknown}");
     let disk = tcg().with("disk", "virtio").with("disk_size", "512t");
-    let full = said(&disk);
+    let full = shown(&disk);
     assert!(
         full.contains("disk image") && full.contains("No space"),
         "{full}"
@@ -331,7 +331,7 @@ fn killed_emulator_is_reported_and_ends_with_host() {
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
     before.assert_restored(&world, "a killed emulator");
-    a_sandboxed_program_ends_with_whoever_asked_for_it(&world);
+    sandboxed_program_ends_with_its_caller(&world);
 }
 
 /// Returns the run's processes whose command contains this, without their sandbox processes.
@@ -437,7 +437,7 @@ fn vm_files_on_shared_folder_inner_container_or_both() {
 }
 
 /// The sandbox alone, around a program that would sleep for long: its parent is killed without warning.
-fn a_sandboxed_program_ends_with_whoever_asked_for_it(world: &World) {
+fn sandboxed_program_ends_with_its_caller(world: &World) {
     let agent = world.agents.host().path.clone();
     let mut parent = Command::new("sh")
         .args(["-c", "\"$0\" sandbox -- sleep 600 & wait"])

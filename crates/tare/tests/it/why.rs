@@ -26,7 +26,7 @@ pub(crate) fn confirmed<'a>(dossier: &'a Value, cause: &str) -> &'a Value {
 }
 
 /// Returns the product, if it can create containers.
-fn beside_a_container() -> Option<Product> {
+fn product_with_container() -> Option<Product> {
     container().then(Product::new)
 }
 
@@ -65,7 +65,7 @@ fn steps(dossier: &Value) -> Vec<&str> {
 
 #[test]
 fn a_quota_is_found_proved_and_explains_the_cost() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let work = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
     let dossier = why(
         &product,
@@ -126,7 +126,7 @@ fn asked_of_a_fifth(product: &Product) -> Started {
 
 #[test]
 fn why_keeps_comparison_when_interrupted_later() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let mut started = asked_of_a_fifth(&product);
     // The first comparison is stored as a separate run; then the suspects' run has begun.
     product.wait_for(&mut started, "SELECT id FROM run", 2);
@@ -149,7 +149,7 @@ fn why_keeps_comparison_when_interrupted_later() {
 
 #[test]
 fn why_reports_comparison_when_next_step_fails() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let mut started = asked_of_a_fifth(&product);
     product.wait_for(&mut started, "SELECT id FROM run", 1);
     product.change_store(
@@ -168,7 +168,7 @@ fn why_reports_comparison_when_next_step_fails() {
 
 #[test]
 fn why_small_budget_goes_to_both_sides_first() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let work = busy(30);
     let command: Vec<&str> = work.iter().map(String::as_str).collect();
     let arguments = ["--env", "container:cpus=0.5", "--budget", "12s"];
@@ -179,7 +179,7 @@ fn why_small_budget_goes_to_both_sides_first() {
 
 #[test]
 fn why_accuses_no_cause_for_command_without_cost() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let dossier = why(&product, &["--env", "container"], &["sleep", "0.3"])
         .expect(0)
         .json();
@@ -198,7 +198,7 @@ fn why_accuses_no_cause_for_command_without_cost() {
 
 #[test]
 fn oci_runtime_needs_no_named_root() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let command = [
         "sh",
         "-c",
@@ -254,7 +254,7 @@ fn seccomp_not_blamed_for_interpreter_on_new_kernel() {
 
 #[test]
 fn different_program_of_same_name_is_detected_by_hash() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     for name in ["outside", "inside"] {
@@ -365,7 +365,7 @@ type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
 
 #[test]
 fn why_unmeasurable_command_gets_reason_and_hint() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let cases: [Bad<'_>; 8] = tare_model::rows! {
         (&[], &["sh", "-c", "echo broken >&2; exit 3"], 5, "fails on the host already", "status 0"),
         (&[], &["tare-no-such-program"], 2, "not on this machine", "install"),
@@ -394,7 +394,7 @@ fn why_unmeasurable_command_gets_reason_and_hint() {
 
 #[test]
 fn why_command_exceeding_budget_gets_budget_hint() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let ended = product
         .run(words("why --env container --budget 8s -- sleep 2"))
         .expect(5);
@@ -409,7 +409,7 @@ fn why_command_exceeding_budget_gets_budget_hint() {
 
 #[test]
 fn why_ends_and_reports_background_processes() {
-    let product = needed!(beside_a_container());
+    let product = needed!(product_with_container());
     let ended = why(
         &product,
         &["--env", "container", "--budget", "10s"],

@@ -151,6 +151,7 @@ impl Capture {
                 is_ended_early: false,
                 stops: 0,
                 each_run_ns: Vec::new(),
+                usage_over_time: None,
                 usage: provenance.usage.clone(),
                 left_running: 0,
                 pick: provenance.pick.clone(),

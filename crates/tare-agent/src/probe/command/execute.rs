@@ -23,6 +23,8 @@ use super::ending::{wait, wait_for_end};
 use super::left;
 use super::port::wait_until_it_listens;
 use super::prepared::{Prepared, console, inside};
+#[cfg(target_os = "linux")]
+use super::usage::UsageRecorder;
 #[cfg(unix)]
 use super::watch::Watch;
 
@@ -107,26 +109,20 @@ impl Prepared {
         let watch = call.observe.then(|| Watch::start(child.id())).transpose();
         #[cfg(unix)]
         let watch = watch.map_err(|error| no_thread(&error))?;
+        #[cfg(target_os = "linux")]
+        let recorder = call
+            .usage_step_ns
+            .map(|step_ns| UsageRecorder::start(child.id(), step_ns))
+            .transpose()
+            .map_err(|error| no_thread(&error))?;
         let sink = meter.output_sink().filter(|_| call.streams_output);
         let to = match call.stdout {
             Stdout::Console if call.streams_output => Some(console()?),
             _ => None,
         };
-        let streams = Streams::of(&mut child, call, (sink, to));
+        let streams = Streams::open(&mut child, call, (sink, to));
         let streams = streams.map_err(|error| no_thread(&error))?;
-        if let (Some(transport), Some(port)) = (call.listens, self.port) {
-            let place = (transport, self.own, port);
-            if let Err(why) = wait_until_it_listens(&mut child, place, (begin, self.patience)) {
-                let (_, stderr) = streams.finish();
-                let end = stderr.bytes.len().min(2_048);
-                let text = String::from_utf8_lossy(&stderr.bytes[..end]);
-                return Err(ProbeError::Failed(Failure::Probe(format!(
-                    "{why}: {}",
-                    text.trim().escape_debug()
-                ))));
-            }
-            meter.announce(port);
-        }
+        let streams = self.listening(call, &mut child, (begin, streams), meter)?;
         let cut = slice.map(|slice| run_in_slices(&mut child, slice, begin, meter));
         let cut = cut.transpose()?;
         let deadline = call.end_after_ns.map(|ns| Deadline::start(child.id(), ns));
@@ -134,6 +130,10 @@ impl Prepared {
         let seen_ending = wait_for_end(&child)?;
         // Before `wait` lets another process have its pid.
         let is_late = deadline.is_some_and(Deadline::finish);
+        #[cfg(target_os = "linux")]
+        let usage_over_time = recorder.map(UsageRecorder::finish);
+        #[cfg(not(target_os = "linux"))]
+        let usage_over_time = None;
         let (exit, mut usage) = wait(&child)?;
         let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
         let (wall, stops) = cut.unwrap_or_else(|| (end.duration_since(begin), 0));
@@ -165,11 +165,37 @@ impl Prepared {
             stops,
             each_run_ns: Vec::new(),
             usage,
+            usage_over_time,
             left_running,
             seen,
             pick: call.pick.clone(),
             tolerated: call.tolerated.clone(),
         })
+    }
+
+    /// Waits until a server listens, and announces its port; does nothing for other programs.
+    fn listening(
+        &self,
+        call: &CommandCall,
+        child: &mut Child,
+        (begin, streams): (Instant, Streams),
+        meter: &mut Meter,
+    ) -> Result<Streams, ProbeError> {
+        let (Some(transport), Some(port)) = (call.listens, self.port) else {
+            return Ok(streams);
+        };
+        let place = (transport, self.own, port);
+        if let Err(why) = wait_until_it_listens(child, place, (begin, self.patience)) {
+            let (_, stderr) = streams.finish();
+            let end = stderr.bytes.len().min(2_048);
+            let text = String::from_utf8_lossy(&stderr.bytes[..end]);
+            return Err(ProbeError::Failed(Failure::Probe(format!(
+                "{why}: {}",
+                text.trim().escape_debug()
+            ))));
+        }
+        meter.announce(port);
+        Ok(streams)
     }
 }
 
@@ -272,7 +298,7 @@ struct Streams {
 
 impl Streams {
     /// Sends both streams to the sink, and stdout also to a file, if these are given.
-    fn of(
+    fn open(
         child: &mut Child,
         call: &CommandCall,
         (sink, to): (Option<OutputSink>, Option<File>),

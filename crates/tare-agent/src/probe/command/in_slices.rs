@@ -129,14 +129,14 @@ struct Program {
 impl Program {
     fn state(&self) -> Result<State, ProbeError> {
         // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
-        let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let mut shown: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let options = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: `told` is live and exclusively borrowed, and the process is a child of this one.
         let waited = unsafe {
             libc::waitid(
                 libc::P_PID,
                 self.first.cast_unsigned(),
-                &raw mut told,
+                &raw mut shown,
                 options,
             )
         };
@@ -144,7 +144,7 @@ impl Program {
             return Err(ProbeError::system("waitid", &io::Error::last_os_error()));
         }
         // SAFETY: after a successful `waitid` the field is set, to 0 if there is no state change.
-        Ok(match (unsafe { told.si_pid() }, told.si_code) {
+        Ok(match (unsafe { shown.si_pid() }, shown.si_code) {
             (0, _) => State::Running,
             (_, libc::CLD_STOPPED) => State::Stopped,
             _ => State::Ended,

@@ -284,8 +284,8 @@ fn opened(process: &str, seen: &mut ProcessSamples, shared: &mut Shared) {
 
 /// Returns whether a descriptor is read-only (proc_pid_fdinfo(5): the flags of open(2), in octal digits).
 fn is_only_read(descriptor: &str) -> bool {
-    let told = std::fs::read_to_string(descriptor).unwrap_or_default();
-    let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+    let shown = std::fs::read_to_string(descriptor).unwrap_or_default();
+    let flags = shown.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
     flags.is_some_and(|flags| flags & libc::O_ACCMODE == libc::O_RDONLY)
 }

@@ -40,7 +40,7 @@ impl Placed {
     }
 
     /// Copies `numbers`.
-    pub(super) fn of(numbers: &[f64], place: usize) -> Self {
+    pub(super) fn copy_of(numbers: &[f64], place: usize) -> Self {
         let mut placed = Self::zeroes(numbers.len(), place);
         placed.copy_from_slice(numbers);
         placed
@@ -73,7 +73,7 @@ mod tests {
             // A different allocator history each time.
             kept.push(vec![0u8; 17 * round + 1]);
             for place in 0..4 {
-                let placed = Placed::of(&vec![1.0; 4096], place);
+                let placed = Placed::copy_of(&vec![1.0; 4096], place);
                 assert_eq!(placed.as_ptr() as usize % PAGE_BYTES, place * 320);
                 assert!(placed.len() == 4096 && placed.iter().all(|number| *number == 1.0));
             }

@@ -19,7 +19,7 @@ pub(crate) struct Composed {
 }
 
 impl Composed {
-    pub(crate) fn of(driver: &str) -> Self {
+    pub(crate) fn new(driver: &str) -> Self {
         Self {
             baseline: ArmEvidence {
                 arm: "host".into(),
@@ -46,7 +46,7 @@ impl Composed {
         let facts = |side: &str| -> Facts {
             serde_json::from_value(json[side].clone()).unwrap_or_default()
         };
-        let mut composed = Self::of(json["driver"].as_str().unwrap());
+        let mut composed = Self::new(json["driver"].as_str().unwrap());
         composed.baseline.facts = facts("baseline");
         composed.arm.facts = facts("arm");
         composed

@@ -60,7 +60,7 @@ fn not_postgres(bytes: &[u8]) -> Unreadable {
 impl AnswerReader {
     /// Creates a reader for a query's reply; `has_digest` if it is to be compared.
     pub fn of_postgres(has_digest: bool) -> Self {
-        Self::of(Part::Messages(1), has_digest)
+        Self::starting_with(Part::Messages(1), has_digest)
     }
 
     /// Marks the request as sent over a new connection: the reply to the session start is read first.
@@ -145,27 +145,27 @@ mod tests {
     use super::super::Answered;
     use super::*;
 
-    fn said(kind: u8, content: &[u8]) -> Vec<u8> {
+    fn reply(kind: u8, content: &[u8]) -> Vec<u8> {
         [&[kind], &message(&[content])[..]].concat()
     }
 
     /// What a server sends when a session begins, and after it has answered a query.
     fn begun() -> Vec<u8> {
         let parts = [
-            said(AUTHENTICATION, &[0; 4]),
-            said(b'S', b"server_version\x0015.8\0"),
-            said(b'K', &[1; 8]),
-            said(READY_FOR_QUERY, b"I"),
+            reply(AUTHENTICATION, &[0; 4]),
+            reply(b'S', b"server_version\x0015.8\0"),
+            reply(b'K', &[1; 8]),
+            reply(READY_FOR_QUERY, b"I"),
         ];
         parts.concat()
     }
 
     fn answer(rows: &[&[u8]]) -> Vec<u8> {
-        let rows = rows.iter().flat_map(|row| said(DATA_ROW, row));
-        let mut bytes = said(b'T', &[0; 2]);
+        let rows = rows.iter().flat_map(|row| reply(DATA_ROW, row));
+        let mut bytes = reply(b'T', &[0; 2]);
         bytes.extend(rows);
-        bytes.extend(said(b'C', b"SELECT\0"));
-        bytes.extend(said(READY_FOR_QUERY, b"I"));
+        bytes.extend(reply(b'C', b"SELECT\0"));
+        bytes.extend(reply(READY_FOR_QUERY, b"I"));
         bytes
     }
 
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn postgres_answer_ends_at_ready_for_any_chunking() {
         let error = [
-            said(ERROR_RESPONSE, b"SERROR\0Mno table\0\0"),
-            said(READY_FOR_QUERY, b"I"),
+            reply(ERROR_RESPONSE, b"SERROR\0Mno table\0\0"),
+            reply(READY_FOR_QUERY, b"I"),
         ];
         for (bytes, is_new, status, length) in [
             (answer(&[b"one", b"two"]), false, 200, 6),
@@ -213,11 +213,11 @@ mod tests {
     #[test]
     fn postgres_refusal_is_quoted_and_non_answer_fails() {
         // A server that refuses a session sends the reason and closes.
-        let refused = said(ERROR_RESPONSE, b"SFATAL\0Mno user \"postgres\"\0\0");
+        let refused = reply(ERROR_RESPONSE, b"SFATAL\0Mno user \"postgres\"\0\0");
         let answered = read(&refused, true, 5).unwrap();
         assert_eq!((answered.status, answered.keeps), (500, false));
         assert_eq!(answered.excerpt, b"no user \"postgres\"");
-        let password = said(AUTHENTICATION, &[0, 0, 0, 10, 1, 2]);
+        let password = reply(AUTHENTICATION, &[0, 0, 0, 10, 1, 2]);
         assert_eq!(read(&password, true, 3), Err(Unreadable::Password));
         for bytes in [&b"HTTP/1.1 400 Bad"[..], b"Z\0\0\0\x01x", b"+OK\r\n..."] {
             let error = read(bytes, false, 100).unwrap_err();

@@ -42,7 +42,7 @@ pub(super) fn is_reading(words: &[String]) -> bool {
 impl AnswerReader {
     /// A reader for the reply to a command; `has_digest` if replies are compared.
     pub fn of_redis(has_digest: bool) -> Self {
-        Self::of(Part::Reply(1), has_digest)
+        Self::starting_with(Part::Reply(1), has_digest)
     }
 
     /// Reads the first line of a reply; `missing` replies are still expected.

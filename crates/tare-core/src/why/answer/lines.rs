@@ -6,12 +6,12 @@ use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
 
 use super::{Spent, Terms, plural, size};
 use crate::cause;
-use crate::driver::own::{
+use crate::driver::user_container::{
     self as own_env, ALIKE, AS_TYPED, NOT_MEASURED, NOT_REMOVED, OWN, STARTING,
 };
 use crate::why::more_blocks::is_most;
 use crate::why::observed::COMPLAINT;
-use crate::why::own;
+use crate::why::user_container;
 
 /// The maximum number of causes shown with a fix; the breakdown lists the rest.
 const CAUSES_MOST: usize = 3;
@@ -68,7 +68,9 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
             .clone()
             .map(|text| line(AnswerLabel::Userland, text)),
     );
-    let ruled_out = it.of(Status::Refuted).filter(|pair| !it.has_members(pair));
+    let ruled_out = it
+        .with_status(Status::Refuted)
+        .filter(|pair| !it.has_members(pair));
     let ruled_out = ruled_out.map(|finding| match finding.share {
         Some(share) if !is_found => format!("{} ({})", name(finding), percents(&share)),
         _ => name(finding),
@@ -77,9 +79,11 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
     if is_whole {
         return (Some(reason), lines);
     }
-    let undecided: Vec<String> = it.of(Status::Undecided).map(name).collect();
-    let untested: Vec<String> = it.of(Status::Untested).map(with_reason).collect();
-    let first = it.of(Status::Undecided).chain(it.of(Status::Untested));
+    let undecided: Vec<String> = it.with_status(Status::Undecided).map(name).collect();
+    let untested: Vec<String> = it.with_status(Status::Untested).map(with_reason).collect();
+    let first = it
+        .with_status(Status::Undecided)
+        .chain(it.with_status(Status::Untested));
     let first: Vec<String> = first.take(2).map(short_name).collect();
     lines.extend(list(AnswerLabel::Undecided, undecided));
     lines.extend(list(AnswerLabel::NotTested, untested));
@@ -96,7 +100,7 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
 }
 
 impl<'a> Below<'a> {
-    fn of(&self, status: Status) -> impl Iterator<Item = &'a DossierFinding> {
+    fn with_status(&self, status: Status) -> impl Iterator<Item = &'a DossierFinding> {
         let findings = self.findings.iter();
         findings.filter(move |finding| finding.status == status)
     }
@@ -107,7 +111,7 @@ impl<'a> Below<'a> {
         let members = ids.and_then(|ids| ids.split_once('+'));
         members.is_some_and(|(one, other)| {
             [one, other].iter().all(|id| {
-                let mut same = self.of(pair.status);
+                let mut same = self.with_status(pair.status);
                 same.any(|it| it.cause.strip_prefix(OWN) == Some(id))
             })
         })
@@ -122,13 +126,13 @@ impl<'a> Below<'a> {
 
     /// The cause as far as it is proved.
     fn cause(&self, noun: &str) -> (WhyReason, Vec<AnswerLine>) {
-        let mut confirmed: Vec<&DossierFinding> = self.of(Status::Confirmed).collect();
+        let mut confirmed: Vec<&DossierFinding> = self.with_status(Status::Confirmed).collect();
         // Two names of one switch share one measurement.
         confirmed.dedup_by(|later, first| later.arm == first.arm);
         if !confirmed.is_empty() {
             let are_several = confirmed.len() > 1 || is_pair(confirmed[0]);
-            let told = confirmed.iter().take(CAUSES_MOST);
-            let lines = told.flat_map(|finding| self.told(finding, "confirmed", noun));
+            let shown = confirmed.iter().take(CAUSES_MOST);
+            let lines = shown.flat_map(|finding| self.finding_lines(finding, "confirmed", noun));
             let reason = if are_several {
                 WhyReason::Together
             } else {
@@ -137,8 +141,8 @@ impl<'a> Below<'a> {
             return (reason, lines.collect());
         }
         let set = self
-            .of(Status::Supported)
-            .find(|it| it.cause == own::SEVERAL);
+            .with_status(Status::Supported)
+            .find(|it| it.cause == user_container::SEVERAL);
         if let Some(share) = set.and_then(|set| set.share) {
             let text = format!(
                 "not found yet: several differences together cause {} of the {noun}",
@@ -146,7 +150,9 @@ impl<'a> Below<'a> {
             );
             return (WhyReason::SeveralLeft, vec![line(AnswerLabel::Cause, text)]);
         }
-        let supported = self.of(Status::Supported).filter(|it| it.arm.is_some());
+        let supported = self
+            .with_status(Status::Supported)
+            .filter(|it| it.arm.is_some());
         let parts = supported.take(CAUSES_MOST);
         let parts: Vec<AnswerLine> = parts
             .flat_map(|finding| {
@@ -155,13 +161,13 @@ impl<'a> Below<'a> {
                 } else {
                     "a part of it"
                 };
-                self.told(finding, word, noun)
+                self.finding_lines(finding, word, noun)
             })
             .collect();
         if !parts.is_empty() {
             return (WhyReason::Partly, parts);
         }
-        if let Some(likely) = self.of(Status::Likely).next() {
+        if let Some(likely) = self.with_status(Status::Likely).next() {
             let tried = likely.tried.as_deref().unwrap_or_default();
             let text = format!(
                 "{}: likely: everything else was ruled out; {tried}",
@@ -173,7 +179,7 @@ impl<'a> Below<'a> {
         (reason, vec![line(AnswerLabel::Cause, text)])
     }
 
-    fn told(&self, finding: &DossierFinding, word: &str, noun: &str) -> Vec<AnswerLine> {
+    fn finding_lines(&self, finding: &DossierFinding, word: &str, noun: &str) -> Vec<AnswerLine> {
         let went = finding.share.map_or_else(String::new, |share| {
             format!("; {}", self.went(finding, &share, noun))
         });
@@ -233,7 +239,7 @@ impl<'a> Below<'a> {
     fn alike(&self) -> Vec<String> {
         let asked = self.env.role.asked.iter();
         let carried = asked.flat_map(|asked| &asked.carried);
-        let said = carried.filter_map(|text| {
+        let message = carried.filter_map(|text| {
             let mounted = text.strip_prefix(ALIKE).map(|mounted| {
                 format!("what both sides have: a file system that is slow on both is in no difference: {mounted}")
             });
@@ -242,13 +248,16 @@ impl<'a> Below<'a> {
             let is_missing = text.starts_with(NOT_MEASURED);
             mounted.or(kept).or_else(|| is_missing.then(|| text.clone()))
         });
-        said.collect()
+        message.collect()
     }
 
     /// The share of the slowdown in a container without any of the differences, if it is at least half.
     fn in_every_container(&self) -> Option<f64> {
         let ladder = self.ladder?;
-        let rung = ladder.rungs.iter().find(|rung| rung.arm == own::PLAIN)?;
+        let rung = ladder
+            .rungs
+            .iter()
+            .find(|rung| rung.arm == user_container::PLAIN)?;
         let (adds, total) = (rung.adds?, ladder.total?);
         let share = adds.point / total.point;
         (adds.low > 0.0 && share >= 0.5).then_some(share)
@@ -260,7 +269,7 @@ impl<'a> Below<'a> {
         let left = self.findings.iter().filter(is_left).count();
         let is_own = own_env::is_own(&self.env.settings);
         let was_tried = self.findings.iter().any(|it| it.arm.is_some());
-        let n_ruled_out = self.of(Status::Refuted).count();
+        let n_ruled_out = self.with_status(Status::Refuted).count();
         if is_own && n_ruled_out > 0 && (1..=LEFT_MOST).contains(&left) {
             let number = u32::try_from(left).unwrap_or(u32::MAX);
             let are = if left == 1 { "is" } else { "are" };
@@ -326,7 +335,7 @@ fn is_pair(finding: &DossierFinding) -> bool {
 /// A difference of the user's container by its description; a cause of the catalogue by title and id.
 fn name(finding: &DossierFinding) -> String {
     if finding.cause.starts_with(OWN) {
-        return own::named(&finding.claim);
+        return user_container::named(&finding.claim);
     }
     match cause::find(&finding.cause) {
         Some(entry) => {

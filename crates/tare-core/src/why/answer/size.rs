@@ -22,7 +22,7 @@ pub(in crate::why) struct Terms {
 }
 
 impl Terms {
-    pub(in crate::why) fn of(metric: &str) -> Self {
+    pub(in crate::why) fn for_metric(metric: &str) -> Self {
         let (worse, better, loss, gain) = match metric {
             user_command::WALL | user_command::REQUEST => {
                 ("slower", "faster", "slowdown", "speed-up")

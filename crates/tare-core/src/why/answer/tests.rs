@@ -4,6 +4,7 @@ use tare_model::dossier::{AnswerLine, DossierFinding, DossierRung};
 use tare_model::{AnswerLabel, ArmId, Params, Status, WhyReason};
 
 use super::super::conclude::tests::finding;
+use super::super::user_container::{CLAIM, IMAGE, PLAIN, SEVERAL};
 use super::*;
 use crate::testing as composed;
 use crate::workload::user_command;
@@ -49,7 +50,7 @@ fn cell((low, point, high): (f64, f64, f64)) -> DossierCell {
 }
 
 fn headline_of(env: &ArmSpec, baseline: &str, metric: &str, cell: &DossierCell) -> Headline {
-    let terms = Terms::of(metric);
+    let terms = Terms::for_metric(metric);
     let sides = Sides {
         env,
         baseline,
@@ -114,36 +115,35 @@ fn headline_follows_the_interval() {
         ),
     ];
     for (interval, outcome, text) in rows {
-        let told = headline_of(&of_user(), own::IMAGE, user_command::WALL, &cell(interval));
-        assert_eq!(told.outcome, outcome, "{}", told.text);
-        assert!(told.text.starts_with(text), "{}\n{text}", told.text);
+        let shown = headline_of(&of_user(), IMAGE, user_command::WALL, &cell(interval));
+        assert_eq!(shown.outcome, outcome, "{}", shown.text);
+        assert!(shown.text.starts_with(text), "{}\n{text}", shown.text);
         let is_none = outcome == No;
-        assert_eq!(is_none, told.could_see.is_some(), "{}", told.text);
+        assert_eq!(is_none, shown.could_see.is_some(), "{}", shown.text);
     }
 }
 
 #[test]
 fn headline_without_slowdown_names_detectable_effect() {
     let cell = cell((0.98, 0.99, 1.0));
-    let told = headline_of(&of_user(), own::IMAGE, user_command::WALL, &cell);
-    assert!(
-        told.text.ends_with("(30 blocks; could have detected 1 %)."),
-        "{}",
-        told.text
-    );
+    let shown = headline_of(&of_user(), IMAGE, user_command::WALL, &cell);
+    let text = &shown.text;
+    let end = "(30 blocks; could have detected 1 %).";
+    assert!(text.ends_with(end), "{text}");
 }
 
 #[test]
 fn headline_names_metric_and_sides() {
     let cell = cell((1.13, 1.15, 1.16));
     let docker = arm("docker", Params::new());
-    let told = |env: &ArmSpec, base: &str, metric: &str| headline_of(env, base, metric, &cell).text;
-    let text = told(&docker, HOST, user_command::CPU);
+    let shown =
+        |env: &ArmSpec, base: &str, metric: &str| headline_of(env, base, metric, &cell).text;
+    let text = shown(&docker, HOST, user_command::CPU);
     assert!(
         text.starts_with("1.15× more CPU time in `docker` than on the host ("),
         "{text}"
     );
-    let text = told(&of_user(), own::PLAIN, user_command::COST);
+    let text = shown(&of_user(), PLAIN, user_command::COST);
     assert!(
         text.starts_with("1.15× worse in your container than in a plain container ("),
         "{text}"
@@ -157,17 +157,17 @@ fn runs_that_were_ended_give_a_lower_bound() {
         id: CUT_OFF.to_owned(),
         detail: String::new(),
     });
-    let told = headline_of(&of_user(), own::IMAGE, user_command::WALL, &cell);
+    let shown = headline_of(&of_user(), IMAGE, user_command::WALL, &cell);
     assert!(
-        told.text.starts_with("At least 3.00× slower in your"),
+        shown.text.starts_with("At least 3.00× slower in your"),
         "{}",
-        told.text
+        shown.text
     );
 }
 
 #[test]
 fn headline_reports_start_up_separately_from_program() {
-    let told = headline_of(
+    let shown = headline_of(
         &arm("docker", Params::new()),
         HOST,
         user_command::WALL,
@@ -177,14 +177,14 @@ fn headline_reports_start_up_separately_from_program() {
     let sides = Sides {
         env: &docker,
         baseline: HOST,
-        terms: Terms::of(user_command::WALL),
+        terms: Terms::for_metric(user_command::WALL),
     };
-    let told = start_up(&told, 310e6, sides);
+    let shown = start_up(&shown, 310e6, sides);
     assert_eq!(
-        told.text,
+        shown.text,
         "The program itself runs at the same speed; starting and removing `docker` takes 310 ms."
     );
-    assert_eq!(told.outcome, WhyOutcome::StartUp);
+    assert_eq!(shown.outcome, WhyOutcome::StartUp);
 }
 
 #[test]
@@ -207,21 +207,21 @@ fn another_userland_is_a_line_of_its_own() {
         agrees: None,
         together: Vec::new(),
     };
-    let told = |arm: &str, low: f64| userland(&ladder(arm, low), "image");
+    let shown = |arm: &str, low: f64| userland(&ladder(arm, low), "image");
     assert!(
-        told("image", 4.0)
+        shown("image", 4.0)
             .unwrap()
             .contains("1.50× slower than the host's")
     );
-    assert_eq!(told("image", -1.0), None);
-    assert_eq!(told("plain", 4.0), None);
+    assert_eq!(shown("image", -1.0), None);
+    assert_eq!(shown("plain", 4.0), None);
 }
 
 /// A difference of the user's container.
 fn difference(id: &str, status: Status, point: f64) -> DossierFinding {
     let is_tried = status != Status::Untested;
     DossierFinding {
-        claim: format!("`--{id}`{}", own::CLAIM),
+        claim: format!("`--{id}`{CLAIM}"),
         advice: format!("drop --{id}"),
         price: "nothing".to_owned(),
         arm: is_tried.then(|| format!("proof-{id}")),
@@ -243,7 +243,7 @@ fn below_of(outcome: WhyOutcome, findings: &[DossierFinding]) -> (Option<WhyReas
         userland: None,
         ladder: None,
         is_interrupted: false,
-        terms: Terms::of(user_command::WALL),
+        terms: Terms::for_metric(user_command::WALL),
         spent: &SPENT,
     });
     let line = |it: &AnswerLine| format!("{}: {}", it.label, it.text);
@@ -311,7 +311,7 @@ fn answer_lines_follow_finding_statuses() {
         "{text}"
     );
     let set = DossierFinding {
-        cause: own::SEVERAL.to_owned(),
+        cause: SEVERAL.to_owned(),
         ..difference("cpus", Supported, 0.99)
     };
     let (reason, text) = cost(&[set, difference("dns", Undecided, 0.0)]);
@@ -387,7 +387,7 @@ fn start_of_the_container_is_a_line() {
             userland: None,
             ladder: None,
             is_interrupted: false,
-            terms: Terms::of(user_command::WALL),
+            terms: Terms::for_metric(user_command::WALL),
             spent: &SPENT,
         });
         lines
@@ -463,7 +463,7 @@ fn answer_reports_equally_slow_plain_container() {
         adds: Some(Span::new(low, point, point + 1.0)),
         note: None,
     };
-    let said = |plain: DossierRung| {
+    let shown = |plain: DossierRung| {
         let ladder = DossierLadder {
             arm: "docker".to_owned(),
             metric: user_command::WALL.to_owned(),
@@ -487,13 +487,13 @@ fn answer_reports_equally_slow_plain_container() {
             userland: None,
             ladder: Some(&ladder),
             is_interrupted: false,
-            terms: Terms::of(user_command::WALL),
+            terms: Terms::for_metric(user_command::WALL),
             spent: &SPENT,
         });
         lines[0].text.clone()
     };
-    assert!(said(rung(own::PLAIN, 8.0, 9.0)).contains("90 % of it is in every container"));
-    for other in [rung(own::PLAIN, 1.0, 2.0), rung("rung-1", 8.0, 9.0)] {
-        assert!(!said(other).contains("every container"));
+    assert!(shown(rung(PLAIN, 8.0, 9.0)).contains("90 % of it is in every container"));
+    for other in [rung(PLAIN, 1.0, 2.0), rung("rung-1", 8.0, 9.0)] {
+        assert!(!shown(other).contains("every container"));
     }
 }

@@ -9,13 +9,13 @@ use tare_model::dossier::{Dossier, DossierCell, DossierFinding};
 use tare_model::{ArmSpec, Failure, Outcome, Status};
 
 use super::super::counterfactual;
-use super::super::own::{self as own_parts, FAILS, TriedWithout, applied};
 use super::super::readings::{Readings, span};
 use super::super::total::{Removed, Total};
+use super::super::user_container::{self as own_parts, FAILS, TriedWithout, applied};
 use super::{START_UP, is_of_start_up, metric, suspects};
 use crate::analyze::RunData;
 use crate::cause::queries;
-use crate::driver::own;
+use crate::driver::user_container;
 use crate::workload::user_command;
 
 /// The suspects and their judgements. All shares are of one total, with or without the start-up; a suspect of
@@ -39,7 +39,7 @@ impl Judging<'_> {
     }
 
     fn total(&self, metric: &str) -> Total {
-        Total::of(self.readings, self.baseline(), self.env.id.as_str(), metric)
+        Total::between(self.readings, self.baseline(), self.env.id.as_str(), metric)
     }
 
     fn cells(&self, suspect: &Suspect) -> Vec<u32> {
@@ -123,7 +123,7 @@ impl Judging<'_> {
         if let Some(reason) = reason {
             finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
         }
-        if let Some(without) = own::without_of(spec) {
+        if let Some(without) = user_container::without_of(spec) {
             let failure = match reason {
                 Some(reason) => Some(format!("it cannot be removed here: {reason}")),
                 None => self.fails(spec, &suspect.metric).then(|| FAILS.to_owned()),
@@ -150,7 +150,7 @@ impl Judging<'_> {
     ) -> bool {
         let (arm, metric) = (spec.id.as_str(), suspect.metric.as_str());
         // How much longer a run would have taken that was ended early is unknown.
-        if own::without_of(spec).is_none() || self.readings.is_cut_off(arm, metric) {
+        if user_container::without_of(spec).is_none() || self.readings.is_cut_off(arm, metric) {
             return false;
         }
         let differences = self.readings.differences(arm, whole, metric);
@@ -213,7 +213,7 @@ pub(super) fn findings(
     for spec in &study.arms {
         let suspects = spec.role.suspects.iter();
         for suspect in suspects.filter(|suspect| !applied::is_change(suspect)) {
-            if spec.id == env.id && suspect.cause.starts_with(own::OWN) {
+            if spec.id == env.id && suspect.cause.starts_with(user_container::OWN) {
                 differences.insert(suspect.cause.clone());
             } else {
                 noted.push(&suspect.cause);
@@ -243,7 +243,7 @@ pub(super) fn findings(
         let mut specs = study.arms.iter();
         specs.find(|spec| spec.id.as_str() == arm && spec.id != env.id)
     };
-    let without = |arm: &str| own::without_of(other(arm)?);
+    let without = |arm: &str| user_container::without_of(other(arm)?);
     own_parts::sifted(&mut findings, without, |set, rest| {
         total.came_back(&readings.differences(set, rest, &asked))
     });

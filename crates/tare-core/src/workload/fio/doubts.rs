@@ -23,7 +23,7 @@ const DEPTH_SHARE: f64 = 0.5;
 const RUNTIME_STEP_S: f64 = 1e-3;
 
 /// The remarks; `None` if the output cannot be parsed.
-pub(super) fn of(raw: &RawOutput) -> Option<Vec<Remark>> {
+pub(super) fn remarks(raw: &RawOutput) -> Option<Vec<Remark>> {
     let whole = probe_output::report(raw).ok()?;
     let report = whole.command.as_ref()?;
     let output = Output::parse(&command_output::stdout(report)).ok()?;

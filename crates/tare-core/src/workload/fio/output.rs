@@ -168,15 +168,15 @@ impl Job {
         }
         let mut options = common.clone();
         options.extend(object(job.get("job options")));
-        let told = |key| number(job, key).ok();
+        let shown = |key| number(job, key).ok();
         Ok(Self {
             group: job.get("groupid").and_then(Value::as_u64).unwrap_or(0),
             read: Direction::read(job, "read")?,
             write: Direction::read(job, "write")?,
             options,
-            user_percent: told("usr_cpu"),
-            system_percent: told("sys_cpu"),
-            switches: told("ctx"),
+            user_percent: shown("usr_cpu"),
+            system_percent: shown("sys_cpu"),
+            switches: shown("ctx"),
         })
     }
 

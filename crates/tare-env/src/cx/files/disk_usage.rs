@@ -12,7 +12,7 @@ pub fn taken_bytes(path: &Path) -> u64 {
     let Ok(found) = std::fs::symlink_metadata(path) else {
         return 0;
     };
-    let own = of(&found);
+    let own = allocated_bytes(&found);
     if !found.is_dir() {
         return own;
     }
@@ -26,13 +26,13 @@ pub fn taken_bytes(path: &Path) -> u64 {
 }
 
 #[cfg(unix)]
-fn of(found: &Metadata) -> u64 {
+fn allocated_bytes(found: &Metadata) -> u64 {
     // In units of 512 bytes, whatever the file system's block size is.
     std::os::unix::fs::MetadataExt::blocks(found) * 512
 }
 
 #[cfg(not(unix))]
-fn of(found: &Metadata) -> u64 {
+fn allocated_bytes(found: &Metadata) -> u64 {
     if found.is_file() { found.len() } else { 0 }
 }
 

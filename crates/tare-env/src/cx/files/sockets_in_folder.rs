@@ -32,7 +32,7 @@ pub fn talking_below(folder: &Path) -> Talking {
     }
     let mut waiting: Vec<PathBuf> = vec![folder.clone()];
     let mut n_entries = 0;
-    while let Some(place) = waiting.pop() {
+    'all: while let Some(place) = waiting.pop() {
         if ["/proc", "/sys"].iter().any(|top| place.starts_with(top)) {
             continue;
         }
@@ -42,6 +42,10 @@ pub fn talking_below(folder: &Path) -> Talking {
         };
         for entry in entries.flatten() {
             n_entries += 1;
+            if n_entries > ENTRIES_MOST || found.paths.len() == LISTED_MOST {
+                found.is_whole = false;
+                break 'all;
+            }
             let (path, kind) = (entry.path(), entry.file_type());
             let Ok(kind) = kind else {
                 found.is_whole = false;
@@ -56,10 +60,6 @@ pub fn talking_below(folder: &Path) -> Talking {
                     None => found.is_whole = false,
                 }
             }
-        }
-        if n_entries > ENTRIES_MOST || found.paths.len() > LISTED_MOST {
-            found.is_whole = false;
-            break;
         }
     }
     found.paths.sort();

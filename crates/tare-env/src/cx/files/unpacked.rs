@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::own::own_uid;
+use super::restrict::own_uid;
 use super::{FileError, error};
 
 /// Unpacks an archive into a folder, created if missing; no entry can escape from it. Entries keep their owners if

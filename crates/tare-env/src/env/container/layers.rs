@@ -15,7 +15,7 @@ use tare_model::Params;
 use tare_model::launch::Bind;
 
 use super::super::EnvError;
-use super::super::own::{self, Bare, LIKE};
+use super::super::user_container::{self, Bare, LIKE};
 use tare_core::driver::container::host_files;
 
 /// A root other than the host's.
@@ -37,7 +37,7 @@ impl Layers {
         without: Vec<String>,
         kept: &Params,
     ) -> Result<Bare, EnvError> {
-        own::keep(file, self)?;
+        user_container::keep(file, self)?;
         let mut files = host_files(without, kept);
         files.settings = files.settings.with(LIKE, file.display().to_string());
         Ok(files)
@@ -45,7 +45,7 @@ impl Layers {
 
     /// Reads them from that file.
     pub(super) fn read(file: &str) -> Result<Self, EnvError> {
-        own::kept(file, "the places of an image's files")
+        user_container::kept(file, "the places of an image's files")
     }
 }
 

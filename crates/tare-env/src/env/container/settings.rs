@@ -17,9 +17,9 @@ use crate::env::common::{
     NO_NEW_PRIVILEGES, PIDS, PRIVATE_PATHS, SECCOMP,
 };
 use crate::env::grammar::{is_safe_path, plain_capability};
-use crate::env::own;
 use crate::env::reader::Reader;
-use crate::env::setting::{Between, Form, said, settings, words};
+use crate::env::setting::{Between, Form, settings, word_for, words};
+use crate::env::user_container;
 
 const ROOTS: [(&str, Rootfs); 2] = [("overlay", Rootfs::Overlay), ("host", Rootfs::Host)];
 const NETWORKS: [(&str, Network); 3] = [
@@ -42,7 +42,7 @@ settings! {
     pub(super) SETTINGS;
 
     NAMESPACES("namespaces",
-        List(Form::of("\"all\", \"none\", or a list of user, mount, pid, uts, ipc, net, cgroup", |_| false)
+        List(Form::new("\"all\", \"none\", or a list of user, mount, pid, uts, ipc, net, cgroup", |_| false)
             .or(&["all", "none", "user", "mount", "pid", "uts", "ipc", "net", "cgroup"]), Between::Commas),
         "all, with a user namespace only if Tare is not root", "the namespaces to make");
     ROOT("rootfs", Text(Form::words(&words(&ROOTS))), "`overlay` with the mount namespace",
@@ -68,14 +68,14 @@ settings! {
     PIDS;
     NETWORK("network", Text(Form::words(&words(&NETWORKS))), "`veth` with the net namespace",
         "a pair of devices to the host, loopback only, or the host's own stack");
-    BRIDGE("bridge", Text(Form::of("a bridge's device and address, such as `br-1a2b 192.0.2.1/24`", |text| Bridge::parse(text).is_some())),
+    BRIDGE("bridge", Text(Form::new("a bridge's device and address, such as `br-1a2b 192.0.2.1/24`", |text| Bridge::parse(text).is_some())),
         "none", "the bridge that the veth pair is a port of, with no other address of Tare's on it, as `tare why` sets it");
     VARIABLE("environment", Text(Form::words(&words(&VARIABLES))), "`clean` with the mount namespace",
         "PATH, HOME and HOSTNAME as an engine gives them, or the environment variables of Tare");
     STDIO("stdio", Text(Form::words(&words(&STREAMS))), "`inherit`",
         "the agent's pipes as they are, or copied by the launcher, as an engine's shim does");
     BINDS;
-    LIKE(own::LIKE, Text(Form::of("the file in which `tare why` keeps where an image's files lie", is_safe_path)), "the host's files",
+    LIKE(user_container::LIKE, Text(Form::new("the file in which `tare why` keeps where an image's files lie", is_safe_path)), "the host's files",
         "the files below the overlay: those of an image, as `tare why` compares with them");
 }
 
@@ -116,7 +116,7 @@ pub(super) struct Settings {
 
 fn namespaces(read: &Reader<'_>) -> Namespaces {
     let listed = read.list(&NAMESPACES);
-    let is_all = !read.is_said(&NAMESPACES) || listed == ["all"];
+    let is_all = !read.is_given(&NAMESPACES) || listed == ["all"];
     let has = |name: &str| is_all || listed.iter().any(|word| word == name);
     Namespaces {
         user: match has("user") {
@@ -138,7 +138,7 @@ pub(crate) fn capabilities(read: &Reader<'_>) -> Option<Vec<String>> {
     let words: Vec<&str> = read.list(&CAPS).iter().map(String::as_str).collect();
     match words[..] {
         ["default"] => Some(DOCKER_CAPABILITIES.map(str::to_owned).to_vec()),
-        [] if !read.is_said(&CAPS) => Some(DOCKER_CAPABILITIES.map(str::to_owned).to_vec()),
+        [] if !read.is_given(&CAPS) => Some(DOCKER_CAPABILITIES.map(str::to_owned).to_vec()),
         ["all"] => None,
         ["none"] => Some(Vec::new()),
         _ => {
@@ -167,7 +167,7 @@ fn check(
     let has_groups = read.flag(&CGROUP).unwrap_or(true);
     let over = read.word(&ROOT, &ROOTS) == Some(Rootfs::Overlay);
     let is_hosts = read.word(&ROOT, &ROOTS) == Some(Rootfs::Host);
-    let has_other = read.is_said(&LIKE);
+    let has_other = read.is_given(&LIKE);
     let is_bound = !read.list(&BINDS).is_empty();
     let alone = "cgroup = true, or leave this setting out";
     let limitless = "cgroup = true, or no cpus, cpuset, memory and pids";
@@ -208,7 +208,7 @@ fn check(
             NETWORK_AND_NAMESPACES,
         ),
         (
-            read.is_said(&BRIDGE) && (network.is_some_and(|it| it != Network::Veth) || !namespaces.net),
+            read.is_given(&BRIDGE) && (network.is_some_and(|it| it != Network::Veth) || !namespaces.net),
             BRIDGE,
             ("`bridge` is a place for a veth pair", "network = \"veth\", or remove `bridge`"),
         ),
@@ -232,7 +232,7 @@ impl Settings {
         let mut namespaces = namespaces(&read);
         let limits = limits(&read);
         let asked = read.word(&NETWORK, &NETWORKS);
-        let is_listed = read.is_said(&NAMESPACES) && read.list(&NAMESPACES) != ["all"];
+        let is_listed = read.is_given(&NAMESPACES) && read.list(&NAMESPACES) != ["all"];
         if asked == Some(Network::Host) && !is_listed {
             // All namespaces except the one that was set to the host's.
             namespaces.net = false;
@@ -258,7 +258,7 @@ impl Settings {
             docker: read.word(&DOCKER, &DockerRelease::ALL),
             private_paths: read
                 .flag(&PRIVATE_PATHS)
-                .unwrap_or(namespaces.mount && !read.is_said(&LIKE)),
+                .unwrap_or(namespaces.mount && !read.is_given(&LIKE)),
             device_rules: read.flag(&DEVICE_RULES).unwrap_or(true),
             capabilities: capabilities(&read),
             seccomp: read
@@ -344,11 +344,11 @@ impl Settings {
                 ("network", network.to_owned()),
                 (
                     "environment",
-                    said(&VARIABLES, self.clean_environment).to_owned(),
+                    word_for(&VARIABLES, self.clean_environment).to_owned(),
                 ),
-                ("stdio", said(&STREAMS, self.stdio).to_owned()),
+                ("stdio", word_for(&STREAMS, self.stdio).to_owned()),
             ]
-            .map(|(name, value)| (fact::of(fact::CONTAINER, name), value)),
+            .map(|(name, value)| (fact::name_for(fact::CONTAINER, name), value)),
         );
         facts.extend(limit_facts(fact::CONTAINER, &self.limits));
         facts
@@ -365,7 +365,7 @@ pub(crate) fn limit_facts(family: &str, limits: &Limits) -> Facts {
     ];
     let asked = limits.into_iter();
     asked
-        .filter_map(|(name, value)| Some((fact::of(family, name), value?)))
+        .filter_map(|(name, value)| Some((fact::name_for(family, name), value?)))
         .collect()
 }
 

@@ -21,7 +21,7 @@ use bollard::query_parameters::{
 use tokio::runtime::{Builder, Runtime};
 
 use super::bounded;
-use super::endpoint::{Endpoint, Named};
+use super::endpoint::{Endpoint, EngineName};
 use super::errors::{FailedRequest, explain, is_conflict, is_missing, printable, system_error};
 #[cfg(unix)]
 use crate::cx::relay::Relay;
@@ -62,7 +62,7 @@ pub(super) struct Api {
     pub(super) client: Client,
     pub(super) endpoint: Endpoint,
     /// The name by which the engine was chosen.
-    pub(super) named: Named,
+    pub(super) named: EngineName,
     /// The relay to an endpoint that is not a socket of this machine.
     #[cfg(unix)]
     relay: Option<Relay>,
@@ -71,7 +71,7 @@ pub(super) struct Api {
 impl Api {
     /// Prepares to speak to `endpoint` and checks that it accepts connections. `folder` is for the relay's socket.
     pub(super) fn connect(
-        (named, endpoint): (Named, Endpoint),
+        (named, endpoint): (EngineName, Endpoint),
         folder: &std::path::Path,
         limit: Duration,
     ) -> Result<Self, Unreachable> {
@@ -307,7 +307,7 @@ pub(super) const DENIED_FIX: &str = "`sudo usermod -aG docker $USER`, then log i
 /// Why a relay's program could not reach an engine, in its own words.
 #[cfg(unix)]
 fn relay_failure(endpoint: &str, words: &str) -> EnvError {
-    let said = printable(words);
+    let shown = printable(words);
     let fix = if words.contains("is not installed") && words.contains("docker") {
         "install Docker's client (`sudo apt-get install docker.io`): it has the certificates"
     } else if endpoint.starts_with("ssh://") && words.contains("Permission denied") {
@@ -322,7 +322,7 @@ fn relay_failure(endpoint: &str, words: &str) -> EnvError {
         "`docker version` with the same DOCKER_HOST or context shows whether the client reaches it"
     };
     EnvError::Absent {
-        why: format!("`{endpoint}` cannot be reached: {said}"),
+        why: format!("`{endpoint}` cannot be reached: {shown}"),
         fix: Some(fix.into()),
     }
 }

@@ -18,7 +18,7 @@ use super::DETECT_LIMIT;
 use super::api::Api;
 use super::environment::DockerEnvironment;
 use super::errors::and_cleanup;
-use super::own;
+use super::user_container;
 use crate::env::AsTyped;
 
 impl DockerEnvironment {
@@ -51,7 +51,7 @@ impl DockerEnvironment {
         let begun_ns = cx.clock.now_ns();
         self.create(cx, &api, &belongings, body)?;
         let name = belongings.name.as_str();
-        let ran = own::lay_in(&api, name, copied)
+        let ran = user_container::lay_in(&api, name, copied)
             .and_then(|()| self.run_attached(cx, &api, name, (input, limit)));
         let (started_ns, ended_ns, status, printed) = match ran {
             Ok(ran) => ran,

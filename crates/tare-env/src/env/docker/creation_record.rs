@@ -2,7 +2,7 @@
 
 use crate::env::prelude::*;
 
-use super::endpoint::Named;
+use super::endpoint::EngineName;
 use super::guest::Guest;
 use super::settings::{Settings, Storage};
 
@@ -10,7 +10,7 @@ use super::settings::{Settings, Storage};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CreationRecord {
     arm: String,
-    engine: Named,
+    engine: EngineName,
     /// The address behind the engine's context at that time; the context may have changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct CreationRecord {
 
 impl CreationRecord {
     /// A place inside a user's container.
-    pub(super) fn in_container(arm: &ArmId, engine: Named, guest: Guest) -> Self {
+    pub(super) fn in_container(arm: &ArmId, engine: EngineName, guest: Guest) -> Self {
         Self {
             arm: arm.to_string(),
             at: engine.context_address(),
@@ -33,7 +33,7 @@ impl CreationRecord {
     }
 
     /// The record of objects that are created in this engine in addition to the arms.
-    pub(super) fn in_engine(arm: &ArmId, engine: Named) -> Self {
+    pub(super) fn in_engine(arm: &ArmId, engine: EngineName) -> Self {
         Self {
             arm: arm.to_string(),
             at: engine.context_address(),
@@ -43,7 +43,12 @@ impl CreationRecord {
         }
     }
 
-    pub(super) fn new(cx: &Context<'_>, arm: &ArmId, engine: Named, settings: &Settings) -> Self {
+    pub(super) fn new(
+        cx: &Context<'_>,
+        arm: &ArmId,
+        engine: EngineName,
+        settings: &Settings,
+    ) -> Self {
         // The run's folder is removed with the run, except for mounts in it.
         let own = (settings.storage == Storage::Served).then(|| cx.scratch.to_owned());
         Self {
@@ -58,10 +63,10 @@ impl CreationRecord {
 
 impl CreationRecord {
     /// The engine; by its address if the context has changed or is gone.
-    pub(super) fn engine(&self) -> Named {
+    pub(super) fn engine(&self) -> EngineName {
         match &self.at {
             Some(at) if self.engine.context_address().as_ref() != Some(at) => {
-                Named::Host(at.clone())
+                EngineName::Host(at.clone())
             }
             _ => self.engine.clone(),
         }
@@ -104,18 +109,21 @@ mod tests {
     fn changed_context_is_swept_at_its_original_address() {
         let place = CreationRecord {
             arm: "far".into(),
-            engine: Named::Context("tare-of-no-file".into()),
+            engine: EngineName::Context("tare-of-no-file".into()),
             at: Some("unix:///run/then.sock".into()),
             folder: None,
             guest: None,
         };
-        assert_eq!(place.engine(), Named::Host("unix:///run/then.sock".into()));
+        assert_eq!(
+            place.engine(),
+            EngineName::Host("unix:///run/then.sock".into())
+        );
         let usual = CreationRecord {
-            engine: Named::Context("default".into()),
+            engine: EngineName::Context("default".into()),
             at: None,
             ..place
         };
-        assert_eq!(usual.engine(), Named::Context("default".into()));
+        assert_eq!(usual.engine(), EngineName::Context("default".into()));
     }
 
     #[test]
@@ -123,7 +131,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let place = CreationRecord {
             arm: "bind".into(),
-            engine: Named::Context("default".into()),
+            engine: EngineName::Context("default".into()),
             at: None,
             folder: Some(parent.path().to_owned()),
             guest: None,

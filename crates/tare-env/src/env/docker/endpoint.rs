@@ -53,14 +53,14 @@ fn client_folder() -> Option<PathBuf> {
 /// The name of an engine, enough to find it again from another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Named {
+pub(super) enum EngineName {
     /// A value of `DOCKER_HOST`.
     Host(String),
     /// A context of the client.
     Context(String),
 }
 
-impl Named {
+impl EngineName {
     /// The engine that the `docker` command would use here.
     pub(super) fn usual() -> Self {
         if let Some(host) = vars::text("DOCKER_HOST") {
@@ -80,13 +80,15 @@ impl Named {
     /// context.
     pub(super) fn context_address(&self) -> Option<String> {
         match self {
-            Self::Context(name) if name != "default" => Some(Endpoint::of(self).ok()?.to_string()),
+            Self::Context(name) if name != "default" => {
+                Some(Endpoint::resolve(self).ok()?.to_string())
+            }
             _ => None,
         }
     }
 }
 
-impl std::fmt::Display for Named {
+impl std::fmt::Display for EngineName {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Host(host) => write!(out, "at `{}`", printable(host)),
@@ -126,10 +128,10 @@ impl Endpoint {
     }
 
     /// The endpoint of a named engine.
-    pub(super) fn of(name: &Named) -> Result<Self, NoEndpoint> {
+    pub(super) fn resolve(name: &EngineName) -> Result<Self, NoEndpoint> {
         match name {
-            Named::Host(host) => Self::parse(host, "DOCKER_HOST"),
-            Named::Context(context) => Self::named(context),
+            EngineName::Host(host) => Self::parse(host, "DOCKER_HOST"),
+            EngineName::Context(context) => Self::named(context),
         }
     }
 

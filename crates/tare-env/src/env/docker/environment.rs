@@ -26,10 +26,10 @@ use super::channel::{EngineChannel, Input, Output};
 use super::creation_record::CreationRecord;
 use super::errors::and_cleanup;
 use super::instance::{Belongings, DockerInstance, Siblings};
-use super::own::{self, EngineMachine};
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
 use super::system::System;
+use super::user_container::{self, EngineMachine};
 use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request, served};
 use crate::cx::turn_page;
 
@@ -62,7 +62,7 @@ struct Prepared {
     /// The configuration of an arm that copies a user's container, if it is one.
     own: Option<Box<ContainerCreateBody>>,
     /// The copies that replace such an arm's mounts, and their targets.
-    copied: Vec<(own::Copied, own::Copy)>,
+    copied: Vec<(user_container::Copied, user_container::Copy)>,
     /// This machine's address on the engine's bridge, if a port is published.
     gateway: Option<IpAddr>,
 }
@@ -148,7 +148,10 @@ impl DockerEnvironment {
     /// For an arm like a user's container: its configuration, and the copies that replace its mounts.
     pub(super) fn like_the_users(
         &self,
-    ) -> Option<(&ContainerCreateBody, &[(own::Copied, own::Copy)])> {
+    ) -> Option<(
+        &ContainerCreateBody,
+        &[(user_container::Copied, user_container::Copy)],
+    )> {
         let prepared = self.prepared.as_ref()?;
         let own = prepared.own.as_deref()?;
         Some((own, &prepared.copied))
@@ -474,9 +477,9 @@ impl Environment for DockerEnvironment {
                 "copied into each container".into(),
             );
             let (of, engine_at) = ((&self.arm, &self.settings), (&self.driver, &api));
-            let (template, image) = own::template_of(cx, engine_at, like, of)?;
-            let machine = EngineMachine::of(&api, &engine);
-            let body = template.beside(&self.settings.without, &machine, &mut Vec::new())?;
+            let (template, image) = user_container::template_of(cx, engine_at, like, of)?;
+            let machine = EngineMachine::new(&api, &engine);
+            let body = template.body_of_copy(&self.settings.without, &machine, &mut Vec::new())?;
             facts::of_own(&mut facts, &body);
             copied = template.copied_for(&self.settings.without);
             own = Some(Box::new(body));
@@ -555,7 +558,7 @@ impl Environment for DockerEnvironment {
                     image::upload(&api, &belongings.name, prepared.system.root(), archive)
                 })
             })
-            .and_then(|()| own::lay_in(&api, &belongings.name, &prepared.copied))
+            .and_then(|()| user_container::lay_in(&api, &belongings.name, &prepared.copied))
             .and_then(|()| self.launch(&api, &belongings.name, prepared.system, mode));
         match launched {
             Ok((output, input)) => Ok(Box::new(DockerInstance {

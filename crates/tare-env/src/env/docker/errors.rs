@@ -12,7 +12,7 @@ use bollard::errors::Error as ApiError;
 
 use super::super::EnvError;
 
-use super::super::refusals::Known;
+use super::super::refusals::KnownRefusal;
 pub(super) use super::super::text::{and_cleanup, not_removed, printable};
 
 /// The system error that caused an API error, if any.
@@ -82,25 +82,25 @@ pub(super) fn explain(asked: FailedRequest<'_>, error: &ApiError) -> EnvError {
     }
 }
 
-static KNOWN: &[Known] = &[
-    Known::absent(
+static KNOWN: &[KnownRefusal] = &[
+    KnownRefusal::absent(
         &["unable to apply caps … operation not permitted"],
         "the engine does not hold every capability that it is to give away, so neither `privileged` \
               nor `cap_add = \"ALL\"` can work here",
         "remove `privileged`, or use `cap_add = \"ALL\"` with `cap_drop` naming what the engine lacks",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["pivot … device or resource busy"],
         "a second mount is stacked on `/` of the engine's machine, and the engine cannot unpack images \
               over it (an OCI runtime that ran without a mount namespace leaves one behind)",
         "look for two lines with mount point `/` in /proc/self/mountinfo; restarting the machine removes it",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["no space left on device"],
         "the disk that holds the engine's data is full",
         "see `docker system df`; `docker system prune` removes what is not used",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &[
             "unknown or invalid runtime name",
             "unknown runtime specified",
@@ -108,52 +108,52 @@ static KNOWN: &[Known] = &[
         "the engine knows no runtime of that name",
         "`docker info` lists its runtimes; others are added under `runtimes` in /etc/docker/daemon.json",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["bind source path does not exist"],
         "the folder for `storage = \"bind\"` is on this machine, and the engine's machine is another one",
         "use `storage = \"volume\"`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["requested cpus are not available"],
         "`cpuset` names a CPU that the engine's machine does not have",
         "see `nproc` on the engine's machine",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["range of cpus is from"],
         "`cpus` is more than the engine's machine has",
         "see `nproc` on the engine's machine",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["port is already allocated", "bind: address already in use"],
         "the port that `port` names is taken on this machine",
         "remove `port`, and the engine chooses a free one; `ss -ltnp` says who has it",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["cannot join network of a non running container"],
         "the container whose network was to be joined does not run",
         "start it first; `docker ps` lists the running ones",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["setting rlimit … operation not permitted"],
         "`ulimits` asks for more than the engine itself may have",
         "ask for less, or raise the engine's own limits (`LimitNOFILE=` and the like of its service)",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["failed to create shim … seccomp"],
         "the runtime cannot load the seccomp profile",
         "remove `seccomp` to see whether the container starts without it, then mend the profile",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["decoding seccomp profile failed"],
         "the engine cannot read the seccomp profile",
         "see the format in Docker's documentation",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["apparmor … could not be applied"],
         "the engine's machine has no AppArmor profile of that name loaded",
         "`sudo apparmor_parser -r FILE` loads one; `sudo aa-status` lists them",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &[
             "does not match the specified platform",
             "was found but does not match",
@@ -161,23 +161,23 @@ static KNOWN: &[Known] = &[
         "the image is for another platform than `platform` names",
         "`docker pull --platform …` fetches the other one; or remove `platform`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["logging plugin … not found", "no log driver named"],
         "the engine has no log driver of that name",
         "`docker info --format '{{.Plugins.Log}}'` lists them",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["cgroup"],
         "the engine could not set up the container's cgroup",
         "see which controllers are there: `docker info --format '{{.CgroupVersion}} {{.CgroupDriver}}'`, \
               `cat /proc/cgroups`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["exec format error"],
         "the agent is built for another processor than the engine's machine has",
         "build the agent for that target",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["unable to find user", "no matching entries in passwd file"],
         "the image has no such `user`",
         "give `user` as a number",
@@ -187,7 +187,7 @@ static KNOWN: &[Known] = &[
 /// Turns the engine's answer to a request into an error for the user.
 pub(super) fn explain_answer(what: &str, status: u16, message: &str) -> EnvError {
     let answer = printable(message);
-    if let Some(known) = Known::find(KNOWN, message) {
+    if let Some(known) = KnownRefusal::find(KNOWN, message) {
         return EnvError::Absent {
             why: format!("cannot {what}: {} (the engine says: {answer})", known.why),
             fix: Some(known.fix.into()),

@@ -82,7 +82,7 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
     for component in version.components.iter().flatten() {
         let name = component.name.to_lowercase();
         if name != "engine" {
-            let name = fact::of(fact::ENGINE_PART_VERSION, &printable(&name));
+            let name = fact::name_for(fact::ENGINE_PART_VERSION, &printable(&name));
             put(&mut facts, &name, Some(&component.version));
         }
     }
@@ -179,7 +179,7 @@ fn of_host_config(facts: &mut Facts, config: &HostConfig) {
                 serde_json::Value::String(text) => text,
                 other => other.to_string(),
             };
-            put(facts, &fact::of(fact::ASKED, &name), Some(text));
+            put(facts, &fact::name_for(fact::ASKED, &name), Some(text));
         }
     }
 }
@@ -252,16 +252,19 @@ mod tests {
         .unwrap();
         let mut facts = Facts::new();
         of_own(&mut facts, &body);
-        let told = format!("{facts:?}");
-        assert!(!told.contains("hush"), "{told}");
+        let message = format!("{facts:?}");
+        assert!(!message.contains("hush"), "{message}");
         for (name, text) in [
             ("NanoCpus", "5"),
             ("User", "app"),
             ("Binds", "[\"/srv:/srv\"]"),
             ("SecurityOpt", "[\"no-new-privileges\"]"),
         ] {
-            assert_eq!(facts[&fact::of(fact::ASKED, name)], text, "{name}");
+            assert_eq!(facts[&fact::name_for(fact::ASKED, name)], text, "{name}");
         }
-        assert!(told.contains("/db") && told.contains("splunk"), "{told}");
+        assert!(
+            message.contains("/db") && message.contains("splunk"),
+            "{message}"
+        );
     }
 }

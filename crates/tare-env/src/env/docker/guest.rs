@@ -88,17 +88,17 @@ impl Guest {
         let config = self.leaving();
         let done = api.attempt(CONTROL_LIMIT, async {
             let exec = api.client.create_exec(&self.container, config).await?;
-            let mut said = String::new();
+            let mut shown = String::new();
             if let StartExecResults::Attached { mut output, .. } =
                 api.client.start_exec(&exec.id, None).await?
             {
                 while let Some(part) = output.next().await {
                     let part = part?.to_string();
-                    said.extend(part.chars().take(SAID_LIMIT.saturating_sub(said.len())));
+                    shown.extend(part.chars().take(SAID_LIMIT.saturating_sub(shown.len())));
                 }
             }
             let ended = api.client.inspect_exec(&exec.id).await?;
-            Ok((ended.exit_code, said))
+            Ok((ended.exit_code, shown))
         });
         let failure = match done {
             Ok((Some(0), _)) => return Ok(()),

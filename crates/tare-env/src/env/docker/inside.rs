@@ -21,7 +21,7 @@ use super::creation_record::CreationRecord;
 use super::errors::and_cleanup;
 use super::guest::Guest;
 use super::running::must_run;
-use super::{DETECT_LIMIT, Docker, facts, image, locality, own};
+use super::{DETECT_LIMIT, Docker, facts, image, locality, user_container};
 
 /// The arm of a running container.
 pub(super) struct InsideEnvironment {
@@ -99,7 +99,7 @@ impl Environment for InsideEnvironment {
         facts.insert(fact::AGENT_DELIVERY.into(), how.into());
         facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
-        facts::of_own(&mut facts, &own::body_of(&api, &self.container)?);
+        facts::of_own(&mut facts, &user_container::body_of(&api, &self.container)?);
         self.prepared = Some(Prepared {
             architecture,
             facts,

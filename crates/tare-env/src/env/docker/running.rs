@@ -7,7 +7,7 @@ use bollard::query_parameters::ListContainersOptions;
 
 use super::api::Api;
 use super::errors::{is_missing, printable};
-use crate::env::own::machine::writes_to;
+use crate::env::user_container::machine::writes_to;
 
 /// The engine's description of a user's container.
 ///

@@ -11,8 +11,8 @@ use tare_model::Params;
 
 use super::super::common_settings::CommonSettings;
 use super::super::image::host_files::FileRequest;
-use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
+use super::super::user_container::like::{self, Like};
 use super::super::{SettingsError, common};
 pub(super) use super::catalogue::Storage;
 use super::catalogue::{
@@ -139,7 +139,7 @@ impl Settings {
             user: read.owned(&USER),
             said: SETTINGS
                 .iter()
-                .filter(|row| read.is_said(row))
+                .filter(|row| read.is_given(row))
                 .map(|row| row.name)
                 .collect(),
         };
@@ -195,7 +195,7 @@ impl Settings {
                 ),
             ),
             (
-                read.is_said(&ENTRY) && self.entry.first().is_none_or(String::is_empty),
+                read.is_given(&ENTRY) && self.entry.first().is_none_or(String::is_empty),
                 ENTRY,
                 (
                     "`entry` names no program",
@@ -211,7 +211,7 @@ impl Settings {
                 ),
             ),
             (
-                read.is_said(&PORT) && !is_published,
+                read.is_given(&PORT) && !is_published,
                 PORT,
                 (
                     "`port` has no effect without `network = \"published\"`",

@@ -34,7 +34,7 @@ const LINUX_ONLY: [Setting; 16] = tare_model::rows! {
 
 impl System {
     /// From the engine's own report.
-    pub(super) fn of(os_type: &str) -> Self {
+    pub(super) fn from_os_type(os_type: &str) -> Self {
         match os_type {
             "windows" => Self::Windows,
             _ => Self::Linux,

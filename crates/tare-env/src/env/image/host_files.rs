@@ -112,7 +112,7 @@ pub fn present(cx: &Context<'_>, wanted: &FileRequest) -> FileRequest {
         told_by: wanted
             .told_by
             .iter()
-            .filter(|command| told_by(cx, command).is_ok())
+            .filter(|command| printed_paths(cx, command).is_ok())
             .cloned()
             .collect(),
     }
@@ -152,7 +152,7 @@ pub fn find(cx: &Context<'_>, wanted: &FileRequest) -> Result<HostFiles, EnvErro
             })?;
     }
     for command in &wanted.told_by {
-        for path in told_by(cx, command)? {
+        for path in printed_paths(cx, command)? {
             collector.take_tree(&path)?;
         }
     }
@@ -417,7 +417,7 @@ fn needed(answer: &str) -> Result<BTreeSet<PathBuf>, String> {
 }
 
 /// Returns the files and folders that a command prints.
-fn told_by(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, EnvError> {
+fn printed_paths(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, EnvError> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(Vec::new());
     };
@@ -427,13 +427,13 @@ fn told_by(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, EnvErro
         ASK_LIMIT,
     )?;
     if finished.status != Some(0) {
-        let said = String::from_utf8_lossy(&finished.stderr);
+        let stderr_text = String::from_utf8_lossy(&finished.stderr);
         return Err(EnvError::Refused {
             what: format!(
                 "`{}` was asked which files it needs inside",
                 program.escape_debug()
             ),
-            answer: said.trim().escape_debug().to_string(),
+            answer: stderr_text.trim().escape_debug().to_string(),
         });
     }
     let list = String::from_utf8_lossy(&finished.stdout);

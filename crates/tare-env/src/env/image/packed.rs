@@ -128,7 +128,7 @@ fn of_packed(facts: &mut Facts, found: &HostFiles) {
         n_bytes += bytes.len();
         for (program, path) in &found.programs {
             if *path == file.path {
-                let name = fact::of(fact::PROGRAM_SHA256, &printable(program));
+                let name = fact::name_for(fact::PROGRAM_SHA256, &printable(program));
                 facts.insert(name, hex(&Sha256::digest(bytes)));
             }
         }

@@ -10,7 +10,7 @@ use crate::env::prelude::*;
 use tare_model::launch::RUN_VARIABLE;
 
 use crate::env::charged;
-use crate::env::refusals::Known;
+use crate::env::refusals::KnownRefusal;
 
 /// Time limit for a runtime to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -228,18 +228,18 @@ pub(super) fn run_command(
 }
 
 /// Known error messages of runtimes. RUNTIME is the runtime's name, ANSWER its message.
-static REFUSALS: &[Known] = &[
-    Known::denied(
+static REFUSALS: &[KnownRefusal] = &[
+    KnownRefusal::denied(
         &["needs cap_sys_admin"],
         "`RUNTIME` needs namespaces that only root may make",
         "run as root",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["cgroups in hybrid mode not supported"],
         "`RUNTIME` refuses this machine's mix of cgroup versions (hybrid), and it does not call itself crun, from which Tare would hide the second: ANSWER",
         "boot with systemd.unified_cgroup_hierarchy=1, or use runc",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &[
             "runsc: … cgroup",
             "runsc: … network",
@@ -249,17 +249,17 @@ static REFUSALS: &[Known] = &[
         "`RUNTIME` cannot use something of this machine: ANSWER",
         "tell it to do without by `runtime_args`: --network=none, --ignore-cgroups, and --TESTONLY-unsafe-nonroot where it may not become another user",
     ),
-    Known::denied(
+    KnownRefusal::denied(
         &["unable to apply caps", "capset"],
         "`RUNTIME` may not give a capability of the specification: ANSWER",
         "caps = \"all\" gives those that Tare itself has",
     ),
-    Known::denied(
+    KnownRefusal::denied(
         &["rlimit … operation not permitted"],
         "`RUNTIME` may not raise a limit of the specification: ANSWER",
         "take `process.rlimits` out of it, or run with CAP_SYS_RESOURCE",
     ),
-    Known::denied(
+    KnownRefusal::denied(
         &["operation not permitted", "permission denied"],
         "`RUNTIME` was refused something by the kernel: ANSWER",
         "",
@@ -275,7 +275,7 @@ pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError 
     let answer = words.trim().escape_debug().to_string();
     // The prefix allows rows that apply to runsc only.
     let by = if is_runsc { "runsc:" } else { "" };
-    if let Some(known) = Known::find(REFUSALS, &format!("{by}{answer}")) {
+    if let Some(known) = KnownRefusal::find(REFUSALS, &format!("{by}{answer}")) {
         return known.error(&[("RUNTIME", &name), ("ANSWER", &answer)]);
     }
     let what = match status {

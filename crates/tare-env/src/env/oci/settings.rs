@@ -35,18 +35,18 @@ const NETWORKS: [(&str, Network); 3] = [
 settings! {
     pub(super) SETTINGS;
 
-    RUNTIME("runtime", Text(Form::of("a name such as `crun`, or a path", is_program)), "`runc`",
+    RUNTIME("runtime", Text(Form::new("a name such as `crun`, or a path", is_program)), "`runc`",
         "the runtime: runc, crun, youki, runsc, kata-runtime, another name on PATH, or a path");
     ARGUMENTS("runtime_args",
-        List(Form::of("arguments such as [\"--network=none\"]", |text| !text.contains('\0')), Between::Spaces),
+        List(Form::new("arguments such as [\"--network=none\"]", |text| !text.contains('\0')), Between::Spaces),
         "none", "arguments of the runtime that stand before its command");
-    SPEC("spec", Text(Form::of("the path of a config.json, or `docker:CONTAINER` as `docker ps` names it", is_spec)),
+    SPEC("spec", Text(Form::new("the path of a config.json, or `docker:CONTAINER` as `docker ps` names it", is_spec)),
         "Tare's own, which is like Docker's",
         "the specification: that of a file, or the one that Docker used for a running container; root, program, cgroup and namespaces of mounts and processes become Tare's, hooks are dropped");
     ROOT("rootfs", Text(Form::words(&words(&ROOTS))), "`minimal`, unless a workload runs programs",
         "a folder with nothing but the agent, or an overlay over the host's own files");
     NAMESPACES("namespaces",
-        List(Form::of("`all`, or a list of uts, ipc, net, cgroup (mount and pid are always there)", |_| false)
+        List(Form::new("`all`, or a list of uts, ipc, net, cgroup (mount and pid are always there)", |_| false)
             .or(&["all", "mount", "pid", "net", "network", "uts", "ipc", "cgroup"]), Between::Commas),
         "`all`",
         "the namespaces to make; those of mounts and processes are always there, because a runtime without them reaches the host");
@@ -128,7 +128,7 @@ pub(super) struct Settings {
 
 /// Returns the requested namespaces by their names in the specification, without the mandatory ones.
 fn namespaces(read: &Reader<'_>) -> Option<Vec<&'static str>> {
-    let listed = read.is_said(&NAMESPACES).then(|| read.list(&NAMESPACES))?;
+    let listed = read.is_given(&NAMESPACES).then(|| read.list(&NAMESPACES))?;
     let is_listed = |name: &&str| {
         let is_it = |word: &String| word == name || (word == "net" && *name == "network");
         listed == ["all"] || listed.iter().any(is_it)
@@ -137,7 +137,7 @@ fn namespaces(read: &Reader<'_>) -> Option<Vec<&'static str>> {
 }
 
 fn read_capabilities(read: &Reader<'_>) -> Option<Capabilities> {
-    let listed = read.is_said(&CAPS).then(|| read.list(&CAPS))?;
+    let listed = read.is_given(&CAPS).then(|| read.list(&CAPS))?;
     Some(match capabilities(read) {
         None => Capabilities::All,
         Some(names) if listed == ["default"] || listed == ["none"] => Capabilities::Group(names),
@@ -149,7 +149,7 @@ impl Settings {
     /// Reads and checks the settings, without side effects.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("oci", SETTINGS, settings)?;
-        let is_all = !read.is_said(&NAMESPACES) || read.list(&NAMESPACES) == ["all"];
+        let is_all = !read.is_given(&NAMESPACES) || read.list(&NAMESPACES) == ["all"];
         let mut namespaces = namespaces(&read);
         let asked = read.word(&NETWORK, &NETWORKS);
         if let (Some(listed), true, Some(Network::Host)) = (&mut namespaces, is_all, asked) {
@@ -160,7 +160,7 @@ impl Settings {
             "no namespace is named",
             "\"all\", or a list; \"mount,pid\" is the least",
         );
-        let is_empty = read.is_said(&NAMESPACES) && read.list(&NAMESPACES).is_empty();
+        let is_empty = read.is_given(&NAMESPACES) && read.list(&NAMESPACES).is_empty();
         let is_mixed = read.is_mixed(&CAPS, &["default", "all", "none"]);
         let is_other = |network| has_own == Some(network == Network::Host);
         read.consistent(&[
@@ -209,7 +209,10 @@ impl Settings {
         let mut facts = Facts::new();
         let mut fact = |name: &str, value: Option<String>| {
             if let Some(value) = value {
-                facts.insert(fact::of(fact::OCI, name), value.escape_debug().to_string());
+                facts.insert(
+                    fact::name_for(fact::OCI, name),
+                    value.escape_debug().to_string(),
+                );
             }
         };
         fact("runtime", Some(self.runtime.clone()));

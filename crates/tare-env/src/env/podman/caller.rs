@@ -47,7 +47,7 @@ impl Caller {
     }
 
     /// Returns the owner of this podman, for messages.
-    pub(super) fn whose(&self) -> String {
+    pub(super) fn owner(&self) -> String {
         self.account
             .as_ref()
             .map_or(String::new(), |account| format!(" of `{}`", account.name))

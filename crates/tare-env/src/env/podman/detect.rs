@@ -37,7 +37,7 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
     let arm = ArmId::new("detect").expect("the constant is a name");
     let mut engine = info(cx, caller, left())?;
     let agent = agent_for(cx.agents, &engine.architecture)?;
-    let place = CreationRecord::of(caller);
+    let place = CreationRecord::new(caller);
     record::add(cx, "podman", &arm, &place)?;
     let root = ImageTar::new().with_agent(&agent.bytes()?);
     let name = format!("tare-{}-{arm}", cx.run);

@@ -21,8 +21,8 @@ use super::instance::{
     Belongings, PodmanInstance, agent_file, charged_to, in_memory, remove_containers,
     remove_folder, remove_volumes,
 };
-use super::own::{Template, networks};
 use super::settings::{Network, Settings, Storage};
+use super::user_container::{Template, networks};
 use super::{CreationRecord, Podman, address, detect, errors, image};
 use crate::cx::owner;
 
@@ -241,7 +241,7 @@ impl PodmanEnvironment {
             .create(cx, caller, prepared, &belongings, &["version"])
             .and_then(|()| {
                 let arguments = ["start", "--attach", name];
-                let said = caller.call(cx, "start a container", &arguments, &[], CONTROL_LIMIT)?;
+                let shown = caller.call(cx, "start a container", &arguments, &[], CONTROL_LIMIT)?;
                 let found = caller.inspect(cx, "container", name, CONTROL_LIMIT)?;
                 // The output is no evidence: podman can attach too late for a program this short.
                 if found["State"]["ExitCode"] == 0 {
@@ -249,7 +249,7 @@ impl PodmanEnvironment {
                 }
                 Err(errors::explain(
                     "run the agent in a container",
-                    &said.stderr,
+                    &shown.stderr,
                 ))
             });
         let cleaned = belongings.discard(cx, caller);
@@ -290,7 +290,7 @@ impl PodmanEnvironment {
     fn try_prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         let mut caller = self.driver.caller(cx, &self.settings)?;
         self.caller = Some(caller.clone());
-        let place = CreationRecord::of(&caller);
+        let place = CreationRecord::new(&caller);
         record::add(cx, self.driver.id(), &self.arm, &place)?;
         if caller.account.is_some() {
             owner::let_through(cx.scratch)?;
@@ -300,9 +300,9 @@ impl PodmanEnvironment {
         let mut packed_facts = Facts::new();
         let template = Template::of_arm(cx, &caller, &self.arm, &self.settings)?;
         if let Some(template) = &template {
-            let mut told = Vec::new();
+            let mut shown = Vec::new();
             let without = &self.settings.without;
-            self.own = Some(template.beside(cx, &caller, without, &mut told)?);
+            self.own = Some(template.flags_of_copy(cx, &caller, without, &mut shown)?);
         }
         let own_image = template
             .as_ref()
@@ -506,7 +506,7 @@ impl Environment for PodmanEnvironment {
             cx,
             self.driver.id(),
             &self.arm,
-            &CreationRecord::of(&caller),
+            &CreationRecord::new(&caller),
         )?;
         self.caller = None;
         self.prepared = None;

@@ -6,7 +6,7 @@
 //! Limits: two causes may share a wording, so an explanation claims only what the words prove.
 
 use super::super::EnvError;
-use super::super::refusals::Known;
+use super::super::refusals::KnownRefusal;
 use super::super::text::printable;
 
 /// Installs rootless podman on Debian and derivatives.
@@ -23,14 +23,14 @@ const RLIMIT_FIX: &str = "let an ordinary user run it, rootless: `--set podman.a
 const RUNTIME_FIX: &str =
     "install it, or name another one with `runtime`, by name or absolute path";
 
-static KNOWN: &[Known] = &[
-    Known::absent(&["rlimit … operation not permitted"], RLIMIT, RLIMIT_FIX),
-    Known::absent(
+static KNOWN: &[KnownRefusal] = &[
+    KnownRefusal::absent(&["rlimit … operation not permitted"], RLIMIT, RLIMIT_FIX),
+    KnownRefusal::absent(
         &["cgroups in hybrid mode not supported"],
         HYBRID,
         "`runtime = \"runc\"` (`sudo apt-get install runc`)",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &[
             "newuidmap … executable file not found",
             "newgidmap … executable file not found",
@@ -38,7 +38,7 @@ static KNOWN: &[Known] = &[
         "the programs that map a user's subordinate ids are not installed",
         "`sudo apt-get install uidmap`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &[
             "unable to setup user: invalid argument",
             "insufficient uids or gids",
@@ -46,37 +46,37 @@ static KNOWN: &[Known] = &[
         SUBORDINATE,
         SUBORDINATE_FIX,
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["container-init … not found"],
         "the small init that `init = true` asks for is not installed",
         "`sudo apt-get install catatonit`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["slirp4netns … not find", "slirp4netns … not found"],
         "the program for the network of a rootless container is not installed",
         "`sudo apt-get install slirp4netns`, or `network = \"host\"` or `\"none\"`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["pasta … not find"],
         "the program for the network of a rootless container is not installed",
         "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["pasta … not found"],
         "podman is older than its `pasta` network (4.4), or that program is not installed",
         "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["failed to find plugin"],
         "the programs that set up a bridge for containers are not installed",
         "`sudo apt-get install containernetworking-plugins`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["netavark … not find"],
         "the program that sets up a bridge for containers is not installed",
         "`sudo apt-get install netavark aardvark-dns`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &[
             "default oci runtime … not found",
             "no valid executable found for oci runtime",
@@ -84,47 +84,47 @@ static KNOWN: &[Known] = &[
         "podman finds no OCI runtime of that name",
         RUNTIME_FIX,
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["opening seccomp profile failed"],
         "the file that `seccomp` names is not there, or podman's user may not read it",
         "put it where that user may read it",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["seccomp profile … failed"],
         "the file that `seccomp` names is no seccomp profile",
         "see /usr/share/containers/seccomp.json for one that is",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["cannot connect to podman"],
         "the machine that podman runs its containers in is not running",
         "`podman machine init`, then `podman machine start`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["unable to apply caps"],
         "podman does not hold every capability that it is to give away",
         "use `cap_add` with those that are needed, or `--set podman.as=USER`: a user namespace has them all",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["no space left on device"],
         "the disk that holds podman's data is full",
         "see `podman system df`; `podman system prune` removes what is not used",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["no matching entries in passwd file", "unable to find user"],
         "the image has no such `user`",
         "give `user` as a number",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["exec format error"],
         "the agent is built for another processor than podman's machine has",
         "build the agent for that target",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["database configuration mismatch"],
         "podman was used before with another folder or storage driver than its configuration names now",
         "undo the change in storage.conf or containers.conf; `podman system reset` removes everything",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["cgroup"],
         "the cgroup of the container could not be set up",
         "see `podman info --format '{{.Host.CgroupsVersion}} {{.Host.CgroupManager}}'` and /proc/cgroups",
@@ -159,7 +159,7 @@ pub(super) fn words(stderr: &str) -> String {
 
 /// Returns the explanation of a known refusal and a hint.
 pub(super) fn meaning(stderr: &str) -> Option<(&'static str, &'static str)> {
-    Known::find(KNOWN, &words(stderr)).map(|known| (known.why, known.fix))
+    KnownRefusal::find(KNOWN, &words(stderr)).map(|known| (known.why, known.fix))
 }
 
 /// Converts podman's refusal to an error; `what` is an infinitive.

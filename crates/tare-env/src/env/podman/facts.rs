@@ -62,7 +62,8 @@ pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result
 /// Parses `podman info --format json`.
 fn of_engine(info: &Json) -> Engine {
     let mut facts = Facts::new();
-    let [conmon, runtime] = ["conmon", "runtime"].map(|of| fact::of(fact::ENGINE_PART_VERSION, of));
+    let [conmon, runtime] =
+        ["conmon", "runtime"].map(|of| fact::name_for(fact::ENGINE_PART_VERSION, of));
     put(
         &mut facts,
         info,
@@ -163,7 +164,7 @@ pub(super) fn of_options(facts: &mut Facts, options: &[String]) {
         let Some((name, value)) = option.trim_start_matches('-').split_once('=') else {
             continue;
         };
-        let asked: &mut String = facts.entry(fact::of(fact::ASKED, name)).or_default();
+        let asked: &mut String = facts.entry(fact::name_for(fact::ASKED, name)).or_default();
         if !asked.is_empty() {
             asked.push(' ');
         }

@@ -78,7 +78,7 @@ pub(super) fn inspect(
             Err(EnvError::Absent {
                 why: format!(
                     "the image `{name}` is not in the storage{}, and Tare pulls nothing",
-                    caller.whose()
+                    caller.owner()
                 ),
                 fix: Some(format!("`podman pull {name}`")),
             })

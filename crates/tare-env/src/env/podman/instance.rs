@@ -157,9 +157,9 @@ impl CommandChannel {
             words.push_str("; the container exited with status ");
             words.push_str(&status.to_string());
         }
-        let said = self.running.stderr_tail();
-        let tail = errors::words(&said);
-        if let Some((why, fix)) = errors::meaning(&said) {
+        let stderr = self.running.stderr_tail();
+        let tail = errors::words(&stderr);
+        if let Some((why, fix)) = errors::meaning(&stderr) {
             words = format!("{why} (podman says: {tail}); hint: {fix}");
         } else if !tail.is_empty() {
             words.push_str("; it said: ");
@@ -210,7 +210,7 @@ impl PodmanInstance {
         belongings: Belongings,
         ends: Result<(IpAddr, IpAddr), Reason>,
     ) -> Result<Self, ChannelError> {
-        let Some(stream) = StreamChannel::of(running.as_mut(), cancel) else {
+        let Some(stream) = StreamChannel::take_over(running.as_mut(), cancel) else {
             return Err(ChannelError::Closed("it has no pipes".into()));
         };
         Ok(Self {

@@ -14,33 +14,33 @@ use super::super::common::{
 };
 use super::super::common_settings::CommonSettings;
 use super::super::grammar::{Ulimit, is_image_reference, is_plain_name, is_safe_path, is_user};
-use super::super::own;
-use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
-use super::super::setting::{Between, Form, meanings, said, settings, words};
+use super::super::setting::{Between, Form, meanings, settings, word_for, words};
+use super::super::user_container;
+use super::super::user_container::like::{self, Like};
 use super::super::{FileRequest, SettingsError};
 
 settings! {
     pub(super) SETTINGS;
 
-    LIKE(own::LIKE, Text(Form::of("a container's name or id", own::is_source)), "none",
+    LIKE(user_container::LIKE, Text(Form::new("a container's name or id", user_container::is_source)), "none",
         "a container: arms are new ones of the line that made it; what of the user's it can write to is shown read-only");
-    RUN(like::RUN, Text(Form::of("a `podman run` line", |text| like::is_line("podman", text))), "none",
+    RUN(like::RUN, Text(Form::new("a `podman run` line", |text| like::is_line("podman", text))), "none",
         "a line that would make a container: arms are new ones like it, as with `like`; its own command is not run");
-    WITHOUT(own::WITHOUT, List(Form::of("names of differences", own::is_difference), Between::Commas), "none",
+    WITHOUT(user_container::WITHOUT, List(Form::new("names of differences", user_container::is_difference), Between::Commas), "none",
         "with `like` or `run`: differences to remove, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
-    AS("as", Text(Form::of("the name or number of a user", is_account)), "Tare's own user",
+    AS("as", Text(Form::new("the name or number of a user", is_account)), "Tare's own user",
         "the ordinary user whose rootless podman it is, where Tare runs as root");
     JOIN_NETWORKS(like::JOIN, Flag, "`false`",
         "with `like` or `run`: every arm joins that container's networks and shows the sockets and named pipes in its folders; without it arms are on a network of the run's own");
-    IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
+    IMAGE("image", Text(Form::new("`name:tag`, lower case", is_image_reference)),
         "one packed from the agent and what the next settings name", "a local image to run in; never pulled");
     PROGRAMS;
     PACKAGES;
     FILES;
     NETWORK("network", Text(Form::words(&words(&NETWORKS))), "`default`", "the network; `default` is podman's own choice");
     SECCOMP("seccomp",
-        Text(Form::of("`default`, `unconfined` or an absolute path", is_safe_path).or(&["default", "unconfined"])),
+        Text(Form::new("`default`, `unconfined` or an absolute path", is_safe_path).or(&["default", "unconfined"])),
         "`default`", "the filter on system calls: podman's own profile, none, or a file's", "off" is "unconfined");
     CPUS;
     CPUSET;
@@ -52,13 +52,13 @@ settings! {
     PRIVILEGED;
     NO_NEW_PRIVILEGES;
     INIT;
-    RUNTIME("runtime", Text(Form::of("a name such as `runc` or an absolute path", is_runtime)),
+    RUNTIME("runtime", Text(Form::new("a name such as `runc` or an absolute path", is_runtime)),
         "podman's, or `runc` where crun refuses this machine's cgroups", "an OCI runtime");
     STORAGE("storage", Text(Form::words(&words(&STORAGES))), "`layer`",
         "where the probes' files lie: the writable layer, a volume, a folder of this machine, or memory");
     BINDS;
     LOG_DRIVER("log_driver", Text(Form::words(LOG_DRIVERS)), "podman's", "podman's log driver");
-    USER("user", Text(Form::of("`name`, `uid` or `uid:gid`", is_user)), "the image's", "user of every process inside");
+    USER("user", Text(Form::new("`name`, `uid` or `uid:gid`", is_user)), "the image's", "user of every process inside");
 }
 
 meanings! {
@@ -78,7 +78,7 @@ meanings! {
 impl Network {
     /// Returns podman's word for it; `None` leaves the choice to podman.
     pub(super) fn mode(self) -> Option<&'static str> {
-        (self != Self::Default).then(|| said(&NETWORKS, self))
+        (self != Self::Default).then(|| word_for(&NETWORKS, self))
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) fn sweep(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<
         removed.push(format!(
             "podman {kind} {}{}",
             printable(name),
-            caller.whose()
+            caller.owner()
         ));
     };
     for container in containers(cx, caller, run)? {

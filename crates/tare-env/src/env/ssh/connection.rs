@@ -343,7 +343,7 @@ fn explain(
     let is_over = status.is_some_and(|status| !matches!(status, 255 | -1 | status::NOT_REMOVED));
     let is_in = has_logged_in(&log);
     let is_touched = is_in && !is_over;
-    let said = match join(&words(&log), &words(&stderr)) {
+    let stderr_text = match join(&words(&log), &words(&stderr)) {
         said if said.is_empty() => instead.to_owned(),
         said => said,
     };
@@ -354,10 +354,10 @@ fn explain(
             let of_jump = || trouble(settings, &stderr).filter(|_| !is_in);
             trouble(settings, &log)
                 .or_else(of_jump)
-                .unwrap_or_else(|| refused(settings, "connecting to", &said))
+                .unwrap_or_else(|| refused(settings, "connecting to", &stderr_text))
         }
         Some(status::NO_FOLDER) => EnvError::Absent {
-            why: format!("no folder can be made on `{host}`: {said}"),
+            why: format!("no folder can be made on `{host}`: {stderr_text}"),
             fix: Some("name one that you may write to: `folder = \"/…\"`".to_owned()),
         },
         Some(status) => EnvError::Absent {
@@ -366,7 +366,7 @@ fn explain(
                 if is_in && !instead.is_empty() {
                     join(instead, &join(&words(&log), &words(&stderr)))
                 } else {
-                    said
+                    stderr_text
                 }
             ),
             fix: Some(format!(
@@ -426,7 +426,9 @@ impl Log {
             let mut fact = |name: &str, value: &str| {
                 let value = value.trim().escape_debug().to_string();
                 if !value.is_empty() {
-                    log.facts.entry(fact::of(fact::SSH, name)).or_insert(value);
+                    log.facts
+                        .entry(fact::name_for(fact::SSH, name))
+                        .or_insert(value);
                 }
             };
             if let Some(rest) = line.strip_prefix("debug1: kex: server->client cipher: ") {

@@ -31,7 +31,7 @@ pub(super) struct SshEnvironment {
 
 impl SshEnvironment {
     pub(super) fn new(arm: ArmId, settings: Settings) -> Self {
-        let facts = Facts::from([(fact::of(fact::SSH, "host"), settings.host.clone())]);
+        let facts = Facts::from([(fact::name_for(fact::SSH, "host"), settings.host.clone())]);
         Self {
             arm,
             settings,
@@ -150,7 +150,7 @@ impl SshEnvironment {
             ("agent_sha256", sha256.to_owned()),
             ("connections", self.number.to_string()),
         ] {
-            self.facts.insert(fact::of(fact::SSH, name), value);
+            self.facts.insert(fact::name_for(fact::SSH, name), value);
         }
     }
 

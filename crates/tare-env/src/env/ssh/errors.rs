@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::super::EnvError;
-use super::super::refusals::Known;
+use super::super::refusals::KnownRefusal;
 use super::command::CONNECT_LIMIT;
 use super::settings::Settings;
 
@@ -51,20 +51,20 @@ pub(super) fn has_logged_in(stderr: &str) -> bool {
 
 /// Known messages of `ssh` if it cannot connect. HOST is the host, LINE the message, OFFERS the login methods that
 /// the server offers, NAME the name under which the key is known, BY_HAND and COPY what a user would type.
-static KNOWN: &[Known] = &tare_model::rows! {
-    Known::absent(
+static KNOWN: &[KnownRefusal] = &tare_model::rows! {
+    KnownRefusal::absent(
         &["remote host identification has changed"],
         "the key of `HOST` is not the one that is known for it: another machine, or a man in the middle",
         "if you know why it changed: `ssh-keygen -R 'NAME'`, then look at the new key with `BY_HAND`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["host key verification failed", "host key is known for"],
         "the key of `HOST` is not known here, and Tare accepts none for you",
         "connect once by hand and compare the key: `BY_HAND`",
     ),
-    Known::absent(&["warning: identity file"], "the key cannot be read: LINE", "name the file of a private key: `identity = \"FILE\"`"),
-    Known::denied(&["unprotected private key file"], "`ssh` does not use a key that others can read: WORDS", "`chmod 600` the key"),
-    Known::denied(
+    KnownRefusal::absent(&["warning: identity file"], "the key cannot be read: LINE", "name the file of a private key: `identity = \"FILE\"`"),
+    KnownRefusal::denied(&["unprotected private key file"], "`ssh` does not use a key that others can read: WORDS", "`chmod 600` the key"),
+    KnownRefusal::denied(
         &[
             "permission denied ( … password",
             "permission denied ( … keyboard-interactive",
@@ -72,24 +72,24 @@ static KNOWN: &[Known] = &tare_model::rows! {
         "`HOST` takes none of the keys and asks for a password (it offers OFFERS)",
         COPY_FIX,
     ),
-    Known::denied(&["permission denied ("], "`HOST` takes none of the keys (it offers OFFERS)", COPY_FIX),
-    Known::denied(
+    KnownRefusal::denied(&["permission denied ("], "`HOST` takes none of the keys (it offers OFFERS)", COPY_FIX),
+    KnownRefusal::denied(
         &["too many authentication failures"],
         "`HOST` was offered too many keys before the right one",
         "name the key: `identity = \"FILE\"`",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &["could not resolve hostname"],
         "no machine has the name `HOST`: LINE",
         "check the name, or give it to an address in your ssh configuration (`ssh -G HOST` shows what it says)",
     ),
-    Known::absent(&["connection refused"], "no server listens: LINE", "start an ssh server there, or give its `port`"),
-    Known::absent(
+    KnownRefusal::absent(&["connection refused"], "no server listens: LINE", "start an ssh server there, or give its `port`"),
+    KnownRefusal::absent(
         &["no route to host", "network is unreachable"],
         "`HOST` cannot be reached: LINE",
         "check that the machine runs and that the network between is up",
     ),
-    Known::absent(
+    KnownRefusal::absent(
         &[
             "can't open user config file",
             "bad configuration option",

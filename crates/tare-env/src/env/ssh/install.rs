@@ -83,13 +83,13 @@ pub(super) fn install(
     let bytes = agent.bytes()?;
     let command = ssh(settings, connection.share(), None, cx.run, script);
     let finished = run(cx, settings, &command, &bytes, COPY_LIMIT)?;
-    let said = words(&String::from_utf8_lossy(&finished.stderr));
+    let stderr_text = words(&String::from_utf8_lossy(&finished.stderr));
     match finished.status {
         Some(0) => {}
         Some(status::NOT_WRITTEN) => {
             return absent(
                 format!(
-                    "the agent ({} bytes) cannot be written to `{folder}` on `{}`: {said}",
+                    "the agent ({} bytes) cannot be written to `{folder}` on `{}`: {stderr_text}",
                     bytes.len(),
                     settings.host
                 ),
@@ -99,7 +99,7 @@ pub(super) fn install(
         Some(status::NOT_RUN) => {
             return absent(
                 format!(
-                    "the agent cannot be run in `{folder}` on `{}`: {said}",
+                    "the agent cannot be run in `{folder}` on `{}`: {stderr_text}",
                     settings.host
                 ),
                 "the file system there may be mounted `noexec`: name another `folder`",
@@ -197,16 +197,16 @@ fn failed(settings: &Settings, what: &str, finished: &Finished) -> EnvError {
         .then(|| trouble(settings, &stderr))
         .flatten();
     known.unwrap_or_else(|| {
-        let mut said = words(&stderr);
-        if said.is_empty() {
-            said = shown(&finished.stdout);
+        let mut stderr_text = words(&stderr);
+        if stderr_text.is_empty() {
+            stderr_text = shown(&finished.stdout);
         }
-        if said.is_empty() {
-            said = match finished.status {
+        if stderr_text.is_empty() {
+            stderr_text = match finished.status {
                 Some(status) => format!("it ended with status {status}"),
                 None => "it was killed".to_owned(),
             };
         }
-        refused(settings, what, &said)
+        refused(settings, what, &stderr_text)
     })
 }

@@ -137,7 +137,7 @@ impl Explaining for SshChannel {
             return error;
         };
         let status = wait_for_last_words(self.running.as_mut(), STOP_LIMIT);
-        let mut said = words(&self.running.stderr_tail());
+        let mut stderr = words(&self.running.stderr_tail());
         let mut connection = lock(&self.connection);
         // `ssh` reserves status 255 for its own errors, and the agent never ends with it. The session notices the end
         // before its master has ended, and the next session must not use a connection that is ending.
@@ -145,12 +145,12 @@ impl Explaining for SshChannel {
         if is_lost {
             connection.wait_for_end(END_LIMIT);
         }
-        if is_lost && said.is_empty() {
-            said = connection.words();
+        if is_lost && stderr.is_empty() {
+            stderr = connection.words();
         }
         drop(connection);
         let host = &self.host;
-        ChannelError::Closed(match (is_lost, status, said.as_str()) {
+        ChannelError::Closed(match (is_lost, status, stderr.as_str()) {
             (true, _, "") => format!("the connection to `{host}` is lost"),
             (true, _, said) => format!("the connection to `{host}` is lost: {said}"),
             (false, None, "") => text,
@@ -181,8 +181,8 @@ impl Instance for SshInstance {
 
     fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
         // An agent that is gone cannot receive it, and does not need it.
-        let told = self.channel.stream.send(&Request::Bye).is_ok();
-        let ended = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
+        let is_sent = self.channel.stream.send(&Request::Bye).is_ok();
+        let ended = is_sent && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
         if !ended {
             self.channel.running.kill();
         }

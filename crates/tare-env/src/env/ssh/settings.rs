@@ -16,16 +16,16 @@ settings! {
     pub(super) SETTINGS;
 
     HOST("host",
-        Text(Form::of("`host` or `user@host` of letters, digits, `.`, `_`, `-` and `:`, beginning with a letter or digit; give anything else a plain name in your ssh configuration", is_host)),
+        Text(Form::new("`host` or `user@host` of letters, digits, `.`, `_`, `-` and `:`, beginning with a letter or digit; give anything else a plain name in your ssh configuration", is_host)),
         "", "a name of your ssh configuration, or `[user@]host`");
     PORT("port", Whole(1, 65_535, "a port"), "what your ssh configuration says", "the server's port");
     IDENTITY("identity",
-        Text(Form::of("a file of this machine; a path with `%`, `$` or control characters can only be named in your ssh configuration", is_key_path)),
+        Text(Form::new("a file of this machine; a path with `%`, `$` or control characters can only be named in your ssh configuration", is_key_path)),
         "none", "file of the private key to offer before those of your ssh configuration, and no others");
-    CONFIG("config", Text(Form::of("a file of this machine, or `none`", is_local_path)), "your own",
+    CONFIG("config", Text(Form::new("a file of this machine, or `none`", is_local_path)), "your own",
         "ssh configuration file to use; everything without a setting here belongs into it");
     FOLDER("folder",
-        Text(Form::of("an absolute path of letters, digits, `.`, `_`, `-`, `+` and `/` without `..`, for example \"/var/tmp\"", is_folder)),
+        Text(Form::new("an absolute path of letters, digits, `.`, `_`, `-`, `+` and `/` without `..`, for example \"/var/tmp\"", is_folder)),
         "the agent below $XDG_RUNTIME_DIR or /tmp, the files below /var/tmp",
         "remote folder below which the agent and the probes' files go");
 }

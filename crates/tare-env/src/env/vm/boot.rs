@@ -125,11 +125,11 @@ fn first_frame(mut reader: Box<dyn Read + Send>) -> mpsc::Receiver<FirstFrame> {
 pub(super) fn last_words(running: &dyn Running, console: &Path) -> Option<String> {
     let emulator = running.stderr_tail();
     let console = files::read(console).unwrap_or_default();
-    let said: Vec<String> = [tail(emulator.as_bytes()), tail(&console)]
+    let shown: Vec<String> = [tail(emulator.as_bytes()), tail(&console)]
         .into_iter()
         .flatten()
         .collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    (!shown.is_empty()).then(|| shown.join("; "))
 }
 
 /// Joins the last lines of a text, escaped.
@@ -158,10 +158,10 @@ mod tests {
             Some("one | two\\u{1b}[31m")
         );
         let many: Vec<String> = (0..1000).map(|number| format!("line {number}")).collect();
-        let told = tail(many.join("\n").as_bytes()).unwrap();
+        let shown = tail(many.join("\n").as_bytes()).unwrap();
         assert!(
-            told.starts_with("line 994 |") && told.ends_with("| line 999"),
-            "{told}"
+            shown.starts_with("line 994 |") && shown.ends_with("| line 999"),
+            "{shown}"
         );
     }
 }

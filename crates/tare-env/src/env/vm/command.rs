@@ -407,8 +407,8 @@ mod tests {
             let line = line(&Params::new(), link, None);
             after(&line, "-append")[0].clone()
         };
-        let told = append(Link::User);
-        let (_, guest) = told.split_once(" -- ").unwrap();
+        let shown = append(Link::User);
+        let (_, guest) = shown.split_once(" -- ").unwrap();
         assert_eq!(
             guest,
             "guest --address 10.0.2.15/24 --gateway 10.0.2.2 --no-spare"

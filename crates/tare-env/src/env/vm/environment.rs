@@ -313,7 +313,7 @@ impl Environment for VmEnvironment {
         let mut add = |name: &str, value: &str| {
             let name = match fact::what(fact::VM, name) {
                 Some(_) => name.to_owned(),
-                None => fact::of(fact::VM, name),
+                None => fact::name_for(fact::VM, name),
             };
             facts.insert(name, value.to_owned());
         };
@@ -482,12 +482,12 @@ impl Instance for VmInstance {
 
     fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
         // A crashed agent cannot receive it, and does not need it: its machine is already powering off.
-        let told = self.channel.stream.send(&Request::Bye).is_ok();
+        let is_sent = self.channel.stream.send(&Request::Bye).is_ok();
         let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
         if !ended {
             end(self.channel.running.as_mut());
         }
-        if let (Some(disk), true) = (self.disk.take(), told && ended) {
+        if let (Some(disk), true) = (self.disk.take(), is_sent && ended) {
             disk.keep();
         }
         drop(self.channel.server.take());

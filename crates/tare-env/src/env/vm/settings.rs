@@ -9,7 +9,7 @@ use tare_model::whole_count;
 
 use crate::env::common::{FILES, PACKAGES, PROGRAMS};
 use crate::env::reader::Reader;
-use crate::env::setting::{Form, meanings, said, settings, words};
+use crate::env::setting::{Form, meanings, settings, word_for, words};
 use crate::env::{FileRequest, SettingsError};
 
 /// The common setting with another default: a guest has no other programs.
@@ -23,12 +23,12 @@ settings! {
 
     ACCEL("accel", Text(Form::words(&words(&ACCELS))), "`auto`",
         "what runs the guest's processors: `auto` is KVM if a guest boots with it here, else software emulation (`tcg`), which is then said everywhere");
-    KERNEL("kernel", Text(Form::of("an absolute path, for example \"/boot/vmlinuz-6.1.0-cloud-amd64\"", is_path)),
+    KERNEL("kernel", Text(Form::new("an absolute path, for example \"/boot/vmlinuz-6.1.0-cloud-amd64\"", is_path)),
         "the newest /boot/vmlinuz-* that can be read", "the guest's kernel; its modules are taken from /lib/modules");
-    MACHINE("machine", Text(Form::of("one of those that the emulator lists for `-machine help`", |text| is_name(text, b""))),
+    MACHINE("machine", Text(Form::new("one of those that the emulator lists for `-machine help`", |text| is_name(text, b""))),
         "`pc` (x86-64), `virt` (arm64)", "machine type of the emulator");
     CPU("cpu",
-        Text(Form::of("one of those that the emulator lists for `-cpu help`, with switches such as `qemu64,+aes`",
+        Text(Form::new("one of those that the emulator lists for `-cpu help`, with switches such as `qemu64,+aes`",
             |text| is_name(text, b",+="))),
         "`host` with KVM, `max` with software emulation", "processor model");
     CPUS("cpus", Whole(1, 4096, "virtual processors"), "as many as Tare may use", "number of virtual processors");
@@ -157,14 +157,14 @@ impl Settings {
             "leave out nic = \"none\" or this setting",
         );
         read.consistent(&[
-            (!disk.has_image() && read.is_said(&CACHE), CACHE, no_disk),
+            (!disk.has_image() && read.is_given(&CACHE), CACHE, no_disk),
             (
-                !disk.has_image() && read.is_said(&DISK_SIZE),
+                !disk.has_image() && read.is_given(&DISK_SIZE),
                 DISK_SIZE,
                 no_disk,
             ),
             (
-                nic == Nic::None && read.is_said(&NETWORK),
+                nic == Nic::None && read.is_given(&NETWORK),
                 NETWORK,
                 no_device,
             ),
@@ -222,23 +222,29 @@ impl Settings {
     /// Returns the requested settings as facts.
     pub(super) fn facts(&self) -> Facts {
         let mut facts = Facts::from([
-            (fact::of(fact::VM, "machine"), self.machine.clone()),
-            (fact::of(fact::VM, "cpus"), self.cpus.to_string()),
+            (fact::name_for(fact::VM, "machine"), self.machine.clone()),
+            (fact::name_for(fact::VM, "cpus"), self.cpus.to_string()),
             (
-                fact::of(fact::VM, "memory_bytes"),
+                fact::name_for(fact::VM, "memory_bytes"),
                 self.memory_bytes.to_string(),
             ),
-            (fact::VM_DISK.to_owned(), said(&DISKS, self.disk).to_owned()),
-            (fact::VM_NIC.to_owned(), said(&NICS, self.nic).to_owned()),
             (
-                fact::of(fact::VM, "inner"),
-                said(&INNERS, self.inner).to_owned(),
+                fact::VM_DISK.to_owned(),
+                word_for(&DISKS, self.disk).to_owned(),
+            ),
+            (
+                fact::VM_NIC.to_owned(),
+                word_for(&NICS, self.nic).to_owned(),
+            ),
+            (
+                fact::name_for(fact::VM, "inner"),
+                word_for(&INNERS, self.inner).to_owned(),
             ),
         ]);
         if self.disk.has_image() {
             facts.insert(fact::VM_CACHE.into(), self.cache.clone());
             facts.insert(
-                fact::of(fact::VM, "disk_bytes"),
+                fact::name_for(fact::VM, "disk_bytes"),
                 self.disk_bytes.to_string(),
             );
         }

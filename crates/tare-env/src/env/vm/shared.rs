@@ -128,8 +128,8 @@ impl Server {
             return None;
         }
         wait_for_last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
-        let said = self.running.stderr_tail();
-        let last = said.lines().rfind(|line| !line.trim().is_empty());
+        let stderr = self.running.stderr_tail();
+        let last = stderr.lines().rfind(|line| !line.trim().is_empty());
         Some(
             last.unwrap_or("it said nothing")
                 .trim()

@@ -7,7 +7,7 @@ use super::Why;
 use crate::workload::user_command;
 
 /// Returns the metric, and the number to pick if it is read from the output.
-pub(super) fn of(asked: &Why) -> Result<(&'static str, Option<Pick>), Failed> {
+pub(super) fn from_arguments(asked: &Why) -> Result<(&'static str, Option<Pick>), Failed> {
     if asked.service.given().is_some()
         && let Some(found) = service::metric(&asked.metric, asked.service.is_by_url())?
     {

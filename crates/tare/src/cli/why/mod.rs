@@ -10,7 +10,7 @@ use super::service::ServiceFlags;
 use super::{Exit, Failed, GivenPaths, output};
 use crate::config::{environment_flags, units};
 use crate::env;
-use crate::env::own::Shares;
+use crate::env::user_container::Shares;
 use crate::report;
 use crate::why::in_environment::RUNNING;
 use crate::why::question::Question;
@@ -140,7 +140,7 @@ impl Why {
         };
         self.check_flags(&question)?;
         let client = self.service.client()?;
-        let (metric, pick) = metric::of(self)?;
+        let (metric, pick) = metric::from_arguments(self)?;
         Ok(Question {
             metric,
             pick,

@@ -22,8 +22,8 @@ fn only_recipe_with_client_is_server() {
     call.client = Some(client.to_text());
     assert_eq!(asked(&recipe(&call)), Some((call.clone(), client)));
     call.client = Some("{".to_owned());
-    assert!(UserClient::of(&call).is_err());
-    assert_eq!(asked(&Recipe::Lifecycle), None);
+    assert!(UserClient::from_call(&call).is_err());
+    assert_eq!(asked(&Recipe::Lifecycle { held: 0 }), None);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn serve_at(
 }
 
 fn load() -> RequestPlan {
-    RequestPlan::of(Request::get("/page")).unwrap()
+    RequestPlan::closed_loop(Request::get("/page")).unwrap()
 }
 
 fn over(connections: u32) -> RequestPlan {
@@ -58,7 +58,7 @@ fn over(connections: u32) -> RequestPlan {
     }
 }
 
-fn asked(server: SocketAddr, load: RequestPlan, how: How) -> Result<Slice, SliceError> {
+fn asked(server: SocketAddr, load: RequestPlan, how: SliceLength) -> Result<Slice, SliceError> {
     let limits = Limits {
         time_ns: 400_000_000,
         body_bytes: 1 << 20,
@@ -69,7 +69,7 @@ fn asked(server: SocketAddr, load: RequestPlan, how: How) -> Result<Slice, Slice
 fn asked_within(
     server: SocketAddr,
     load: RequestPlan,
-    how: How,
+    how: SliceLength,
     limits: Limits,
 ) -> Result<Slice, SliceError> {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
@@ -77,7 +77,7 @@ fn asked_within(
     client.with_limits(limits).slice(0, how)
 }
 
-fn patient(server: SocketAddr, load: RequestPlan, how: How) -> Slice {
+fn patient(server: SocketAddr, load: RequestPlan, how: SliceLength) -> Slice {
     asked_within(server, load, how, Limits::default()).unwrap()
 }
 
@@ -87,7 +87,7 @@ fn good() -> SocketAddr {
 
 #[test]
 fn slice_ends_after_its_count_or_time() {
-    let slice = patient(good(), load(), How::Count(20));
+    let slice = patient(good(), load(), SliceLength::Count(20));
     assert_eq!(slice.answers.len(), 20);
     assert_eq!(slice.latencies().count(), 19);
     assert!(
@@ -98,13 +98,13 @@ fn slice_ends_after_its_count_or_time() {
     );
     assert!(slice.answers[0].digest.is_some() && slice.answers[1].digest.is_none());
     assert_eq!((slice.reopened, &slice.unexpected), (0, &None));
-    let slice = patient(good(), load(), How::For(1));
+    let slice = patient(good(), load(), SliceLength::For(1));
     assert_eq!(slice.answers.len(), 1);
 }
 
 #[test]
 fn several_connections_share_the_requests() {
-    let slice = patient(good(), over(8), How::Count(100));
+    let slice = patient(good(), over(8), SliceLength::Count(100));
     assert_eq!(slice.answers.len(), 100);
     assert!(slice.latencies().count() >= 92);
     assert!(slice.counted_ns > 0);
@@ -115,7 +115,10 @@ fn ipv6_is_reached() {
     // Not every machine has IPv6.
     if TcpListener::bind("[::1]:0").is_ok() {
         let server = serve_at("[::1]:0", |stream, _| stream.write_all(GOOD).is_ok());
-        assert_eq!(patient(server, load(), How::Count(3)).answers.len(), 3);
+        assert_eq!(
+            patient(server, load(), SliceLength::Count(3)).answers.len(),
+            3
+        );
     }
 }
 
@@ -127,12 +130,12 @@ fn closed_connections_are_opened_again_and_counted() {
         let _ = stream.write_all(closing);
         false
     });
-    let slice = patient(noticed, load(), How::Count(5));
+    let slice = patient(noticed, load(), SliceLength::Count(5));
     assert_eq!((slice.answers.len(), slice.reopened), (5, 0));
     for connections in [1, 2] {
         let load = over(connections);
         let dropping = serve(|stream, number| number < 2 && stream.write_all(GOOD).is_ok());
-        let slice = patient(dropping, load.clone(), How::Count(12));
+        let slice = patient(dropping, load.clone(), SliceLength::Count(12));
         assert_eq!(slice.answers.len(), 12);
         assert!(
             connections == 2 || slice.reopened == 5,
@@ -144,7 +147,7 @@ fn closed_connections_are_opened_again_and_counted() {
             ..load
         };
         let once = serve(|stream, number| number == 0 && stream.write_all(GOOD).is_ok());
-        assert_eq!(patient(once, load, How::Count(6)).answers.len(), 6);
+        assert_eq!(patient(once, load, SliceLength::Count(6)).answers.len(), 6);
     }
 }
 
@@ -154,17 +157,22 @@ fn unexpected_answers_are_named() {
         let answer = b"HTTP/1.1 500 No\r\nContent-Length: 13\r\n\r\nno \x1b database";
         stream.write_all(answer).is_ok()
     });
-    let slice = patient(failing, load(), How::Count(2));
-    let said = slice.unexpected.unwrap();
-    assert!(said.contains("status 500: `no \\u{1b} database`"), "{said}");
+    let slice = patient(failing, load(), SliceLength::Count(2));
+    let shown = slice.unexpected.unwrap();
+    assert!(
+        shown.contains("status 500: `no \\u{1b} database`"),
+        "{shown}"
+    );
     let moved = serve(|stream, _| {
         let answer = b"HTTP/1.1 302 Moved\r\nLocation: https://name/\r\nContent-Length: 0\r\n\r\n";
         stream.write_all(answer).is_ok()
     });
-    let said = patient(moved, load(), How::Count(1)).unexpected.unwrap();
+    let shown = patient(moved, load(), SliceLength::Count(1))
+        .unexpected
+        .unwrap();
     assert!(
-        said.contains("redirected to `https://name/`") && said.contains("hint:"),
-        "{said}"
+        shown.contains("redirected to `https://name/`") && shown.contains("hint:"),
+        "{shown}"
     );
 }
 
@@ -198,7 +206,7 @@ fn bad_servers_give_an_error_with_a_reason() {
         (nothing, "no connection to 127.0.0.1:"),
     ] {
         for connections in [1, 2] {
-            let error = asked(server, over(connections), How::Count(2)).unwrap_err();
+            let error = asked(server, over(connections), SliceLength::Count(2)).unwrap_err();
             assert!(error.to_string().contains(said), "{said}: {error}");
         }
     }
@@ -213,7 +221,7 @@ fn large_response_is_counted_not_buffered() {
         let part = vec![7; 1 << 20];
         (0..MIB).all(|_| stream.write_all(&part).is_ok())
     });
-    let slice = patient(large, load(), How::Count(2));
+    let slice = patient(large, load(), SliceLength::Count(2));
     assert!(slice.answers.iter().all(|answer| answer.bytes == MIB << 20));
 }
 
@@ -228,7 +236,7 @@ fn interrupt_ends_a_slice() {
         cancel.request();
         let mut client = Client::new(&clock, &cancel, &[silent], over(connections));
         assert!(matches!(
-            client.slice(0, How::Count(1)),
+            client.slice(0, SliceLength::Count(1)),
             Err(SliceError::Cancelled)
         ));
     }
@@ -247,7 +255,7 @@ fn stalls_show_in_an_open_loop_only() {
     });
     let p85_ms = |rate| {
         let load = RequestPlan { rate, ..load() };
-        let slice = patient(stalling, load, How::For(900_000_000));
+        let slice = patient(stalling, load, SliceLength::For(900_000_000));
         let mut latencies: Vec<u64> = slice.latencies().collect();
         latencies.sort_unstable();
         latencies[latencies.len() * 85 / 100] as f64 / 1e6

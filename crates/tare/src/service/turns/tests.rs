@@ -19,7 +19,7 @@ fn answering(body: &'static str) -> SocketAddr {
 
 fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
-    let asked = RequestPlan::of(Request::get("/")).unwrap();
+    let asked = RequestPlan::closed_loop(Request::get("/")).unwrap();
     let block = Block {
         starts_ns: vec![clock.now_ns(); servers.len()],
         rows: vec![vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
@@ -75,7 +75,7 @@ fn slice_with_one_response_per_connection_has_value() {
 #[test]
 fn trial_at_a_rate_is_one_slice() {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
-    let mut asked = RequestPlan::of(Request::get("/")).unwrap();
+    let mut asked = RequestPlan::closed_loop(Request::get("/")).unwrap();
     asked.rate = Some(100.0);
     let block = Block {
         starts_ns: vec![clock.now_ns()],
@@ -185,13 +185,16 @@ fn server_that_answers_otherwise_is_left_out() {
             .as_ref()
             .is_ok_and(|one| !one.typical_ns.is_empty())
     );
-    let said = outcomes[1].as_ref().unwrap_err();
+    let shown = outcomes[1].as_ref().unwrap_err();
     assert!(
-        said.contains("not ready after 0.05 s") && said.contains("status 500"),
-        "{said}"
+        shown.contains("not ready after 0.05 s") && shown.contains("status 500"),
+        "{shown}"
     );
-    let said = outcomes[2].as_ref().unwrap_err();
-    assert!(said.contains("11 bytes, there 200 with 5 bytes"), "{said}");
+    let shown = outcomes[2].as_ref().unwrap_err();
+    assert!(
+        shown.contains("11 bytes, there 200 with 5 bytes"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -208,8 +211,8 @@ fn server_that_dies_under_load_ends_the_block() {
         &[answering("hello"), dying, answering("hello")],
         60_000_000_000,
     );
-    let said = outcomes[1].as_ref().unwrap_err();
-    assert!(said.contains("closed without an answer"), "{said}");
+    let shown = outcomes[1].as_ref().unwrap_err();
+    assert!(shown.contains("closed without an answer"), "{shown}");
     assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
 }
 

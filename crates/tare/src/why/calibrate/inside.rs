@@ -6,7 +6,7 @@ use tare_model::{CommandCall, CommandReport, whole_ns};
 
 use super::super::observed::Inside;
 use super::super::{Ask, WhyError, fresh};
-use super::{TWICE_BELOW_NS, Tried, at, folders, paths};
+use super::{SideRuns, TWICE_BELOW_NS, folders, in_started, paths};
 use crate::cx::Context;
 use crate::env;
 use crate::workload::user_command;
@@ -45,10 +45,10 @@ pub fn look_inside(
         ..ask.call.clone()
     };
     // The client of a server does not read data of an earlier run.
-    let has_copies = !is_server && !env::own::is_inside(&ask.settings);
+    let has_copies = !is_server && !env::user_container::is_inside(&ask.settings);
     let ((mut look, differs), facts, life_ns) =
-        at(cx, ask, &ask.driver, &ask.settings, |instance| {
-            let mut tried = Tried::new(cx, ask, instance, REPORTED_WITHIN * limit);
+        in_started(cx, ask, &ask.driver, &ask.settings, |instance| {
+            let mut tried = SideRuns::new(cx, ask, instance, REPORTED_WITHIN * limit);
             let look = tried.inside(&call)?;
             let is_brief = !look.report.is_ended_early && look.wall_ns <= TWICE_BELOW_NS;
             let differs = if has_copies && is_brief {
@@ -66,15 +66,15 @@ pub fn look_inside(
         return Ok((inside, None));
     }
     // A single difference may be chance, and the first run was observed.
-    let (again, ..) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let mut tried = Tried::new(cx, ask, instance, limit);
+    let (again, ..) = in_started(cx, ask, &ask.driver, &ask.settings, |instance| {
+        let mut tried = SideRuns::new(cx, ask, instance, limit);
         let (first, _) = tried.reported(&ask.driver, &ask.call)?;
         Ok((tried.differs_from(&first)?, Vec::new()))
     })?;
     Ok((inside, again))
 }
 
-impl Tried<'_, '_> {
+impl SideRuns<'_, '_> {
     /// How one more run differs from the first, if it does.
     fn differs_from(&mut self, first: &CommandReport) -> Result<Option<String>, WhyError> {
         match self.reported(&self.ask.driver, &self.ask.call) {

@@ -6,7 +6,7 @@ use tare_model::{CommandCall, Params};
 
 use super::super::served::{self, AtRate};
 use super::super::{Ask, WhyError};
-use super::{Tried, at};
+use super::{SideRuns, in_started};
 use crate::cx::Context;
 
 /// Sends requests to the servers of both sides at these increasing rates, each until it falls behind.
@@ -19,13 +19,13 @@ pub fn look_at_rates(
     rates: &[f64],
 ) -> Result<[Vec<AtRate>; 2], WhyError> {
     let on = |driver: &str, settings: &Params, call: &CommandCall| {
-        let (seen, ..) = at(cx, ask, driver, settings, |instance| {
-            let mut tried = Tried::new(cx, ask, instance, Duration::from_nanos(ask.budget_ns));
+        let (seen, ..) = in_started(cx, ask, driver, settings, |instance| {
+            let mut tried = SideRuns::new(cx, ask, instance, Duration::from_nanos(ask.budget_ns));
             let mut seen: Vec<AtRate> = Vec::new();
             for rate in rates {
                 let call = served::at_rate(call, *rate);
                 let (report, _) = tried.reported(driver, &call)?;
-                seen.extend(AtRate::of(*rate, &report));
+                seen.extend(AtRate::parse(*rate, &report));
                 if seen.last().is_none_or(|last| !last.keeps_up()) {
                     break;
                 }

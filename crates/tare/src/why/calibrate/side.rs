@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tare_model::{CommandCall, Facts};
 
-use super::super::error::{how, said};
+use super::super::error::{how, output_tail};
 use super::super::observed::{Observed, SideLook};
 use super::super::{Ask, HOST, WhyError};
-use super::{TWICE_BELOW_NS, Tried, at, check_pick, inside_slices};
+use super::{SideRuns, TWICE_BELOW_NS, check_pick, in_started, inside_slices};
 use crate::cx::Context;
 use crate::report::command_line;
 use crate::workload::stoppable;
@@ -31,8 +31,8 @@ pub fn look_at_side(
     };
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let ((mut look, in_slices, prints_same), facts, _) =
-        at(cx, ask, &ask.driver, &ask.settings, |instance| {
-            let mut tried = Tried::new(cx, ask, instance, limit);
+        in_started(cx, ask, &ask.driver, &ask.settings, |instance| {
+            let mut tried = SideRuns::new(cx, ask, instance, limit);
             for _ in 0..warm_ups {
                 tried.reported(&ask.driver, &ask.call)?;
             }
@@ -42,7 +42,7 @@ pub fn look_at_side(
                 return Err(WhyError::FailsAtSide {
                     command: command_line(&ask.command),
                     how: how(exit),
-                    said: said(&report),
+                    said: output_tail(&report),
                 });
             }
             check_pick(ask, "of the command", &report)?;

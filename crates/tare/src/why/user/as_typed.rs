@@ -10,10 +10,10 @@ use std::time::Duration;
 use tare_model::ArmId;
 
 use crate::cx::Context;
-use crate::env::{self, AsTyped, own};
+use crate::env::{self, AsTyped, user_container};
 use crate::output;
 use crate::report::terminal::time;
-use crate::why::own::Asks;
+use crate::why::user_container::ContainerQuestion;
 use crate::why::{Ask, First, WhyError};
 
 /// Two runs may take this fraction (1/N) of the remaining time.
@@ -33,7 +33,7 @@ const PLAIN_PART: f64 = 0.2;
 pub(super) fn described(
     cx: &Context<'_>,
     ask: &Ask,
-    asks: &Asks,
+    asks: &ContainerQuestion,
     first: &First,
     left_ns: u64,
 ) -> Result<Option<String>, WhyError> {
@@ -68,7 +68,10 @@ pub(super) fn described(
         Err(_) if cx.cancel.is_requested() => Err(WhyError::Cancelled),
         Err(error) => {
             let why = output::printable(&error.to_string());
-            Ok(Some(format!("{}: not known: {why}", own::AS_TYPED)))
+            Ok(Some(format!(
+                "{}: not known: {why}",
+                user_container::AS_TYPED
+            )))
         }
     }
 }
@@ -81,7 +84,7 @@ fn line(runs: [AsTyped; 2], wall_ns: u64) -> Option<String> {
     let [one, again] = runs;
     let mut line = format!(
         "{}: {} until its command begins, {} in it, {} after it (again: {}, {}, {})",
-        own::AS_TYPED,
+        user_container::AS_TYPED,
         time(one.start_ns),
         time(one.run_ns),
         time(one.end_ns),
@@ -114,18 +117,18 @@ mod tests {
             status,
             printed: 0,
         };
-        let said = line([run(900, 0), run(800, 0)], 300_000_000).unwrap();
+        let shown = line([run(900, 0), run(800, 0)], 300_000_000).unwrap();
         assert!(
-            said.contains("400 ms until its command begins, 900 ms in it, 80.0 ms after it"),
-            "{said}"
+            shown.contains("400 ms until its command begins, 900 ms in it, 80.0 ms after it"),
+            "{shown}"
         );
         assert!(
-            said.contains("took 300 ms at the first look, the rest is"),
-            "{said}"
+            shown.contains("took 300 ms at the first look, the rest is"),
+            "{shown}"
         );
         for (runs, wall_ms) in [([340, 390], 300), ([900, 310], 300), ([200, 200], 300)] {
-            let said = line(runs.map(|ms| run(ms, 0)), wall_ms * 1_000_000).unwrap();
-            assert!(!said.contains("the rest"), "{said}");
+            let shown = line(runs.map(|ms| run(ms, 0)), wall_ms * 1_000_000).unwrap();
+            assert!(!shown.contains("the rest"), "{shown}");
         }
         assert_eq!(line([run(900, 0), run(900, 1)], 300_000_000), None);
     }

@@ -12,22 +12,22 @@ use tare_model::command::Tie;
 
 use crate::cx::files::{self, Kind};
 use crate::cx::{Context, sha256};
-use crate::env::own::{Bare, ContainerRequest, Own, limits};
+use crate::env::user_container::{Bare, ContainerRequest, UserContainer, limits};
 use crate::env::{self, Driver};
 use crate::why::observed::Inside;
-use crate::why::own::Asks;
-use crate::why::own::baseline::{self, Here};
+use crate::why::user_container::ContainerQuestion;
+use crate::why::user_container::baseline::{self, Here};
 use crate::why::{self, Ask, Base, First, WhyError, error};
 
 /// The run inside alone, the chosen baseline, and the runs on both sides.
-pub(super) type FirstLook = (Inside, (Asks, First));
+pub(super) type FirstLook = (Inside, (ContainerQuestion, First));
 
 /// Runs the command inside alone, and then with the barest baseline in which it does the same.
 pub(super) fn seen(
     cx: &Context<'_>,
     from: (&dyn Driver, &ContainerRequest<'_>),
     ask: &mut Ask,
-    own: &mut Own,
+    own: &mut UserContainer,
 ) -> Result<FirstLook, Failed> {
     let [short, long] = why::calibrate::inside_limits(ask);
     let mut baselines = Baselines {
@@ -49,7 +49,7 @@ pub(super) fn seen(
 fn look_inside(
     cx: &Context<'_>,
     ask: &Ask,
-    own: &mut Own,
+    own: &mut UserContainer,
     limit: Duration,
 ) -> Result<(Inside, Option<String>), Failed> {
     let look = why::calibrate::look_inside(cx, ask, limit).map_err(|error| alone(error, own))?;
@@ -67,13 +67,13 @@ type Did = Result<First, String>;
 /// Tries the baselines one after the other.
 struct Baselines<'a> {
     cx: &'a Context<'a>,
-    own: &'a mut Own,
+    own: &'a mut UserContainer,
     /// The run inside, and why each run needs a new container, if it does.
     look: (Inside, Option<String>),
     /// After which time a run inside is ended if the first one was ended too early.
     longer: Option<Duration>,
     /// The first baseline in which only the output differs; one in which only stderr differs is preferred.
-    fallback: Option<(Asks, First)>,
+    fallback: Option<(ContainerQuestion, First)>,
     trouble: Option<WhyError>,
 }
 
@@ -172,7 +172,7 @@ impl Baselines<'_> {
         ask: &mut Ask,
         found: &dyn Driver,
         wish: &ContainerRequest<'_>,
-    ) -> Result<Result<(Asks, First), String>, Failed> {
+    ) -> Result<Result<(ContainerQuestion, First), String>, Failed> {
         if let Some(why) = &self.own.not_bare {
             return Ok(Err(why.clone()));
         }
@@ -243,9 +243,9 @@ impl Baselines<'_> {
     fn same_bytes(
         &mut self,
         ask: &mut Ask,
-        whole: (Asks, First),
+        whole: (ContainerQuestion, First),
         less: Option<Bare>,
-    ) -> Result<(Asks, First), Failed> {
+    ) -> Result<(ContainerQuestion, First), Failed> {
         if let Some(less) = less {
             let asks = baseline::host(self.own, &less);
             match self.tried(ask, &asks, false)? {
@@ -257,9 +257,9 @@ impl Baselines<'_> {
     }
 
     /// Runs the command with a baseline, and inside if the first run there is not enough.
-    fn measured(&self, ask: &mut Ask, asks: &Asks) -> Result<First, WhyError> {
+    fn measured(&self, ask: &mut Ask, asks: &ContainerQuestion) -> Result<First, WhyError> {
         let (inside, fresh) = &self.look;
-        ask.own = Some(Asks {
+        ask.own = Some(ContainerQuestion {
             fresh: fresh.clone(),
             ..asks.clone()
         });
@@ -268,7 +268,12 @@ impl Baselines<'_> {
 
     /// Runs the command with a baseline. With `may_fall_back`, the baseline is used if no better one is found, and
     /// the command only does the same if it also complains alike.
-    fn tried(&mut self, ask: &mut Ask, asks: &Asks, may_fall_back: bool) -> Result<Did, Failed> {
+    fn tried(
+        &mut self,
+        ask: &mut Ask,
+        asks: &ContainerQuestion,
+        may_fall_back: bool,
+    ) -> Result<Did, Failed> {
         let mut first = self.measured(ask, asks);
         // The run inside was ended too early to show how much slower it is.
         if let (Ok(found), Some(long)) = (&first, self.longer)

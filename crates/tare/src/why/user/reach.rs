@@ -5,7 +5,7 @@ use tare_model::Status;
 
 use crate::cx::{Context, holders};
 use crate::env;
-use crate::env::own::{Difference, Own, Source, protect};
+use crate::env::user_container::{Difference, Source, UserContainer, protect};
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report;
@@ -14,7 +14,7 @@ use crate::why::question::Subject;
 use crate::why::rounds::Measured;
 
 /// Other writers to the container's writable data: running containers of every engine, and processes.
-fn writers(cx: &Context<'_>, own: &Own) -> Vec<(String, Vec<String>)> {
+fn writers(cx: &Context<'_>, own: &UserContainer) -> Vec<(String, Vec<String>)> {
     let of = |path: &std::path::PathBuf| {
         let mut names: Vec<String> = env::DRIVERS
             .iter()
@@ -30,7 +30,7 @@ fn writers(cx: &Context<'_>, own: &Own) -> Vec<(String, Vec<String>)> {
 }
 
 /// Refuses to let copies write to data that another container or process writes to.
-pub(super) fn alone(cx: &Context<'_>, own: &Own) -> Result<(), Failed> {
+pub(super) fn alone(cx: &Context<'_>, own: &UserContainer) -> Result<(), Failed> {
     if !own.is_written {
         return Ok(());
     }
@@ -51,7 +51,7 @@ pub(super) fn alone(cx: &Context<'_>, own: &Own) -> Result<(), Failed> {
 }
 
 /// Notes about copies made while another writer used the original.
-pub(super) fn torn(cx: &Context<'_>, own: &Own) -> Vec<String> {
+pub(super) fn torn(cx: &Context<'_>, own: &UserContainer) -> Vec<String> {
     let line = |(path, names): (String, Vec<String>)| {
         format!(
             "`{path}` was copied while {} wrote to it: the copy may be torn, as after a power failure",
@@ -62,7 +62,7 @@ pub(super) fn torn(cx: &Context<'_>, own: &Own) -> Vec<String> {
 }
 
 /// Without a socket the network cannot slow the command down, so it is not tried.
-pub(super) fn without_idle_network(own: &mut Own, has_socket: bool) {
+pub(super) fn without_idle_network(own: &mut UserContainer, has_socket: bool) {
     let is_network = |it: &Difference| it.id == protect::ENGINES_NETWORK;
     if !has_socket && own.differences.iter().any(is_network) {
         own.differences.retain(|it| !is_network(it));
@@ -74,7 +74,7 @@ pub(super) fn without_idle_network(own: &mut Own, has_socket: bool) {
 }
 
 /// The hint for a command that fails in a copy without the user's networks.
-pub(super) fn networks_hint(own: &Own) -> Option<String> {
+pub(super) fn networks_hint(own: &UserContainer) -> Option<String> {
     let names = own.networks.join(", ");
     (!names.is_empty()).then(|| {
         format!(
@@ -89,7 +89,7 @@ fn times(budget_ns: u64) -> u64 {
 }
 
 /// Describes what the runs can reach.
-fn reached(subject: &Subject<'_>, own: &Own) -> Vec<String> {
+fn reached(subject: &Subject<'_>, own: &UserContainer) -> Vec<String> {
     let mut all = Vec::new();
     if let Source::Inside(name) = subject.source {
         all.push(format!(
@@ -121,7 +121,7 @@ fn reached(subject: &Subject<'_>, own: &Own) -> Vec<String> {
 }
 
 /// One line that says what will run, how often at most, and what it can reach.
-pub(super) fn announced(subject: &Subject<'_>, own: &Own, command: &str) -> String {
+pub(super) fn announced(subject: &Subject<'_>, own: &UserContainer, command: &str) -> String {
     if subject.asked.client.is_some() {
         return format!(
             "starts `{}` as a server in each arm and asks it for up to {}; it reaches {}",
@@ -140,7 +140,12 @@ pub(super) fn announced(subject: &Subject<'_>, own: &Own, command: &str) -> Stri
 }
 
 /// What would be done, one line each.
-pub(super) fn plan(subject: &Subject<'_>, own: &Own, command: &str, run: &str) -> Vec<String> {
+pub(super) fn plan(
+    subject: &Subject<'_>,
+    own: &UserContainer,
+    command: &str,
+    run: &str,
+) -> Vec<String> {
     let list = |all: &[Difference]| -> String {
         let words: Vec<&str> = all.iter().map(|it| it.what.as_str()).collect();
         if words.is_empty() {

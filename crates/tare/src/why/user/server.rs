@@ -9,14 +9,14 @@ use tare_model::command::{Pick, Stdout};
 use tare_model::{CommandChange, Params, counter};
 
 use crate::cx::Context;
-use crate::env::own::{Difference, Own};
+use crate::env::user_container::{Difference, UserContainer};
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report::command_line;
 use crate::run;
 use crate::service::user::UserClient;
 use crate::why::First;
-use crate::why::own::Asks;
+use crate::why::user_container::ContainerQuestion;
 
 /// ID of the difference of published ports.
 const PUBLISH: &str = "publish";
@@ -38,7 +38,7 @@ const BUSY: f64 = 0.05;
 /// # Errors
 /// The copies cannot serve at the same time.
 pub(super) fn adapted(
-    own: &mut Own,
+    own: &mut UserContainer,
     client: &UserClient,
     pick: Option<&Pick>,
 ) -> Result<UserClient, Failed> {
@@ -151,7 +151,7 @@ fn asked(client: &UserClient) -> String {
 
 /// Discards the output in the arm without the engine's log, as for a bare server: even without a log the engine reads
 /// the output through a pipe, which makes a server wait when it is full.
-fn without_pipe(own: &mut Own) {
+fn without_pipe(own: &mut UserContainer) {
     let Some(log) = own.differences.iter_mut().find(|it| it.id == LOG) else {
         return;
     };
@@ -196,7 +196,7 @@ const MORE: f64 = 2.0;
 const OFTEN: f64 = 3.0;
 
 /// Ranks the differences by the counters of the first runs; returns those that stand out, one clause each.
-pub(super) fn weighed(asks: &mut Asks, first: &First) -> Vec<String> {
+pub(super) fn weighed(asks: &mut ContainerQuestion, first: &First) -> Vec<String> {
     let busy = first.env.counters.get(counter::ENGINE_PROXY).copied();
     let wall = first.env.wall_ns.max(1) as f64;
     let differences = &mut asks.differences;
@@ -251,25 +251,25 @@ fn named(differences: &mut [Difference], busy: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::own::leave_out;
+    use crate::env::user_container::leave_out;
     use crate::service::http::Request;
     use crate::service::request_plan::RequestPlan;
 
-    fn own() -> Own {
+    fn own() -> UserContainer {
         let difference = |id: &str, likelihood| Difference {
             id: id.to_owned(),
             likelihood,
             ..Difference::default()
         };
-        Own {
+        UserContainer {
             bare: Params::new().with("network", "none"),
             published: vec![(8080, 80), (9090, 90)],
             differences: vec![difference("cpus", 0.7), difference("publish", 0.2)],
-            ..Own::default()
+            ..UserContainer::default()
         }
     }
 
-    fn at(port: u16) -> UserClient {
+    fn client_at(port: u16) -> UserClient {
         UserClient {
             argv: vec!["ab".to_owned()],
             port,
@@ -285,7 +285,10 @@ mod tests {
             (5432, 5432, "own address"),
         ] {
             let mut own = own();
-            assert_eq!(adapted(&mut own, &at(given), None).unwrap().port, inside);
+            assert_eq!(
+                adapted(&mut own, &client_at(given), None).unwrap().port,
+                inside
+            );
             assert!(own.notes[0].contains(way), "{:?}", own.notes);
             assert_eq!(own.bare.text("network"), Some("veth"));
         }
@@ -294,10 +297,10 @@ mod tests {
     #[test]
     fn server_without_the_log_prints_nowhere() {
         let mut own = own();
-        adapted(&mut own, &at(80), None).unwrap();
+        adapted(&mut own, &client_at(80), None).unwrap();
         assert!(own.of_command.is_empty());
         own.differences[1].id = LOG.to_owned();
-        adapted(&mut own, &at(80), None).unwrap();
+        adapted(&mut own, &client_at(80), None).unwrap();
         let mut change = CommandChange::default();
         leave_out(&own.of_command, &["cpus".to_owned()], &mut change);
         assert_eq!(change.stdout, None);
@@ -307,18 +310,18 @@ mod tests {
 
     #[test]
     fn busy_proxy_is_named_and_suspected_first() {
-        let told = |busy: f64| {
+        let shown = |busy: f64| {
             let mut all = own().differences;
             named(&mut all, busy);
             let way = all.into_iter().find(|it| it.id == PUBLISH).unwrap();
             (way.likelihood, way.what)
         };
-        let (likelihood, what) = told(0.5);
+        let (likelihood, what) = shown(0.5);
         assert!(
             likelihood >= LIKELY && what.contains("proxy process"),
             "{what}"
         );
-        assert_eq!(told(0.0), (0.2, ": the published port".into()));
+        assert_eq!(shown(0.0), (0.2, ": the published port".into()));
     }
 
     #[test]
@@ -347,8 +350,8 @@ mod tests {
 
     #[test]
     fn server_needs_arm_network_and_trials_fit_quota() {
-        let mut client = at(80);
-        client.http = Some(RequestPlan::of(Request::get("/")).unwrap());
+        let mut client = client_at(80);
+        client.http = Some(RequestPlan::closed_loop(Request::get("/")).unwrap());
         let of = |settings: Params| in_environment(&client, None, &settings);
         let (fitted, note) = of(Params::new().with("cpus", 0.5)).unwrap();
         assert!(fitted.by_mean && fitted.trial_ns == OVER_PERIODS_NS);
@@ -364,7 +367,7 @@ mod tests {
     fn servers_on_the_machines_network_are_refused() {
         let mut own = own();
         own.bare = Params::new().with("network", "host");
-        let failed = adapted(&mut own, &at(80), None).unwrap_err();
+        let failed = adapted(&mut own, &client_at(80), None).unwrap_err();
         assert!(failed.message.contains("own network"), "{failed}");
         assert!(failed.hint.unwrap().contains("-p 8080:80"));
     }

@@ -8,9 +8,9 @@
 use tare_model::Params;
 
 use crate::cx::Context;
-use crate::env::own;
+use crate::env::user_container;
 use crate::report::terminal::time;
-use crate::why::own::Asks;
+use crate::why::user_container::ContainerQuestion;
 use crate::why::{Ask, First, WhyError, calibrate};
 
 /// From this time on a start is slow, nanoseconds.
@@ -25,7 +25,7 @@ const MOST: usize = 4;
 pub(super) fn described(
     cx: &Context<'_>,
     ask: &Ask,
-    asks: &Asks,
+    asks: &ContainerQuestion,
     first: &First,
 ) -> Result<Option<String>, WhyError> {
     if first.life_ns < LONG_NS {
@@ -37,12 +37,12 @@ pub(super) fn described(
         // Without this difference the container does not start.
         Err(_) => Ok(None),
     };
-    let without = |id: &str| own::without(&ask.settings, &[id.to_owned()]);
+    let without = |id: &str| user_container::without(&ask.settings, &[id.to_owned()]);
     let tried = asks
         .differences
         .iter()
-        .filter(|it| own::is_of_starts(&it.id));
-    let mut least: Option<(u64, &own::Difference)> = None;
+        .filter(|it| user_container::is_of_starts(&it.id));
+    let mut least: Option<(u64, &user_container::Difference)> = None;
     for difference in tried.take(MOST) {
         if let Some(ns) = life(&without(&difference.id))?
             && least.is_none_or(|(known, _)| ns < known)
@@ -60,7 +60,7 @@ pub(super) fn described(
     Ok((2 * again <= with).then(|| {
         format!(
             "{}{} and {}; without {} {} and {}; it is not in these numbers",
-            own::STARTING,
+            user_container::STARTING,
             time(first.life_ns),
             time(with),
             difference.what,

@@ -29,14 +29,14 @@ fn succeeds_with(driver: &str, settings: Params, params: Params) {
     };
     let outcome = &stored.records[0].outcome;
     let report = command(outcome);
-    let said = String::from_utf8_lossy(&report.stderr.0).into_owned();
+    let stderr_text = String::from_utf8_lossy(&report.stderr.0).into_owned();
     let Outcome::Completed(raw) = outcome else {
         unreachable!("it has a report");
     };
     let found = tare::workload::find("hpcc").unwrap();
     let samples = found
         .decode(raw)
-        .unwrap_or_else(|error| panic!("{error}: {said}"));
+        .unwrap_or_else(|error| panic!("{error}: {stderr_text}"));
     assert_eq!(samples.len(), found.metrics().len());
     let output = String::from_utf8_lossy(&report.files["hpccoutf.txt"].0).into_owned();
     assert!(output.contains("\nSuccess=1\n"));

@@ -181,7 +181,7 @@ fn engine(world: &World) -> Option<Engine> {
             return None;
         }
     };
-    let availability = Docker::at(engine.host()).detect(&world.cx());
+    let availability = Docker::with_host(engine.host()).detect(&world.cx());
     assert!(
         matches!(availability, Availability::Ready(_)),
         "{availability:?}"
@@ -193,7 +193,7 @@ fn engine(world: &World) -> Option<Engine> {
 fn frozen_or_dead_engine_is_error_in_bounded_time() {
     let world = needed!(world("dying"));
     let mut engine = needed!(engine(&world));
-    let driver = Docker::at(engine.host());
+    let driver = Docker::with_host(engine.host());
     let settings = Params::new().with("network", "none");
     let mut environment = environment(&driver, "arm", &settings);
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();

@@ -163,22 +163,22 @@ fn killed_writer_keeps_finished_trials_and_can_resume() {
     .stdout(Stdio::piped())
     .spawn()
     .unwrap();
-    let mut told = 0;
+    let mut shown = 0;
     for line in BufReader::new(writer.stdout.take().unwrap()).lines() {
         let Ok(line) = line else { break };
-        told += u32::from(line == "stored");
-        if told == 40 {
+        shown += u32::from(line == "stored");
+        if shown == 40 {
             writer.kill().unwrap();
         }
     }
     writer.wait().unwrap();
-    assert!(told >= 40);
+    assert!(shown >= 40);
     let path = folder.path().join("store.db");
     let stage = Stage::new(Script::default());
     let stored = Store::open(&path).unwrap().run(&stage.run).unwrap();
     assert!(
-        whole_count(stored.records.len()) >= told,
-        "{} < {told}",
+        whole_count(stored.records.len()) >= shown,
+        "{} < {shown}",
         stored.records.len()
     );
     let sequences: BTreeSet<u32> = stored
@@ -264,17 +264,17 @@ fn runs_until_the_disk_is_full() {
         "{error:?}"
     );
     drop(store);
-    let told = stage.log().iter().filter(|line| *line == "told").count();
-    assert!(told > 20, "{told}");
+    let shown = stage.log().iter().filter(|line| *line == "told").count();
+    assert!(shown > 20, "{shown}");
     assert!(stage.log().contains(&"remove host".to_owned()));
     // Still full: reading works, and everything is there.
     let stored = Store::open(&path).unwrap().run(&stage.run).unwrap();
-    assert_eq!(stored.records.len(), told);
+    assert_eq!(stored.records.len(), shown);
     std::fs::remove_file(&filler).unwrap();
     let again = Stage::new(Script::default());
-    *again.cancel_after_trials.lock().unwrap() = Some(whole_count(told + 10));
+    *again.cancel_after_trials.lock().unwrap() = Some(whole_count(shown + 10));
     let summary = resume_on(again, &path, &mut AllBlocks, None).unwrap();
-    assert_eq!(summary.n_trials as usize, told + 10);
+    assert_eq!(summary.n_trials as usize, shown + 10);
 }
 
 #[test]

@@ -66,11 +66,40 @@ fn lifecycle_is_timed_from_outside_and_cleaned_up() {
                 removed_ns: 16_000_000,
                 stop_ns: Some(4_000_000),
                 memory_bytes: None,
+                all_memory_bytes: None,
                 disk_bytes: None,
             }
         );
     }
     assert_eq!(scene.n_lines(|line| line.ends_with(" once")), 6);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn lifecycle_is_timed_while_others_are_idle() {
+    let scene = Scene::new(Script::default());
+    let mut study = study();
+    study.workloads = vec![spec("held-life", None)];
+    study.blocks_max = 2;
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!((summary.n_trials, summary.n_without_value), (6, 0));
+    // Each arm's resident instance, and in each of its two trials two idle ones and the timed one.
+    let is_start = |line: &str| line.starts_with("start ");
+    assert_eq!(
+        scene.n_lines(|line| is_start(line) && line.ends_with(" once")),
+        6
+    );
+    assert_eq!(
+        scene.n_lines(|line| is_start(line) && !line.ends_with(" once")),
+        3 + 12
+    );
+    for record in scene.stored().records {
+        let Outcome::Completed(raw) = record.outcome else {
+            panic!("{record:?}")
+        };
+        let report: LifecycleReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        assert_eq!(report.ready_ns, 12_000_000, "the idle ones are in no time");
+    }
     scene.assert_all_removed();
 }
 

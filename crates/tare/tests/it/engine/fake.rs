@@ -654,11 +654,15 @@ pub(super) fn workload(id: &str) -> Option<&'static dyn Workload> {
                 service: call("serve"),
                 client: call("ask"),
             },
-            "life" => Recipe::Lifecycle,
+            "life" => Recipe::Lifecycle { held: 0 },
+            "held-life" => Recipe::Lifecycle { held: 2 },
             name => Recipe::Probe(call(name)),
         })
     }
-    static KNOWN: [Unread; 6] = unread(["w0", "w1", "w2", "pair", "cluster", "life"], recipe);
+    static KNOWN: [Unread; 7] = unread(
+        ["w0", "w1", "w2", "pair", "cluster", "life", "held-life"],
+        recipe,
+    );
     find(&KNOWN, id)
 }
 

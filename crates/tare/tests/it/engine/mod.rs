@@ -118,7 +118,7 @@ impl Scene {
     }
 
     /// Returns the printed remarks.
-    fn said(&self) -> Vec<String> {
+    fn remarks(&self) -> Vec<String> {
         let events = self.stage.events.lock().unwrap();
         let remarks = events.iter().filter_map(|event| match event {
             Event::Remark(text) => Some(text.clone()),
@@ -129,10 +129,10 @@ impl Scene {
 
     /// Asserts that one of the remarks contains all of these.
     #[track_caller]
-    fn assert_said(&self, parts: &[&str]) {
-        let said = self.said();
+    fn assert_remarks(&self, parts: &[&str]) {
+        let shown = self.remarks();
         let holds = |text: &String| parts.iter().all(|part| text.contains(part));
-        assert!(said.iter().any(holds), "{parts:?}: {said:?}");
+        assert!(shown.iter().any(holds), "{parts:?}: {shown:?}");
     }
 
     /// Counts this line in the log.

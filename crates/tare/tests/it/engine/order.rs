@@ -96,8 +96,8 @@ fn late_stop_overlaps_starts_ends_before_next_trial() {
     scene.execute(&study()).unwrap();
     let log = scene.stage.log();
     let places = |line: &str| -> Vec<usize> {
-        let said = log.iter().enumerate().filter(|(_, said)| *said == line);
-        said.map(|(place, _)| place).collect()
+        let shown = log.iter().enumerate().filter(|(_, said)| *said == line);
+        shown.map(|(place, _)| place).collect()
     };
     let (started, stopped) = (places("start box"), places("stop box"));
     assert_eq!((started.len(), stopped.len()), (2, 2), "{log:#?}");

@@ -12,7 +12,7 @@ use crate::unread::{Unread, find, unread};
 fn direct(id: &str) -> Option<&'static dyn Workload> {
     static KNOWN: [Unread; 3] = unread(["null", "integer", "life"], |id, params| {
         Ok(match id {
-            "life" => Recipe::Lifecycle,
+            "life" => Recipe::Lifecycle { held: 0 },
             name => Recipe::Probe(ProbeCall {
                 name: name.into(),
                 args: params.clone(),

@@ -246,7 +246,7 @@ fn workload_starving_others_is_dropped_with_remark() {
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
     assert_eq!(summary.n_trials, 3 * (1 + 8));
     assert_eq!(scene.workload_ends(), [(0, 1)]);
-    scene.assert_said(&["`w0` is left out after 1 block: it takes 0.9 s"]);
+    scene.assert_remarks(&["`w0` is left out after 1 block: it takes 0.9 s"]);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn equally_slow_workloads_are_all_retained() {
     let summary = scene.execute(&study).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
     assert!(scene.stored().workload_ends.is_empty());
-    scene.assert_said(&["the time budget of 3.0 s ended the run after 3 blocks"]);
+    scene.assert_remarks(&["the time budget of 3.0 s ended the run after 3 blocks"]);
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn budget_cuts_slow_block_and_names_missing_workloads() {
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
     // The workload in progress was completed in every arm.
     assert_eq!((summary.n_blocks, summary.n_trials), (2, 6 + 6 + 3));
-    scene.assert_said(&["after 2 blocks", "and of block 3 without `w"]);
+    scene.assert_remarks(&["after 2 blocks", "and of block 3 without `w"]);
     scene.assert_all_removed();
 }
 
@@ -283,6 +283,6 @@ fn first_block_outlasting_the_budget_is_cut_short() {
     let summary = scene.execute(&study).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
     assert_eq!((summary.n_blocks, summary.n_trials), (0, 3));
-    scene.assert_said(&["after 0 blocks", "and of block 1 without `w"]);
+    scene.assert_remarks(&["after 0 blocks", "and of block 1 without `w"]);
     scene.assert_all_removed();
 }

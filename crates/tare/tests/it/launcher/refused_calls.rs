@@ -42,26 +42,26 @@ fn refused_syscall_gives_reason_without_leftovers() {
         command.env("TARE_RUN", world.run.as_str());
         let output = command.output().unwrap();
         let words = String::from_utf8_lossy(&output.stderr);
-        let told = format!("{call}, {nth}: {}: {words}", output.status);
+        let message = format!("{call}, {nth}: {}: {words}", output.status);
         if words.contains("PTRACE") || words.contains("ptrace") {
-            return skip("strace", &format!("nothing can be traced here: {told}"));
+            return skip("strace", &format!("nothing can be traced here: {message}"));
         }
-        assert!(!words.contains("panicked"), "{told}");
+        assert!(!words.contains("panicked"), "{message}");
         let report = fs::read(&spec.report).ok();
         let report: Option<LaunchReport> =
             report.and_then(|text| serde_json::from_slice(&text).ok());
         match output.status.code() {
             // That syscall was not needed, or not made that often.
-            Some(0) => assert_eq!(report.unwrap().state, LaunchState::Ended, "{told}"),
+            Some(0) => assert_eq!(report.unwrap().state, LaunchState::Ended, "{message}"),
             Some(REFUSED_STATUS) => {
                 n_refused += 1;
                 let error = report.and_then(|report| report.error);
                 let why = error.map_or(words.to_string(), |error| format!("{error:?}"));
-                assert!(why.contains("not permitted"), "{told}: {why}");
+                assert!(why.contains("not permitted"), "{message}: {why}");
             }
-            _ => panic!("{told}"),
+            _ => panic!("{message}"),
         }
-        assert_nothing_stays(&world, &before, &told);
+        assert_nothing_stays(&world, &before, &message);
     }
     assert!(n_refused >= CALLS.len() / 2, "{n_refused}");
 }

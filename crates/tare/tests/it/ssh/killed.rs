@@ -62,7 +62,7 @@ fn clean(home: &Path) -> Output {
 }
 
 /// Waits until no process carries the run's label.
-fn nobody_is_left(run: &str) {
+fn nothing_is_left(run: &str) {
     wait_until("nobody is left", || labelled(run).is_empty());
 }
 
@@ -78,7 +78,7 @@ fn ssh_remote_cleans_itself_after_tare_is_killed() {
     let (child, run) = run(&server, home.path());
     end(child);
     assert_eq!(server.left(), Vec::<String>::new());
-    nobody_is_left(&run);
+    nothing_is_left(&run);
     let output = clean(home.path());
     assert!(output.status.success(), "{output:?}");
     assert_eq!(left(&home.path().join("runs")), [".lock"]);
@@ -101,7 +101,7 @@ fn ssh_leftovers_are_swept_once_host_is_reachable() {
     }
     end(child);
     server.down();
-    nobody_is_left(&run);
+    nothing_is_left(&run);
     let names = || fs::read_dir(server.remote()).unwrap().count();
     assert_eq!(
         names(),
@@ -111,8 +111,8 @@ fn ssh_leftovers_are_swept_once_host_is_reachable() {
 
     let output = clean(home.path());
     assert_eq!(output.status.code(), Some(5), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("Connection refused"), "{said}");
+    let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr_text.contains("Connection refused"), "{stderr_text}");
     assert!(
         home.path().join("runs").join(&run).exists(),
         "the record is gone"
@@ -121,8 +121,8 @@ fn ssh_leftovers_are_swept_once_host_is_reachable() {
     server.up();
     let output = clean(home.path());
     assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("removed the folder"), "{said}");
+    let stdout_text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(stdout_text.contains("removed the folder"), "{stdout_text}");
     assert_eq!(server.left(), Vec::<String>::new());
     assert!(!home.path().join("runs").join(&run).exists());
 }

@@ -71,9 +71,12 @@ fn why_leftovers_over_ssh_stay_recorded_until_cleaned() {
         .current_dir(work.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("something is mounted at"), "{said}");
+    let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{stderr_text}");
+    assert!(
+        stderr_text.contains("something is mounted at"),
+        "{stderr_text}"
+    );
     assert_eq!(fs::read(&data).unwrap(), b"precious");
     // The connection stays recorded as long as something is there.
     for (is_mounted, code) in [(true, 5), (false, 0)] {
@@ -84,8 +87,8 @@ fn why_leftovers_over_ssh_stay_recorded_until_cleaned() {
             }
         }
         let output = tare(home.path()).arg("clean").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{said}");
+        let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{stderr_text}");
         assert_eq!(fs::read(&data).unwrap(), b"precious");
     }
     assert_eq!(server.left(), [""; 0]);

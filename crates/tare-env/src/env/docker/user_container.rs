@@ -1,0 +1,489 @@
+//! A user's container as an arm: its whole configuration, compared with that of a plain container.
+//!
+//! The configuration ([`template`]) and a plain one of the same image differ in a list of switches ([`difference`]).
+//! The user's container is never touched: arms are new containers, and what they may share with it is decided in
+//! [`shared`]. Secrets stay in the run's private file, and are never shown.
+//! Limits: changes to an original since its start are not seen; arms have the image's files.
+
+use crate::env::prelude::*;
+
+use bollard::models::ImageInspect;
+
+use super::Docker;
+use super::api::Api;
+use super::errors::printable;
+use super::settings::Settings;
+use crate::env::image::packed;
+use crate::env::user_container::command::Started;
+use crate::env::user_container::like::Like;
+use crate::env::user_container::limits;
+use crate::env::user_container::machine::writable;
+use crate::env::user_container::protect;
+use crate::env::user_container::reach;
+use crate::env::user_container::{
+    self as env_own, ArmRequest, ChangedLine, Consent, ContainerRequest, INSIDE, LIKE, Shares,
+    Source, UserContainer,
+};
+
+mod bare;
+mod changed;
+#[cfg(unix)]
+mod compose;
+mod copies;
+#[cfg(unix)]
+mod dependencies;
+mod difference;
+mod engine_machine;
+#[cfg(unix)]
+mod line;
+mod networks;
+mod parts;
+#[cfg(unix)]
+mod patch;
+mod remedy;
+mod resolver;
+mod template;
+mod temporary;
+
+pub(super) use crate::env::user_container::shared::Copy;
+use copies::Copies;
+pub(super) use copies::lay_in;
+pub(super) use difference::Copied;
+use difference::parts;
+pub(super) use engine_machine::EngineMachine;
+#[cfg(unix)]
+use template::version_of;
+pub(super) use template::{Template, body_of};
+
+/// The difference of the engine's AppArmor profile.
+const APPARMOR: &str = concat!("engine", ".apparmor");
+
+/// The command that a container runs by default, and its working directory.
+fn started(body: &Value, image: &ImageInspect) -> Started {
+    let list = |value: &Value| -> Option<Vec<String>> {
+        let list = value.as_array()?.iter();
+        let words: Vec<String> = list.filter_map(Value::as_str).map(str::to_owned).collect();
+        (!words.is_empty()).then_some(words)
+    };
+    let shown = |words: Vec<String>| -> Vec<String> {
+        words.into_iter().filter(|word| !word.is_empty()).collect()
+    };
+    let config = image.config.clone().unwrap_or_default();
+    let own_entry = list(&body["Entrypoint"]);
+    let own_command = list(&body["Cmd"]);
+    let images_entry = shown(config.entrypoint.unwrap_or_default());
+    // If the container sets an entrypoint, the image's command does not apply.
+    let command = match (&own_entry, own_command) {
+        (_, Some(command)) => command,
+        (Some(_), None) => Vec::new(),
+        (None, None) => config.cmd.unwrap_or_default(),
+    };
+    let entry = own_entry.map_or_else(|| images_entry.clone(), shown);
+    let path = |path: Option<&str>| path.filter(|path| !path.is_empty()).map(str::to_owned);
+    let image_directory = path(config.working_dir.as_deref()).unwrap_or_else(|| "/".to_owned());
+    Started {
+        has_images_entry: entry == images_entry,
+        entry,
+        command: shown(command),
+        directory: path(body["WorkingDir"].as_str()).unwrap_or_else(|| image_directory.clone()),
+        image_directory,
+    }
+}
+
+/// The started dependencies of a compose service.
+#[derive(Debug, Default)]
+struct StartedDependencies {
+    /// The network they are on, in the client's terms; `None` if the service has a network mode other than
+    /// `service:`.
+    network: Option<String>,
+    notes: Vec<String>,
+}
+
+/// A user's container, line or service, resolved.
+struct ResolvedContainer {
+    template: Template,
+    image: ImageInspect,
+    platform: Option<String>,
+    /// Its name for messages.
+    name: String,
+    notes: Vec<String>,
+    /// For a service: its section of the compose file.
+    section: Option<Map<String, Value>>,
+}
+
+impl ResolvedContainer {
+    fn resolve(cx: &Context<'_>, api: &Api, wish: &ContainerRequest<'_>) -> Result<Self, EnvError> {
+        Self::changed(cx, api, wish, None, None)
+    }
+
+    /// Resolves it with an override of the user's compose file and with started dependencies, if any.
+    fn changed(
+        cx: &Context<'_>,
+        api: &Api,
+        wish: &ContainerRequest<'_>,
+        over: Option<&Path>,
+        others: Option<&StartedDependencies>,
+    ) -> Result<Self, EnvError> {
+        let of_line = |words: &[String]| {
+            let (template, image, platform) = Template::of_line(cx, api, words, wish.shares)?;
+            Ok(Self {
+                name: format!("docker run … {}", printable(template.image())),
+                template,
+                image,
+                platform,
+                notes: Vec::new(),
+                section: None,
+            })
+        };
+        match wish.source {
+            Source::Line(words) => of_line(words),
+            Source::Service { file, service } => {
+                let over = over.map(|path| path.display().to_string());
+                let files: Vec<&str> = std::iter::once(file).chain(over.as_deref()).collect();
+                let found = service_of(cx, &files, service, others)?;
+                let mut taken =
+                    of_line(&found.words).map_err(|error| found.unbuilt(error, file, service))?;
+                found.complete(&mut taken.template.body);
+                if others.is_some_and(|others| others.network.is_some()) {
+                    taken.template.keep_network();
+                }
+                Ok(Self {
+                    name: format!("{} of {}", printable(service), printable(file)),
+                    notes: found.notes,
+                    section: Some(found.section),
+                    ..taken
+                })
+            }
+            Source::Container(name) | Source::Inside(name) => {
+                let (template, image) = Template::of_container(cx, api, name, wish.shares)?;
+                Ok(Self {
+                    template,
+                    image,
+                    platform: None,
+                    name: printable(name),
+                    notes: Vec::new(),
+                    section: None,
+                })
+            }
+        }
+    }
+
+    /// The settings of an arm that is like it.
+    fn settings(&self, file: &Path, context: Option<&str>) -> Params {
+        let settings = Params::new().with(LIKE, file.display().to_string());
+        let settings = of_context(settings, context);
+        match &self.platform {
+            Some(platform) => settings.with("platform", platform.as_str()),
+            None => settings,
+        }
+    }
+}
+
+fn of_context(settings: Params, context: Option<&str>) -> Params {
+    match context {
+        Some(name) => settings.with("context", name),
+        None => settings,
+    }
+}
+
+#[cfg_attr(
+    not(unix),
+    allow(unused_variables, reason = "nothing can be asked there")
+)]
+fn service_of(
+    cx: &Context<'_>,
+    files: &[&str],
+    service: &str,
+    others: Option<&StartedDependencies>,
+) -> Result<compose::Service, EnvError> {
+    #[cfg(unix)]
+    return compose::service(cx, files, service, others);
+    #[cfg(not(unix))]
+    Err(EnvError::Absent {
+        why: "a compose file can be taken only where there are Unix sockets".into(),
+        fix: Some("start the service and take its container: `--like CONTAINER`".into()),
+    })
+}
+
+#[cfg_attr(
+    not(unix),
+    allow(unused_variables, reason = "nothing was started there")
+)]
+fn still_there(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
+    #[cfg(unix)]
+    dependencies::check(cx, api)?;
+    Ok(())
+}
+
+/// Starts the dependencies of a service, if that is wanted.
+#[cfg_attr(
+    not(unix),
+    allow(unused_variables, reason = "nothing can be started there")
+)]
+fn depended_on(
+    cx: &Context<'_>,
+    engine: (&Docker, &Api),
+    machine: &EngineMachine<'_>,
+    wish: &ContainerRequest<'_>,
+) -> Result<Option<StartedDependencies>, EnvError> {
+    #[cfg(unix)]
+    if let Source::Service { file, service } = wish.source
+        && wish.with_dependencies
+    {
+        return dependencies::started(cx, engine, machine, (file, service)).map(Some);
+    }
+    Ok(None)
+}
+
+#[cfg(not(unix))]
+mod compose {
+    //! Stands in for services on systems where none can be read.
+    use crate::env::EnvError;
+
+    pub(super) struct Service {
+        pub(super) words: Vec<String>,
+        pub(super) notes: Vec<String>,
+        pub(super) section: serde_json::Map<String, serde_json::Value>,
+    }
+
+    impl Service {
+        pub(super) fn unbuilt(&self, error: EnvError, _file: &str, _service: &str) -> EnvError {
+            error
+        }
+
+        pub(super) fn complete(&self, _body: &mut serde_json::Value) {}
+    }
+}
+
+/// The configuration of the container that an arm's settings name.
+pub(super) fn template_of(
+    cx: &Context<'_>,
+    (docker, api): (&Docker, &Api),
+    like: &Like,
+    (arm, settings): (&ArmId, &Settings),
+) -> Result<(Template, ImageInspect), EnvError> {
+    let (mut template, image) = match like {
+        Like::Container(name) => Template::read(cx, api, name)?,
+        Like::Line(_) | Like::Service { .. } => {
+            let wish = ContainerRequest {
+                source: like.source(),
+                folder: cx.scratch,
+                shares: Shares::ReadOnly,
+                with_dependencies: false,
+                context: None,
+                consent: Consent::default(),
+            };
+            let found = ResolvedContainer::resolve(cx, api, &wish)?;
+            if found.platform != settings.platform && found.platform.is_some() {
+                return Err(EnvError::Absent {
+                    why: "it names a platform, which is a setting of the arm".into(),
+                    fix: Some("say `platform = \"…\"` next to it too".into()),
+                });
+            }
+            (found.template, found.image)
+        }
+    };
+    if !like.is_kept() {
+        template.joins = settings.join_networks;
+        networks::isolate(cx, (docker, api), &mut template, Some(arm))?;
+    }
+    Ok((template, image))
+}
+
+impl Docker {
+    /// Takes a user's container, line or service: [`crate::env::Driver::take`].
+    pub(super) fn taken(
+        &self,
+        cx: &Context<'_>,
+        wish: &ContainerRequest<'_>,
+    ) -> Result<UserContainer, EnvError> {
+        let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
+        let inside = match wish.source {
+            Source::Inside(name) => {
+                super::running::must_run(&api, name)?;
+                Some(of_context(Params::new().with(INSIDE, name), wish.context))
+            }
+            _ => None,
+        };
+        let machine = EngineMachine::new(&api, &engine);
+        let others = depended_on(cx, (self, &api), &machine, wish)?;
+        let mut found = ResolvedContainer::changed(cx, &api, wish, None, others.as_ref())?;
+        if let Some(architecture) = found
+            .image
+            .architecture
+            .as_deref()
+            .filter(|it| !it.is_empty())
+        {
+            packed::check_processor(cx.agents, found.template.image(), architecture)?;
+        }
+        let mut notes = std::mem::take(&mut found.notes);
+        notes.extend(others.into_iter().flat_map(|others| others.notes));
+        let template = &mut found.template;
+        template.joins = wish.consent.join_networks;
+        if engine.elsewhere.is_none() {
+            template.limits = limits::here();
+        }
+        let networks = networks::isolate(cx, (self, &api), template, None)?;
+        notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
+        let copies = Copies {
+            cx,
+            api: &api,
+            machine: &machine,
+            folder: wish.folder,
+        };
+        notes.extend(copies.take(template, &found.image)?);
+        template.shown(&template.body, &machine, &mut notes);
+        notes.extend(template.warned());
+        let answers = match wish.source {
+            // A line is what its user would start anyway, and the running container is there already.
+            Source::Line(_) | Source::Inside(_) => None,
+            _ => reach::would_answer(&template.body, serves(&found.image)),
+        };
+        let started = started(&template.body, &found.image);
+        let own = started.own("docker");
+        let mut differences: Vec<_> = parts(template.pair())
+            .into_iter()
+            .map(|part| part.difference)
+            .chain(own.differences)
+            .filter(|notes| !template.keeps(&notes.id))
+            .filter(|it| it.id != APPARMOR || super::facts::has_apparmor(&engine.facts))
+            .collect();
+        for difference in &mut differences {
+            advise(difference, wish.source, found.section.as_ref());
+        }
+        let writes = wish.shares == Shares::Shared;
+        let mut taken = UserContainer {
+            name: std::mem::take(&mut found.name),
+            differences,
+            notes,
+            inside,
+            answers,
+            networks,
+            writable: writable(&template.body, &machine),
+            published: published(&template.body),
+            reads_input: template.body["OpenStdin"] == true,
+            is_written: writes,
+            is_elsewhere: engine.elsewhere.is_some(),
+            ..own
+        };
+        protect::guard(&mut taken, &template.body, wish.consent, &machine)?;
+        let ids = taken.kept.iter().map(|it| it.id.clone());
+        template.kept = ids.chain(taken.untried.iter().cloned()).collect();
+        let file = kept(wish.folder, KEPT, template)?;
+        taken.settings = found.settings(&file, wish.context);
+        Ok(taken)
+    }
+
+    /// Gives every arm copies of what it could write to: [`crate::env::Driver::take_copies`].
+    pub(super) fn taken_with_copies(
+        &self,
+        cx: &Context<'_>,
+        taken: &ArmRequest<'_>,
+    ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
+        let ArmRequest { wish, settings } = *taken;
+        let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
+        let like = settings.text(LIKE).unwrap_or_default();
+        let (mut template, image) = Template::read(cx, &api, like)?;
+        let machine = EngineMachine::new(&api, &engine);
+        let copies = Copies {
+            cx,
+            api: &api,
+            machine: &machine,
+            folder: wish.folder,
+        };
+        let notes = copies.stand_in(&mut template, &image)?;
+        if notes.is_some() {
+            kept(wish.folder, KEPT, &template)?;
+        }
+        Ok(notes)
+    }
+
+    /// Checks that the dependencies of a service still run: [`crate::env::Driver::check_beside`].
+    pub(super) fn are_dependencies_up(&self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let (api, _) = self.identify_linux(cx, super::DETECT_LIMIT)?;
+        still_there(cx, &api)
+    }
+}
+
+/// The ports that a configuration publishes under fixed numbers, as (outside, inside).
+fn published(body: &Value) -> Vec<(u16, u16)> {
+    let ports = body["HostConfig"]["PortBindings"].as_object();
+    let of_port = |(inside, bindings): (&String, &Value)| {
+        let inside: Option<u16> = inside.strip_suffix("/tcp").and_then(|it| it.parse().ok());
+        let outside = bindings.as_array().into_iter().flatten();
+        let outside = outside.filter_map(|it| it["HostPort"].as_str()?.parse().ok());
+        outside
+            .filter_map(|outside| Some((outside, inside?)))
+            .collect::<Vec<_>>()
+    };
+    ports.into_iter().flatten().flat_map(of_port).collect()
+}
+
+/// Whether an image exposes ports, i.e. runs a server.
+fn serves(image: &ImageInspect) -> bool {
+    let config = image.config.as_ref();
+    let ports = config.and_then(|config| config.exposed_ports.as_ref());
+    ports.is_some_and(|ports| !ports.is_empty())
+}
+
+/// Rephrases the advice to fit where the container comes from.
+fn advise(
+    difference: &mut env_own::Difference,
+    source: Source<'_>,
+    section: Option<&Map<String, Value>>,
+) {
+    let of = match source {
+        Source::Line(_) => return,
+        Source::Container(_) | Source::Inside(_) => " from what it is made with",
+        Source::Service { service, .. } => {
+            let ids = std::slice::from_ref(&difference.id);
+            if let Some(patch) = section.and_then(|section| remedy::patch(service, section, ids)) {
+                difference.advice =
+                    format!("`{patch}` in a `compose.override.yml` next to the file");
+                return;
+            }
+            " from what the service has"
+        }
+    };
+    difference.advice = difference.advice.replace(" from the `docker run` line", of);
+}
+
+/// The file in the run's folder with the configuration.
+const KEPT: &str = "own-container.json";
+
+/// Writes the configuration to a private file.
+fn kept(folder: &Path, name: &str, template: &Template) -> Result<PathBuf, EnvError> {
+    let file = folder.join(name);
+    env_own::keep(&file, template)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bollard::models::ImageConfig;
+    use serde_json::json;
+
+    #[test]
+    fn custom_entrypoint_drops_image_command() {
+        let words = |text: &str| Some(text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let image = ImageInspect {
+            config: Some(ImageConfig {
+                entrypoint: words("/entry"),
+                cmd: words("serve all"),
+                working_dir: Some("/app".into()),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let of = |body: Value| started(&body, &image).argv().join(" ");
+        assert_eq!(of(json!({})), "/entry serve all");
+        assert_eq!(of(json!({"Cmd": ["one"]})), "/entry one");
+        assert_eq!(of(json!({"Entrypoint": ["sh"]})), "sh");
+        assert_eq!(of(json!({"Entrypoint": [""], "Cmd": ["one"]})), "one");
+        assert_eq!(
+            started(&json!({"WorkingDir": ""}), &image).directory,
+            "/app"
+        );
+    }
+}

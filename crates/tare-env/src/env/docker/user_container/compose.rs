@@ -1,0 +1,399 @@
+//! Turns a service of a compose file into a line for Docker's client: the plugin interprets the file, the client the
+//! line, and neither is parsed here.
+//!
+//! `docker compose config` resolves profiles, `extends`, variables and further files; every part of the printed
+//! service becomes the equivalent flag. A part without a flag is reported as not carried. Variables, the command, the
+//! health check and the log driver's options may be secret: they are never in the client's arguments, which every
+//! user of the machine can read, but are merged into the request that the client makes of the rest.
+//! Limits: what the service gets from other services at run time is unknown.
+
+use crate::env::prelude::*;
+
+use super::StartedDependencies;
+
+mod flags;
+mod needed;
+
+use flags::{Files, Flags, Form, scalar, words};
+pub(super) use flags::{nanoseconds, plain, strings};
+pub(super) use needed::{Needed, needed};
+
+/// Time limit of the plugin, which reads a few files.
+const CONFIG_LIMIT: Duration = Duration::from_secs(20);
+const INSTALL: &str = "`sudo apt-get install docker-compose-v2` (Docker's own packages call it docker-compose-plugin); or start the service and take its container: `--like CONTAINER`";
+
+/// A service as a `docker create` line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Service {
+    /// The line.
+    pub(super) words: Vec<String>,
+    /// Parts that may be secret and are not in the line, as parts of the request that the client makes of it.
+    pub(super) unsaid: Map<String, Value>,
+    /// Parts that are not carried, one line each.
+    pub(super) notes: Vec<String>,
+    /// Whether its image is built here.
+    pub(super) is_built: bool,
+    /// The service as the plugin printed it; it may contain secrets.
+    pub(super) section: Map<String, Value>,
+}
+
+/// Reads a service from compose files, later ones overriding earlier ones; `dependencies` are its dependencies, if they
+/// were started.
+///
+/// # Errors
+/// There is no plugin, file or service, or the plugin rejects a file.
+pub(super) fn service(
+    cx: &Context<'_>,
+    files: &[&str],
+    service: &str,
+    dependencies: Option<&StartedDependencies>,
+) -> Result<Service, EnvError> {
+    let config = config(cx, files)?;
+    let network = dependencies.and_then(|dependencies| dependencies.network.as_deref());
+    let mut found = service_in(&config, service, network)?;
+    if dependencies.is_none() {
+        found.notes.extend(alone(&config, service));
+    }
+    Ok(found)
+}
+
+/// Finds a service in the plugin's output; `network` is its dependencies' network, in the client's terms.
+///
+/// # Errors
+/// There is no service of this name.
+pub(super) fn service_in(
+    config: &Value,
+    service: &str,
+    network: Option<&str>,
+) -> Result<Service, EnvError> {
+    line(config, service, network).map_err(|problem| EnvError::Absent {
+        why: problem.why,
+        fix: problem.fix,
+    })
+}
+
+/// The programs that can print a configuration, the usual one first. Version 1 of the second prints only YAML, and is
+/// not supported.
+const CLIENTS: [&[&str]; 2] = [&["docker", "compose"], &["docker-compose"]];
+
+/// Resolves compose files by the plugin, later ones overriding earlier ones.
+///
+/// # Errors
+/// There is no plugin or file, or the plugin rejects a file.
+pub(super) fn config(cx: &Context<'_>, files: &[&str]) -> Result<Value, EnvError> {
+    for client in CLIENTS {
+        if let Some(config) = asked(cx, client, files)? {
+            return Ok(config);
+        }
+    }
+    Err(EnvError::Absent {
+        why: "a compose file is read by Docker's compose plugin, and neither that nor a `docker-compose` of version 2 is here"
+            .into(),
+        fix: Some(INSTALL.into()),
+    })
+}
+
+/// Resolves files by one program; `None` if it is not installed, or too old.
+fn asked(cx: &Context<'_>, client: &[&str], files: &[&str]) -> Result<Option<Value>, EnvError> {
+    let named = files.iter().flat_map(|file| ["-f", *file]);
+    let arguments: Vec<&str> = client[1..]
+        .iter()
+        .copied()
+        .chain(named)
+        .chain(["--profile", "*", "config", "--format", "json"])
+        .collect();
+    let command = CommandLine::new(client[0], arguments).at_home();
+    let finished = match cx.exec.run(&command, b"", CONFIG_LIMIT) {
+        Ok(finished) => finished,
+        Err(CommandError::Missing { .. }) => return Ok(None),
+        Err(CommandError::Timeout { limit, .. }) => {
+            return Err(EnvError::Timeout {
+                phase: "asking Docker's compose plugin what the file means".into(),
+                limit,
+            });
+        }
+        Err(other) => return Err(other.into()),
+    };
+    if finished.status != Some(0) {
+        let stderr_text = String::from_utf8_lossy(&finished.stderr).into_owned();
+        let file = files.first().unwrap_or(&"");
+        return refused(client, file, &stderr_text).map_or(Ok(None), Err);
+    }
+    let config = serde_json::from_slice(&finished.stdout);
+    config.map(Some).map_err(|error| EnvError::Refused {
+        what: "reading what Docker's compose plugin says".into(),
+        answer: printable(&error.to_string()),
+    })
+}
+
+/// Why a program rejects a file. `None` if it is no plugin: a client without it does not know `compose`, or takes its
+/// flags for its own, and version 1 does not know this form.
+fn refused(client: &[&str], file: &str, said: &str) -> Option<EnvError> {
+    let is_missing = [
+        "is not a docker command",
+        "unknown shorthand flag: 'f'",
+        "unknown flag: --profile",
+        "unknown command: docker compose",
+        "Usage: config [options]",
+    ]
+    .iter()
+    .any(|words| said.contains(words));
+    let lines = said.lines().filter(|line| !line.contains("level=warning"));
+    (!is_missing).then(|| EnvError::Refused {
+        what: format!("`{} -f {} config`", client.join(" "), printable(file)),
+        answer: printable(lines.take(3).collect::<Vec<_>>().join("; ").trim()),
+    })
+}
+
+/// Why a service cannot become a line.
+#[derive(Debug, PartialEq, Eq)]
+struct Problem {
+    why: String,
+    fix: Option<String>,
+}
+
+/// The parts that have a flag: compose's name and the client's.
+const FLAGS: &[(&str, &str, Form)] = &[
+    ("cap_add", "--cap-add", Form::Each),
+    ("cap_drop", "--cap-drop", Form::Each),
+    ("cgroup", "--cgroupns", Form::Text),
+    ("cgroup_parent", "--cgroup-parent", Form::Text),
+    ("cpu_period", "--cpu-period", Form::Text),
+    ("cpu_quota", "--cpu-quota", Form::Text),
+    ("cpu_rt_period", "--cpu-rt-period", Form::Text),
+    ("cpu_rt_runtime", "--cpu-rt-runtime", Form::Text),
+    ("cpu_shares", "--cpu-shares", Form::Text),
+    ("cpus", "--cpus", Form::Text),
+    ("cpuset", "--cpuset-cpus", Form::Text),
+    ("device_cgroup_rules", "--device-cgroup-rule", Form::Each),
+    ("dns", "--dns", Form::Each),
+    ("dns_opt", "--dns-option", Form::Each),
+    ("dns_search", "--dns-search", Form::Each),
+    ("domainname", "--domainname", Form::Text),
+    ("expose", "--expose", Form::Each),
+    ("group_add", "--group-add", Form::Each),
+    ("hostname", "--hostname", Form::Text),
+    ("init", "--init", Form::Switch),
+    ("ipc", "--ipc", Form::Text),
+    ("mem_limit", "--memory", Form::Text),
+    ("mem_reservation", "--memory-reservation", Form::Text),
+    ("mem_swappiness", "--memory-swappiness", Form::Text),
+    ("memswap_limit", "--memory-swap", Form::Text),
+    ("oom_kill_disable", "--oom-kill-disable", Form::Switch),
+    ("oom_score_adj", "--oom-score-adj", Form::Text),
+    ("pid", "--pid", Form::Text),
+    ("pids_limit", "--pids-limit", Form::Text),
+    ("platform", "--platform", Form::Text),
+    ("privileged", "--privileged", Form::Switch),
+    ("read_only", "--read-only", Form::Switch),
+    ("runtime", "--runtime", Form::Text),
+    ("security_opt", "--security-opt", Form::Each),
+    ("shm_size", "--shm-size", Form::Text),
+    ("stop_grace_period", "--stop-timeout", Form::Seconds),
+    ("stop_signal", "--stop-signal", Form::Text),
+    ("storage_opt", "--storage-opt", Form::Each),
+    ("sysctls", "--sysctl", Form::Each),
+    ("tmpfs", "--tmpfs", Form::Each),
+    ("user", "--user", Form::Text),
+    ("userns_mode", "--userns", Form::Text),
+];
+
+/// Parts that are handled below, or that do not affect how the program runs: names, labels, order, restarts,
+/// building.
+const OTHERS: &[&str] = &[
+    "annotations",
+    "attach",
+    "blkio_config",
+    "build",
+    "command",
+    "configs",
+    "container_name",
+    "depends_on",
+    "deploy",
+    "devices",
+    "entrypoint",
+    // The plugin has merged it into `environment`.
+    "env_file",
+    "environment",
+    "extra_hosts",
+    "healthcheck",
+    "image",
+    "labels",
+    "logging",
+    "network_mode",
+    "networks",
+    "ports",
+    "profiles",
+    "pull_policy",
+    "restart",
+    "secrets",
+    "stdin_open",
+    "tty",
+    "ulimits",
+    "volumes",
+    "working_dir",
+];
+
+/// Merges parts of a request into `body`: maps are merged, lists are appended.
+fn lay(over: &Value, body: &mut Value) {
+    match (over, body) {
+        (Value::Object(over), Value::Object(body)) => {
+            for (name, value) in over {
+                lay(value, body.entry(name).or_insert(Value::Null));
+            }
+        }
+        (Value::Array(over), Value::Array(body)) => body.extend(over.iter().cloned()),
+        (over, body) => *body = over.clone(),
+    }
+}
+
+impl Service {
+    /// Merges the parts that are not in the line into the client's request.
+    pub(super) fn complete(&self, body: &mut Value) {
+        lay(&Value::Object(self.unsaid.clone()), body);
+    }
+
+    /// The error of creating it, with a hint to build an image that cannot be pulled.
+    pub(super) fn unbuilt(&self, error: EnvError, file: &str, service: &str) -> EnvError {
+        match error {
+            EnvError::Absent { why, fix: Some(_) } if self.is_built => EnvError::Absent {
+                why,
+                fix: Some(format!(
+                    "`docker compose -f {} build {}`",
+                    printable(file),
+                    printable(service)
+                )),
+            },
+            other => other,
+        }
+    }
+}
+
+/// The note about dependencies that are not started.
+fn alone(config: &Value, name: &str) -> Option<String> {
+    let names: Vec<String> = needed(config, name)
+        .iter()
+        .map(|needed| format!("`{}`", printable(&needed.name)))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "NOT started: {}, which `{}` depends on; `--with-dependencies` starts {} for the time of the question",
+            names.join(", "),
+            printable(name),
+            if names.len() == 1 { "it" } else { "them" }
+        )
+    })
+}
+
+/// Builds a service's line, and its variables as `NAME=text`, from the plugin's output.
+fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, Problem> {
+    let services = config["services"].as_object();
+    let Some(service) = services
+        .and_then(|all| all.get(name))
+        .and_then(Value::as_object)
+    else {
+        let known: Vec<String> = services
+            .into_iter()
+            .flat_map(Map::keys)
+            .map(|name| printable(name))
+            .collect();
+        return Err(Problem {
+            why: format!("there is no service `{}` in the file", printable(name)),
+            fix: Some(format!("it has: {}", known.join(", "))),
+        });
+    };
+    let mut flags = Flags::default();
+    for name in unset(service) {
+        // A name without a value: removes the image's value too.
+        flags.word("--env", &name);
+    }
+    for &(part, flag, form) in FLAGS {
+        flags.put(flag, form, service.get(part));
+    }
+    flags.limits(service);
+    flags.ulimits(service);
+    flags.logging(&service.get("logging").cloned().unwrap_or_default());
+    flags.health(service);
+    flags.hosts(service);
+    flags.devices(service);
+    flags.ports(service);
+    flags.networks(config, service, network);
+    flags.volumes(config, service);
+    flags.block_devices(service);
+    flags.files(config, service, &Files::SECRETS);
+    flags.files(config, service, &Files::CONFIGS);
+    for part in service.keys() {
+        let is_known =
+            FLAGS.iter().any(|(known, ..)| known == part) || OTHERS.contains(&part.as_str());
+        let is_nothing = super::difference::is_nothing(&service[part]);
+        if !is_known && !is_nothing {
+            flags
+                .notes
+                .push(format!("NOT carried: `{}` of the service", printable(part)));
+        }
+    }
+    let image = image(config, service, name)?;
+    let (entry, command) = (
+        words(service.get("entrypoint")),
+        words(service.get("command")),
+    );
+    if let Some((program, _)) = entry.split_first() {
+        flags.word("--entrypoint", program);
+    }
+    if let Some(folder) = service.get("working_dir").and_then(Value::as_str) {
+        flags.word("--workdir", &plain(folder));
+    }
+    let begin = ["docker", "create"].map(str::to_owned).into_iter();
+    let command: Vec<String> = entry.into_iter().skip(1).chain(command).collect();
+    for (part, list) in [("Cmd", command), ("Env", variables(service))] {
+        if !list.is_empty() {
+            flags.unsaid.insert(part.to_owned(), list.into());
+        }
+    }
+    Ok(Service {
+        words: begin
+            .chain(flags.words)
+            .chain(std::iter::once(image))
+            .collect(),
+        unsaid: flags.unsaid,
+        notes: flags.notes,
+        is_built: service.contains_key("build"),
+        section: service.clone(),
+    })
+}
+
+/// The image, or the name that the plugin gives to one that it builds.
+fn image(config: &Value, service: &Map<String, Value>, name: &str) -> Result<String, Problem> {
+    if let Some(image) = service.get("image").and_then(Value::as_str) {
+        return Ok(plain(image));
+    }
+    let project = config["name"].as_str();
+    match (service.contains_key("build"), project) {
+        (true, Some(project)) => Ok(format!("{project}-{name}")),
+        _ => Err(Problem {
+            why: format!("the service `{}` has no image", printable(name)),
+            fix: Some("give it an `image:`, or build it: `docker compose build`".into()),
+        }),
+    }
+}
+
+fn variables(service: &Map<String, Value>) -> Vec<String> {
+    let map = service.get("environment").and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some(format!("{name}={}", scalar(value)?)))
+        .collect()
+}
+
+/// Variables without a value that are not in the user's shell either.
+fn unset(service: &Map<String, Value>) -> Vec<String> {
+    let map = service.get("environment").and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter(|(_, value)| value.is_null())
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,526 @@
+//! Lists the parts in which a container's configuration differs from a plain one, and removes some of them.
+//!
+//! Pure: the inputs are two bodies of the request that creates a container, as the same client or engine wrote them,
+//! so no table of defaults is needed. A part is a field, or one entry of a list or map with independent entries: a
+//! variable, a sysctl, a limit, a security option.
+//! Limits: fields that an engine fills in only at the start of the container are not seen.
+
+use crate::env::prelude::*;
+
+use crate::env::grammar::Ulimit;
+use crate::env::user_container::command;
+use crate::env::user_container::fields::{FIELDS, Field, NO_DIFFERENCE};
+use crate::env::user_container::{self, Difference, IN_MEMORY_PRICE};
+
+mod engine;
+mod health;
+mod mounts;
+
+pub(super) use health::check_ns;
+pub(crate) use mounts::{Copied, Holds};
+pub(super) use mounts::{copyable, switchable};
+
+/// The configuration of a container and that of a plain one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair<'a> {
+    /// The container's configuration.
+    pub(super) body: &'a Value,
+    /// The configuration of a plain container of the same image.
+    pub(super) plain: &'a Value,
+    /// The image's variables.
+    pub(super) image_env: &'a [String],
+    /// Nanoseconds between two of the image's health checks, if it has one.
+    pub(super) images_check_ns: Option<u64>,
+    /// The mounts whose files were copied.
+    pub(super) copied: &'a [Copied],
+    /// The limits of a process in this machine's shell.
+    pub(super) limits: &'a [Ulimit],
+}
+
+/// A part, and how to remove it.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub(super) difference: Difference,
+    switch: Switch,
+}
+
+#[derive(Debug, Clone)]
+enum Switch {
+    /// Sets these fields of `HostConfig` to those of a plain container.
+    Fields(Vec<String>),
+    /// Removes one entry of a list or map of `HostConfig`, by its key or the beginning of its text.
+    Entry(&'static str, String),
+    Variable(String),
+    /// Resets a field outside `HostConfig`.
+    Top(&'static str),
+    HealthCheck,
+    /// Removes the mount at this path.
+    Mount(String),
+    /// Adds the security option that switches off something that engines do to every container.
+    Option(&'static str),
+    HostNetwork,
+    NoLog,
+    /// Sets a limit to that of this machine's shell.
+    Limit(Ulimit),
+}
+
+/// Whether a value means the same as an absent one.
+pub(super) fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(is) => !is,
+        Value::Number(number) => matches!(number.as_i64(), Some(0 | -1)),
+        Value::String(text) => matches!(text.as_str(), "" | "default" | "no"),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.values().all(is_nothing),
+    }
+}
+
+fn host_config(body: &Value) -> &Map<String, Value> {
+    static NONE: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
+    body.get("HostConfig")
+        .and_then(Value::as_object)
+        .unwrap_or_else(|| NONE.get_or_init(Map::new))
+}
+
+fn differs(name: &str, body: &Map<String, Value>, plain: &Map<String, Value>) -> bool {
+    let of = |map: &Map<String, Value>| map.get(name).filter(|value| !is_nothing(value)).cloned();
+    of(body) != of(plain)
+}
+
+/// A value in a few words, without possible secrets.
+fn shown(name: &str, value: &Value) -> String {
+    let text = match (name, value) {
+        ("LogConfig", value) => {
+            let driver = value["Type"].as_str().unwrap_or_default();
+            let options = value["Config"].as_object().map(Map::keys);
+            let options = options.into_iter().flatten();
+            std::iter::once(driver.to_owned())
+                .chain(options.map(|name| format!("--log-opt {name}=…")))
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ")
+        }
+        (_, Value::String(text)) => text.clone(),
+        (_, Value::Bool(true)) => String::new(),
+        ("NanoCpus", value) => (value.as_f64().unwrap_or_default() / 1e9).to_string(),
+        ("PortBindings", Value::Object(ports)) => {
+            ports.keys().cloned().collect::<Vec<_>>().join(" ")
+        }
+        (_, Value::Array(list)) if list.iter().all(Value::is_string) => {
+            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            words.join(",")
+        }
+        ("Memory" | "MemorySwap" | "MemoryReservation" | "ShmSize", Value::Number(number)) => {
+            let bytes = number.as_u64().unwrap_or_default();
+            if bytes > 0 && bytes.is_multiple_of(1 << 20) {
+                format!("{}m", bytes >> 20)
+            } else {
+                number.to_string()
+            }
+        }
+        (_, Value::Number(number)) => number.to_string(),
+        _ => "…".to_owned(),
+    };
+    let short: String = text.chars().take(40).collect();
+    let rest = if short.len() < text.len() { "…" } else { "" };
+    format!("{}{rest}", printable(&short))
+}
+
+/// All parts in which a container differs, the likeliest cause first.
+pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
+    let mut parts = of_fields(pair);
+    parts.extend(of_entries(pair));
+    parts.extend(of_variables(pair));
+    parts.extend(of_user(pair));
+    parts.extend(health::part(pair));
+    parts.extend(mounts::of_mounts(pair));
+    parts.extend(mounts::of_memory(pair));
+    parts.extend(engine::parts(pair));
+    parts.sort_by(|a, b| b.difference.likelihood.total_cmp(&a.difference.likelihood));
+    parts
+}
+
+fn of_fields(pair: Pair<'_>) -> Vec<Part> {
+    let (body, plain) = (host_config(pair.body), host_config(pair.plain));
+    let mut names: Vec<&String> = body.keys().collect();
+    names.sort();
+    let is_judged =
+        |name: &&&String| !NO_DIFFERENCE.contains(&name.as_str()) && differs(name, body, plain);
+    let mut parts = Vec::new();
+    for name in names.iter().filter(is_judged) {
+        let known = FIELDS.iter().find(|field| field.name == name.as_str());
+        let text = shown(name, &body[name.as_str()]);
+        if is_derived(name, body) || is_nothing(&body[name.as_str()]) {
+            continue;
+        }
+        parts.push(match known {
+            Some(field) => of_known(field, &text),
+            None => Part {
+                difference: Difference {
+                    id: (*name).clone(),
+                    what: format!("`HostConfig.{name}`"),
+                    advice: format!("leave `{name}` of its configuration as the engine has it"),
+                    price: "unknown here".to_owned(),
+                    likelihood: 0.2,
+                    may_be_needed: true,
+                    every_ns: None,
+                },
+                switch: Switch::Fields(vec![(*name).clone()]),
+            },
+        });
+    }
+    parts
+}
+
+/// Whether an engine derives a field from another one.
+fn is_derived(name: &str, body: &Map<String, Value>) -> bool {
+    let number = |name: &str| body.get(name).and_then(Value::as_i64);
+    match name {
+        "MemorySwap" => number("Memory").is_some_and(|memory| {
+            memory > 0 && number(name).is_some_and(|swap| swap == 2 * memory)
+        }),
+        // `--privileged` unmasks every path.
+        "MaskedPaths" | "ReadonlyPaths" => {
+            body.get("Privileged") == Some(&Value::Bool(true))
+                || body.get(name).is_none_or(|paths| !paths.is_array())
+        }
+        "IpcMode" => matches!(body[name].as_str(), Some("private" | "shareable")),
+        _ => false,
+    }
+}
+
+fn of_known(field: &Field, text: &str) -> Part {
+    let given = if text.is_empty() {
+        field.flag.to_owned()
+    } else if text.starts_with("--") {
+        // Log options with the default driver.
+        text.to_owned()
+    } else {
+        format!("{} {text}", field.flag)
+    };
+    let compose = if field.compose.is_empty() {
+        String::new()
+    } else {
+        format!(" (in a compose file: `{}:`)", field.compose)
+    };
+    let fields = std::iter::once(&field.name).chain(field.with);
+    Part {
+        difference: Difference {
+            id: field.id.to_owned(),
+            what: format!("`{given}`"),
+            advice: format!("remove `{given}` from the `docker run` line{compose}"),
+            price: field.price.to_owned(),
+            likelihood: field.likelihood,
+            may_be_needed: field.may_be_needed,
+            every_ns: None,
+        },
+        switch: Switch::Fields(fields.map(|name| (*name).to_owned()).collect()),
+    }
+}
+
+/// Lists and maps whose entries are separate parts: the field, the prefix of their names, the flag.
+const ENTRIES: [(&str, &str, &str, &str, f64); 4] = [
+    (
+        "SecurityOpt",
+        "security-opt",
+        "--security-opt",
+        "security_opt",
+        0.4,
+    ),
+    ("Sysctls", "sysctl", "--sysctl", "sysctls", 0.4),
+    ("Ulimits", "ulimit", "--ulimit", "ulimits", 0.3),
+    ("Tmpfs", "tmpfs", "--tmpfs", "tmpfs", 0.3),
+];
+
+/// The entries of a field: names and values.
+fn entries(field: &str, body: &Map<String, Value>) -> BTreeMap<String, String> {
+    match body.get(field) {
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(|entry| match entry {
+                Value::String(text) => {
+                    let name = text.split(['=', ':']).next()?;
+                    // A seccomp profile is a page of JSON.
+                    let value = text.get(name.len() + 1..).unwrap_or_default();
+                    let value = if value.starts_with('{') {
+                        "a profile of its own"
+                    } else {
+                        value
+                    };
+                    Some((name.to_owned(), value.to_owned()))
+                }
+                Value::Object(limit) => Some((
+                    limit.get("Name")?.as_str()?.to_owned(),
+                    format!("{}:{}", limit.get("Soft")?, limit.get("Hard")?),
+                )),
+                _ => None,
+            })
+            .collect(),
+        Some(Value::Object(map)) => map
+            .iter()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+fn of_entries(pair: Pair<'_>) -> Vec<Part> {
+    let (body, plain) = (host_config(pair.body), host_config(pair.plain));
+    let mut parts = Vec::new();
+    for (field, prefix, flag, compose, likelihood) in ENTRIES {
+        let usual = entries(field, plain);
+        for (name, value) in entries(field, body) {
+            if usual.get(&name) == Some(&value) {
+                continue;
+            }
+            let text = match field {
+                _ if value.is_empty() => name.clone(),
+                "Tmpfs" => format!("{name}:{value}"),
+                _ => format!("{name}={value}"),
+            };
+            let text = printable(&text.chars().take(60).collect::<String>());
+            parts.push(Part {
+                difference: Difference {
+                    id: format!("{prefix}.{}", printable(&name)),
+                    what: format!("`{flag} {text}`"),
+                    advice: format!(
+                        "remove `{flag} {text}` from the `docker run` line (in a compose file: below `{compose}:`)"
+                    ),
+                    price: match field {
+                        "SecurityOpt" => "what it forbids is allowed again, or the reverse",
+                        "Tmpfs" => IN_MEMORY_PRICE,
+                        _ => "what it was set for",
+                    }
+                    .to_owned(),
+                    likelihood,
+                    may_be_needed: field == "Tmpfs",
+                    every_ns: None,
+                },
+                switch: Switch::Entry(field, name),
+            });
+        }
+    }
+    parts
+}
+
+fn variables(list: Option<&Value>) -> BTreeMap<String, Option<String>> {
+    let list = list.and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(split)
+        .collect()
+}
+
+/// A variable's name and its value, if set.
+pub(super) fn split(text: &str) -> (String, Option<String>) {
+    match text.split_once('=') {
+        Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+        None => (text.to_owned(), None),
+    }
+}
+
+fn of_variables(pair: Pair<'_>) -> Vec<Part> {
+    let mut all: BTreeMap<String, Option<String>> =
+        pair.image_env.iter().map(|text| split(text)).collect();
+    let images = all.clone();
+    let given = variables(pair.body.get("Env"));
+    let of_client = variables(pair.plain.get("Env"));
+    all.extend(given.clone());
+    let command = [command_text(pair.body)];
+    let mut parts = Vec::new();
+    for (name, value) in all
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    {
+        let shown = printable(&name);
+        let is_other = given.contains_key(&name) && given.get(&name) != images.get(&name);
+        let is_restored = is_other && user_container::fields::reader_of(&name).is_restored();
+        let unset = (images.contains_key(&name) && !is_restored).then(|| {
+            format!(
+                "take `ENV {shown}` out of the image, or unset `{shown}` before the program starts"
+            )
+        });
+        let text = format!("{name}={value}");
+        let mut difference = user_container::variable(&text, unset, "docker", &command);
+        if let Some(difference) = &mut difference
+            && of_client.get(&name) == given.get(&name)
+            && given.contains_key(&name)
+        {
+            difference.what = format!("the variable `{shown}` that the client adds");
+            difference.advice = format!(
+                "take it out of `proxies` in the client's `config.json`, or say `-e {shown}=`"
+            );
+        }
+        parts.extend(difference.map(|difference| Part {
+            difference,
+            switch: Switch::Variable(shown),
+        }));
+    }
+    parts
+}
+
+/// The entrypoint and command, as one text.
+fn command_text(body: &Value) -> String {
+    ["Entrypoint", "Cmd"]
+        .iter()
+        .filter_map(|name| body.get(*name))
+        .map(Value::to_string)
+        .collect()
+}
+
+fn of_user(pair: Pair<'_>) -> Option<Part> {
+    let text = |body: &Value, name: &str| {
+        let text = body.get(name).and_then(Value::as_str).unwrap_or_default();
+        text.to_owned()
+    };
+    let user = text(pair.body, "User");
+    if user.is_empty() || user == text(pair.plain, "User") {
+        return None;
+    }
+    let user = printable(&user);
+    Some(Part {
+        difference: Difference {
+            id: "user".to_owned(),
+            what: format!("`--user {user}`"),
+            advice: format!(
+                "remove `--user {user}` from the `docker run` line (in a compose file: `user:`)"
+            ),
+            price: "it runs as the image's user, who is root mostly".to_owned(),
+            likelihood: 0.1,
+            may_be_needed: true,
+            every_ns: None,
+        },
+        switch: Switch::Top("User"),
+    })
+}
+
+/// The configuration without these parts. A name that ends in `?` is optional; of the optional ones, at least one
+/// must exist.
+///
+/// # Errors
+/// Names a part that the container does not have.
+pub(super) fn without(pair: Pair<'_>, names: &[String]) -> Result<Value, String> {
+    let parts = parts(pair);
+    let mut body = pair.body.clone();
+    let (mut n_optional, mut n_found) = (0, 0);
+    // Engine parts go last: they undo defaults of a plain container.
+    let mut wanted: Vec<&Part> = Vec::new();
+    for name in names.iter().filter(|name| !command::is_part(name)) {
+        let (id, is_optional) = match name.strip_suffix('?') {
+            Some(id) => (id, true),
+            None => (name.as_str(), false),
+        };
+        let part = parts.iter().find(|part| part.difference.id == id);
+        n_optional += usize::from(is_optional);
+        n_found += usize::from(is_optional && part.is_some());
+        match part {
+            Some(part) => wanted.push(part),
+            None if is_optional => {}
+            None => {
+                return Err(format!(
+                    "the container has no `{}` of its own",
+                    printable(id)
+                ));
+            }
+        }
+    }
+    if n_optional > 0 && n_found == 0 {
+        let ids: Vec<&str> = names
+            .iter()
+            .filter_map(|name| name.strip_suffix('?'))
+            .collect();
+        return Err(format!(
+            "the container has no `{}` of its own",
+            printable(&ids.join("`, `"))
+        ));
+    }
+    wanted.sort_by_key(|part| part.difference.id.starts_with("engine."));
+    for part in wanted {
+        take_away(&mut body, pair, &part.switch);
+    }
+    Ok(body)
+}
+
+fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
+    let plain = host_config(pair.plain);
+    match switch {
+        Switch::Fields(names) => {
+            for name in names {
+                body["HostConfig"][name.as_str()] = plain.get(name).cloned().unwrap_or(Value::Null);
+                if name == "NetworkMode" {
+                    body["NetworkingConfig"] = pair.plain["NetworkingConfig"].clone();
+                    body["HostConfig"]["Links"] = Value::Null;
+                }
+            }
+        }
+        Switch::Entry(field, name) => match &mut body["HostConfig"][*field] {
+            Value::Array(list) => list.retain(|entry| match entry {
+                Value::String(text) => text.split(['=', ':']).next() != Some(name.as_str()),
+                other => other["Name"] != name.as_str(),
+            }),
+            Value::Object(map) => {
+                map.remove(name);
+            }
+            _ => {}
+        },
+        Switch::Variable(name) => {
+            let images = pair.image_env.iter().find(|text| split(text).0 == *name);
+            let mut list = body["Env"].as_array().cloned().unwrap_or_default();
+            let is_it = |text: &Value| text.as_str().is_some_and(|text| split(text).0 == *name);
+            let given = list.iter().find(|text| is_it(text)).and_then(Value::as_str);
+            let is_other = given.is_some_and(|text| images.is_none_or(|images| images != text));
+            list.retain(|text| !is_it(text));
+            // A path list gets the image's value back.
+            let is_restored = is_other && user_container::fields::reader_of(name).is_restored();
+            if images.is_some() && !is_restored {
+                // For engines, a name without a value removes the image's.
+                list.push(Value::String(name.clone()));
+            }
+            body["Env"] = Value::Array(list);
+        }
+        Switch::Mount(target) => mounts::take_away(body, target),
+        Switch::Top(name) => body[*name] = pair.plain.get(*name).cloned().unwrap_or(Value::Null),
+        // Omitted fields default to the image's.
+        Switch::HealthCheck => {
+            body["Healthcheck"] = if pair.images_check_ns.is_some() {
+                serde_json::json!({"Test": ["NONE"]})
+            } else {
+                serde_json::json!({})
+            };
+        }
+        Switch::Option(option) => match &mut body["HostConfig"]["SecurityOpt"] {
+            Value::Array(list) => list.push(Value::String((*option).to_owned())),
+            other => *other = serde_json::json!([option]),
+        },
+        Switch::HostNetwork => {
+            let host = &mut body["HostConfig"];
+            host["NetworkMode"] = Value::String("host".to_owned());
+            for name in ["PortBindings", "PublishAllPorts", "Links"] {
+                host[name] = Value::Null;
+            }
+            // They belong to a namespace that is gone.
+            if let Value::Object(sysctls) = &mut host["Sysctls"] {
+                sysctls.retain(|name, _| !name.starts_with("net."));
+            }
+            body["NetworkingConfig"] = Value::Null;
+            body["MacAddress"] = Value::Null;
+            body["Hostname"] = Value::Null;
+        }
+        Switch::Limit(limit) => {
+            let limit =
+                serde_json::json!({"Name": limit.name, "Soft": limit.soft, "Hard": limit.hard});
+            match &mut body["HostConfig"]["Ulimits"] {
+                Value::Array(list) => list.push(limit),
+                other => *other = serde_json::json!([limit]),
+            }
+        }
+        Switch::NoLog => {
+            body["HostConfig"]["LogConfig"] = serde_json::json!({"Type": "none", "Config": {}});
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,384 @@
+//! Mounts as parts: the file system below a mount is removed by putting the same files into the container's own
+//! layer.
+//!
+//! Pure: the configuration decides which mounts can be removed so; the copies of their files are made in
+//! [`copies`](super::super::copies).
+//! Limits: symbolic links in the image on the path to a mount are not seen.
+
+use crate::env::prelude::*;
+
+use super::{Pair, Part, Switch, host_config};
+use crate::env::user_container::share::{self, Share};
+use crate::env::user_container::shared::Copy;
+use crate::env::user_container::{self, Difference, Shares, is_difference};
+
+/// What is mounted at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Holds {
+    /// A folder.
+    Folder,
+    /// A single file.
+    File,
+    /// A single file over one of the image, which reappears without the mount: the contents of such a file matter
+    /// more than its location.
+    OverImages,
+}
+
+/// The files below a mount, copied once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Copied {
+    /// The mount point.
+    pub(crate) target: String,
+    /// The engine's archive of the files.
+    pub(crate) archive: PathBuf,
+    /// What is mounted.
+    pub(crate) holds: Holds,
+    /// Whether the mount can be removed, with its files in the layer.
+    pub(crate) may_go: bool,
+    /// Whether the copy replaces the mount, because the command writes there.
+    pub(crate) stands_in: bool,
+}
+
+impl Copied {
+    /// Whether this is the name of the part that removes the mount.
+    fn is_named(&self, id: &str) -> bool {
+        id.trim_end_matches('?') == id_of(&self.target)
+    }
+
+    /// Where the files are copied to in an arm without these parts, if they are.
+    pub(crate) fn copy(&self, without: &[String]) -> Option<Copy> {
+        if self.may_go && without.iter().any(|id| self.is_named(id)) {
+            return Some(match self.holds {
+                Holds::OverImages => Copy::Images,
+                Holds::Folder | Holds::File => Copy::Layer,
+            });
+        }
+        self.stands_in.then_some(match self.holds {
+            Holds::Folder => Copy::Volume,
+            Holds::File | Holds::OverImages => Copy::Layer,
+        })
+    }
+}
+
+fn id_of(target: &str) -> String {
+    format!("mounted.{target}")
+}
+
+/// The shares that can be removed, and the paths of the others with the reason why not. `image_volumes` are the mount
+/// points of the image's volumes.
+pub(crate) fn switchable(
+    body: &Value,
+    policy: Shares,
+    image_volumes: &[String],
+) -> (Vec<Share>, Vec<(String, &'static str)>) {
+    let places = places(body, image_volumes);
+    let (mut able, mut others) = (Vec::new(), Vec::new());
+    for share in share::shares(body) {
+        let hindrance = if policy == Shares::Shared {
+            Some("the command may write there")
+        } else if places
+            .iter()
+            .filter(|place| **place == share.target)
+            .count()
+            > 1
+        {
+            Some("the image has a volume there")
+        } else if !is_difference(&id_of(&share.target)) {
+            Some("its path has letters that no name may have")
+        } else {
+            unfit(body, &share, &places)
+        };
+        match hindrance {
+            None => able.push(share),
+            Some(_) if share.steers() => {}
+            Some(why) => others.push((share.target, why)),
+        }
+    }
+    (able, others)
+}
+
+/// The shares that the command could write to and of which every arm can have its own copy. `image_volumes` as above.
+pub(crate) fn copyable(body: &Value, image_volumes: &[String]) -> Vec<Share> {
+    let places = places(body, image_volumes);
+    let shares = share::shares(body).into_iter();
+    shares
+        .filter(|share| share.may_write && !share.source.is_empty())
+        .filter(|share| unfit(body, share, &places).is_none())
+        .collect()
+}
+
+/// Why the files of a share cannot be copied to its path.
+fn unfit(body: &Value, share: &Share, places: &[String]) -> Option<&'static str> {
+    let host = host_config(body);
+    let has = |name: &str| {
+        host.get(name)
+            .is_some_and(|value| !super::is_nothing(value))
+    };
+    let target = Path::new(&share.target);
+    let is_other = |place: &&String| **place != share.target;
+    let is_near = |place: &String| {
+        let place = Path::new(place);
+        place.starts_with(target) || target.starts_with(place)
+    };
+    let is_kernels =
+        |top: &&str| *top == share.source || share.source.starts_with(&format!("{top}/"));
+    if has("ReadonlyRootfs") {
+        Some("the container's own layer cannot be written to")
+    } else if has("VolumesFrom") || places.iter().filter(is_other).any(is_near) {
+        Some("something else may be mounted above or below it")
+    } else if share.steers() || ["/proc", "/sys", "/dev"].iter().any(is_kernels) {
+        Some("these are no files")
+    } else if share.source == "/" {
+        Some("it is the whole machine")
+    } else if !is_plain(&share.target) {
+        Some("its path has letters that no name may have")
+    } else {
+        None
+    }
+}
+
+/// Whether a path is absolute and has nothing to resolve.
+fn is_plain(path: &str) -> bool {
+    let mut names = path.split('/');
+    names.next() == Some("")
+        && !path.contains(',')
+        && names.all(|name| !matches!(name, "" | "." | ".."))
+}
+
+/// All paths inside with a mount.
+fn places(body: &Value, image_volumes: &[String]) -> Vec<String> {
+    let host = host_config(body);
+    let keys = |value: Option<&Value>| -> Vec<String> {
+        let map = value.and_then(Value::as_object);
+        map.into_iter().flat_map(Map::keys).cloned().collect()
+    };
+    let mut volumes = keys(body.get("Volumes"));
+    // The format of the engine's own client library.
+    let list = body.get("Volumes").and_then(Value::as_array);
+    volumes.extend(
+        list.into_iter()
+            .flatten()
+            .filter_map(|it| it.as_str().map(str::to_owned)),
+    );
+    volumes.extend(image_volumes.iter().cloned());
+    volumes.sort();
+    volumes.dedup();
+    let mounts = host.get("Mounts").and_then(Value::as_array);
+    let binds = host.get("Binds").and_then(Value::as_array);
+    let of_binds = binds.into_iter().flatten().filter_map(|bind| {
+        let words: Vec<&str> = bind.as_str()?.split(':').collect();
+        words
+            .get(1)
+            .or(words.first())
+            .map(|word| (*word).to_owned())
+    });
+    let of_mounts = mounts
+        .into_iter()
+        .flatten()
+        .filter_map(|mount| mount["Target"].as_str().map(str::to_owned));
+    of_binds
+        .chain(of_mounts)
+        .chain(keys(host.get("Tmpfs")))
+        .chain(volumes)
+        .collect()
+}
+
+/// The mounts whose files were copied, each as a part.
+pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
+    let copied = |share: Share| {
+        let mut copied = pair.copied.iter();
+        let copied = copied.find(|it| it.may_go && it.target == share.target)?;
+        Some((share, copied.holds == Holds::OverImages))
+    };
+    share::shares(pair.body)
+        .into_iter()
+        .filter_map(copied)
+        .map(|(share, is_images)| {
+            let target = printable(&share.target);
+            let flag = if share.source.is_empty() {
+                format!("-v {target}")
+            } else {
+                format!("-v {}:{target}", printable(&share.source))
+            };
+            Part {
+                difference: Difference {
+                    id: id_of(&share.target),
+                    what: if is_images {
+                        format!("the file that is mounted over the image's `{target}` (`{flag}`)")
+                    } else {
+                        format!("the file system below `{target}` (`{flag}`)")
+                    },
+                    advice: advice(&target, &flag, is_images),
+                    price: if is_images {
+                        "the image's own file counts"
+                    } else {
+                        "the files are as they were when they were copied, and what is written there goes with the container"
+                    }
+                    .to_owned(),
+                    likelihood: 0.35,
+                    may_be_needed: true,
+                    every_ns: None,
+                },
+                switch: Switch::Mount(share.target),
+            }
+        })
+        .collect()
+}
+
+/// Files that engines write into every container; a mount there replaces the engine's file.
+const ENGINES_FILES: [&str; 3] = ["/etc/hosts", "/etc/resolv.conf", "/etc/hostname"];
+
+fn advice(target: &str, flag: &str, is_images: bool) -> String {
+    if ENGINES_FILES.contains(&target) {
+        return format!(
+            "have fewer lines in the file, or remove `{flag}` from the `docker run` line: the engine writes its own (`--add-host`, `--dns`)"
+        );
+    }
+    if is_images {
+        return format!(
+            "see what the file says that the image's does not, or remove `{flag}` from the `docker run` line (in a compose file: below `volumes:`)"
+        );
+    }
+    format!(
+        "have the files of `{target}` in the container's own layer: remove `{flag}` from the `docker run` line, and put `COPY … {target}` into the image's Dockerfile (in a compose file: below `volumes:`)"
+    )
+}
+
+/// tmpfs file systems that are requested as mounts, each as a part.
+pub(super) fn of_memory(pair: Pair<'_>) -> Vec<Part> {
+    let mounts = host_config(pair.body)
+        .get("Mounts")
+        .and_then(Value::as_array);
+    let in_memory = |mount: &&Value| mount["Type"] == "tmpfs";
+    let mounts = mounts.into_iter().flatten().filter(in_memory);
+    mounts
+        .filter_map(|mount| mount["Target"].as_str())
+        .map(|target| Part {
+            difference: user_container::in_memory(target, "docker"),
+            switch: Switch::Mount(target.to_owned()),
+        })
+        .collect()
+}
+
+/// Removes the mount at a path.
+pub(super) fn take_away(body: &mut Value, target: &str) {
+    let host = &mut body["HostConfig"];
+    if let Value::Array(binds) = &mut host["Binds"] {
+        let of = |bind: &Value| bind.as_str().and_then(Share::of_bind);
+        binds.retain(|bind| of(bind).is_none_or(|share| share.target != target));
+    }
+    if let Value::Array(mounts) = &mut host["Mounts"] {
+        mounts.retain(|mount| mount["Target"] != target);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn body() -> Value {
+        json!({
+            "Image": "x", "Volumes": {"/anonymous": {}},
+            "HostConfig": {
+                "Binds": ["/srv/data:/data:ro", "cache:/var/cache", "/proc:/host", "/a:/a", "/b:/a/b",
+                          "/var/run/docker.sock:/var/run/docker.sock", "/odd:/o,dd", "/img:/volume"],
+                "Mounts": [{"Type": "bind", "Source": "/m", "Target": "/mounted"}, {"Type": "tmpfs", "Target": "/t"}]
+            }
+        })
+    }
+
+    fn able(body: &Value, policy: Shares) -> (Vec<String>, String) {
+        let (able, others) = switchable(body, policy, &["/volume".to_owned()]);
+        let able = able.into_iter().map(|share| share.target).collect();
+        (able, format!("{others:?}"))
+    }
+
+    #[test]
+    fn isolated_mount_is_a_part_if_files_fit_layer() {
+        let (targets, others) = able(&body(), Shares::ReadOnly);
+        assert_eq!(targets, ["/data", "/var/cache", "/mounted"]);
+        for place in ["/host", "/a\"", "/a/b", "/o,dd", "/volume"] {
+            assert!(others.contains(place), "{place}: {others}");
+        }
+        assert!(!others.contains("docker.sock"), "{others}");
+        let shared = able(&body(), Shares::Shared);
+        assert!(shared.0.is_empty(), "{shared:?}");
+        for (name, value) in [
+            ("ReadonlyRootfs", json!(true)),
+            ("VolumesFrom", json!(["x"])),
+        ] {
+            let mut body = body();
+            body["HostConfig"][name] = value;
+            assert!(able(&body, Shares::ReadOnly).0.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn writable_mounts_have_copies_even_image_volumes() {
+        let volumes = ["/volume".to_owned()];
+        let targets = |body: &Value| -> Vec<String> {
+            let shares = copyable(body, &volumes).into_iter();
+            shares.map(|share| share.target).collect()
+        };
+        assert_eq!(targets(&body()), ["/var/cache", "/volume", "/mounted"]);
+        let mut fixed = body();
+        fixed["HostConfig"]["ReadonlyRootfs"] = json!(true);
+        assert!(targets(&fixed).is_empty());
+    }
+
+    #[test]
+    fn only_copied_mounts_are_parts_removed_separately() {
+        let (body, plain) = (body(), json!({}));
+        let copied = ["/data", "/mounted"].map(|target| Copied {
+            target: target.into(),
+            archive: "/run/files".into(),
+            holds: if target == "/mounted" {
+                Holds::OverImages
+            } else {
+                Holds::Folder
+            },
+            may_go: true,
+            stands_in: target == "/data",
+        });
+        let pair = Pair {
+            body: &body,
+            plain: &plain,
+            image_env: &[],
+            images_check_ns: None,
+            copied: &copied,
+            limits: &[],
+        };
+        let parts = of_mounts(pair);
+        let ids: Vec<&str> = parts
+            .iter()
+            .map(|part| part.difference.id.as_str())
+            .collect();
+        assert_eq!(ids, ["mounted./data", "mounted./mounted"]);
+        let copy = |copied: &Copied, id: &str| copied.copy(&[id.to_owned()]);
+        assert_eq!(copy(&copied[0], "mounted./data"), Some(Copy::Layer));
+        assert_eq!(copy(&copied[0], "mounted./mounted"), Some(Copy::Volume));
+        assert_eq!(copy(&copied[1], "mounted./data"), None);
+        let images = copy(&copied[1], "mounted./mounted");
+        assert_eq!(images, Some(Copy::Images));
+        assert!(
+            parts[1]
+                .difference
+                .what
+                .contains("over the image's `/mounted`")
+        );
+        assert!(parts[0].difference.what.contains("`-v /srv/data:/data`"));
+        let less = super::super::without(pair, &["mounted./data".to_owned()]).unwrap();
+        let host = &less["HostConfig"];
+        assert_eq!(host["Binds"].as_array().unwrap().len(), 7);
+        assert_eq!(host["Mounts"], body["HostConfig"]["Mounts"]);
+        let less = super::super::without(pair, &["mounted./mounted".to_owned()]).unwrap();
+        let host = &less["HostConfig"];
+        assert_eq!(host["Binds"], body["HostConfig"]["Binds"]);
+        assert_eq!(host["Mounts"], json!([{"Type": "tmpfs", "Target": "/t"}]));
+        assert_eq!(of_memory(pair)[0].difference.id, "tmpfs-mount./t");
+        let less = super::super::without(pair, &["tmpfs-mount./t".to_owned()]).unwrap();
+        let mounts = &less["HostConfig"]["Mounts"];
+        assert_eq!(mounts.as_array().unwrap().len(), 1, "{mounts}");
+    }
+}

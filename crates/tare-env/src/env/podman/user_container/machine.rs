@@ -1,0 +1,105 @@
+//! Inspects the machine of podman's containers through podman.
+//!
+//! Limits: containers of other users' podmans are not seen.
+
+use crate::env::prelude::*;
+
+use serde_json::Value as Json;
+
+use super::super::caller::Caller;
+use crate::env::user_container::machine::{Machine, mounts_of, writes_to};
+use crate::env::user_container::share::Share;
+
+/// Returns podman's description of a container.
+pub(super) fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvError> {
+    let arguments = ["container", "inspect", "--format=json", "--", name];
+    match caller.ask(cx, "inspect the container", &arguments, CONTROL_LIMIT) {
+        Ok(answer) => Ok(answer.get(0).cloned().unwrap_or(Json::Null)),
+        Err(EnvError::Refused { .. }) if !caller.exists(cx, "container", name)? => {
+            Err(EnvError::Absent {
+                why: format!(
+                    "there is no container `{}` in the podman{} that is asked",
+                    printable(name),
+                    caller.owner()
+                ),
+                fix: Some(
+                    "`podman ps --all` lists them; `--set as=USER` asks another user's podman"
+                        .into(),
+                ),
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether podman can overlay a share: it can overlay folders and volumes.
+pub(super) fn can_be_overlaid(share: &Share) -> bool {
+    let is_folder = || {
+        matches!(
+            files::kind(Path::new(&share.source)),
+            Ok(files::Kind::Folder { .. })
+        )
+    };
+    !share.source.is_empty() && !share.steers() && (!share.is_folder() || is_folder())
+}
+
+/// The machine on which podman's containers run. Podman cannot mount a folder read-only recursively.
+pub(super) struct PodmansMachine<'a> {
+    pub(super) cx: &'a Context<'a>,
+    pub(super) caller: &'a Caller,
+}
+
+impl Machine for PodmansMachine<'_> {
+    fn has(&self, share: &Share) -> bool {
+        if share.is_folder() {
+            return files::kind(Path::new(&share.source)).is_ok();
+        }
+        // A volume that cannot be inspected is not replaced: then the line itself fails.
+        let asked = self.caller.exists(self.cx, "volume", &share.source);
+        asked.unwrap_or(true)
+    }
+
+    fn place(&self, share: &Share) -> Option<String> {
+        if share.is_folder() {
+            return Some(share.source.clone());
+        }
+        let arguments = ["volume", "inspect", "--", &share.source];
+        let found = self
+            .caller
+            .ask(self.cx, "inspect the volume", &arguments, CONTROL_LIMIT);
+        let found = found.ok()?;
+        Some(found[0]["Mountpoint"].as_str()?.to_owned())
+    }
+
+    fn mounts_of(&self, container: &str) -> Option<Vec<Json>> {
+        mounts_of(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
+    }
+
+    fn is_here(&self) -> bool {
+        true
+    }
+}
+
+/// Returns the running containers that write to a path.
+pub(crate) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<String> {
+    let running = caller.ask(
+        cx,
+        "list containers",
+        &["ps", "--format=json"],
+        CONTROL_LIMIT,
+    );
+    let running = running.ok().and_then(|found| found.as_array().cloned());
+    let writes = |mount: &Json| {
+        let source = Path::new(mount["Source"].as_str().unwrap_or_default());
+        writes_to(source, mount["RW"] == true, path)
+    };
+    let names = running.unwrap_or_default().into_iter().filter_map(|found| {
+        let name = found["Names"][0].as_str().or(found["Id"].as_str())?;
+        let found = inspected(cx, caller, name).ok()?;
+        let mut mounts = found["Mounts"].as_array()?.iter();
+        mounts
+            .any(writes)
+            .then(|| format!("the container `{}` of podman", printable(name)))
+    });
+    names.collect()
+}

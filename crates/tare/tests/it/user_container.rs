@@ -1,0 +1,481 @@
+//! Tests `tare why` with user containers: copied completely, never touched.
+//!
+//! The images are imported from host files, as `fixtures/planted/own/image.sh` packs them. The engine's objects of a
+//! test are compared before and after with the engine's own client.
+
+use crate::prelude::*;
+
+use tare::env::user_container::ArmRequest;
+
+use crate::docker::{arm, hello, leftovers, world};
+use crate::why::confirmed;
+
+/// This test's image, and its helpers that create and remove containers.
+pub(crate) struct Bench {
+    pub(crate) image: String,
+    /// Part of the names of all its objects.
+    pub(crate) mark: String,
+    /// Objects to remove at the end: kind and name.
+    made: Vec<(&'static str, String)>,
+}
+
+/// Whether there is an engine; reports a skip if not.
+pub(crate) fn has_engine() -> bool {
+    let is_there = has_docker();
+    if !is_there {
+        skip("docker", "no Docker engine answers");
+    }
+    is_there
+}
+
+/// Returns an image that sets one variable, and the product, if there is an engine.
+pub(crate) fn bench(name: &str) -> Option<(Bench, Product)> {
+    has_engine().then(|| (Bench::new(name, "ENV OF_IMAGE=1"), Product::new()))
+}
+
+pub(crate) fn docker(arguments: &[&str]) -> Output {
+    Command::new("docker").args(arguments).output().unwrap()
+}
+
+/// Returns the client's output; panics if it fails.
+#[track_caller]
+pub(crate) fn printed(arguments: &[&str]) -> String {
+    let output = docker(arguments);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {stderr_text}");
+    text.trim().to_owned()
+}
+
+impl Bench {
+    /// With these changes to the image's configuration.
+    pub(crate) fn new(name: &str, changes: &str) -> Self {
+        Self::with_programs(name, changes, &["sh", "sleep", "cat", "touch"])
+    }
+
+    /// With only these programs in it.
+    pub(crate) fn with_programs(name: &str, changes: &str, programs: &[&str]) -> Self {
+        let mark = format!("{name}-{}", std::process::id());
+        let image = format!("tare-own-test/{mark}");
+        let script = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../fixtures/planted/own/image.sh"
+        );
+        let status = Command::new("sh")
+            .args([script, &image])
+            .args(programs)
+            .env("CHANGES", format!("--change={changes}"))
+            .status()
+            .unwrap();
+        assert!(status.success());
+        Self {
+            image: image.clone(),
+            mark,
+            made: vec![("image", image)],
+        }
+    }
+
+    pub(crate) fn name(&mut self, kind: &'static str, name: &str) -> String {
+        let name = format!("tare-own-test-{}-{name}", self.mark);
+        self.keep(kind, &name);
+        name
+    }
+
+    /// Asks `tare why` with these options about a script in a container of the image with these flags; returns the
+    /// dossier, whose outcome must be an overhead.
+    pub(crate) fn cost(
+        &self,
+        product: &Product,
+        options: &[&str],
+        flags: &[&str],
+        script: &str,
+    ) -> Value {
+        let ask = [&["why", "--json", "-"], options];
+        let line = [&["--", "docker", "run", "--rm"], flags];
+        let command = ["sh", "-c", script];
+        let arguments = [&ask.concat()[..], &line.concat(), &[&self.image], &command];
+        let dossier = product.run(arguments.concat()).expect(0).json();
+        assert_valid_dossier(&dossier);
+        assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+        dossier
+    }
+
+    /// Registers an object for removal at the end.
+    pub(crate) fn keep(&mut self, kind: &'static str, name: &str) {
+        self.made.push((kind, name.to_owned()));
+    }
+
+    /// Returns the engine's objects of this bench: all containers of its image, and objects with its mark. Others
+    /// belong to other tests and users.
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let (of_image, named) = (
+            format!("ancestor={}", self.image),
+            format!("name={}-", self.mark),
+        );
+        let images = format!("reference=*/{}", self.mark);
+        let mut all = Vec::new();
+        for (kind, question) in [
+            ("container", &["ps", "--all", "--filter", &of_image][..]),
+            ("container", &["ps", "--all", "--filter", &named]),
+            ("volume", &["volume", "ls", "--filter", &named]),
+            ("network", &["network", "ls", "--filter", &named]),
+            ("image", &["image", "ls", "--filter", &images]),
+        ] {
+            let lines = printed(&[question, &["--quiet"]].concat());
+            all.extend(lines.lines().map(|line| format!("{kind} {line}")));
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for (kind, name) in self.made.iter().rev() {
+            docker(&[kind, "rm", "--force", name]);
+        }
+    }
+}
+
+pub(crate) fn inspected(name: &str) -> Value {
+    let all: Value = serde_json::from_str(&printed(&["inspect", name])).unwrap();
+    all[0].clone()
+}
+
+pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> ContainerRequest<'a> {
+    ContainerRequest {
+        source,
+        folder: world.folder.path(),
+        shares: Shares::ReadOnly,
+        with_dependencies: false,
+        context: None,
+        consent: tare::env::user_container::Consent::default(),
+    }
+}
+
+/// Returns the notes on the copies for another attempt, if there are any.
+pub(crate) fn notes_of_copies(
+    driver: &dyn Driver,
+    cx: &Context<'_>,
+    wish: ContainerRequest<'_>,
+    own: &UserContainer,
+) -> Option<String> {
+    let settings = &own.settings;
+    let shown = driver
+        .take_copies(cx, &ArmRequest { wish, settings })
+        .unwrap()?;
+    let lines: Vec<&str> = shown.iter().map(|line| line.now.as_str()).collect();
+    Some(lines.join("\n"))
+}
+
+pub(crate) fn taken(world: &World, source: Source<'_>) -> UserContainer {
+    DOCKER.take(&world.cx(), &wish(world, source)).unwrap()
+}
+
+/// Starts an arm like this, and hands over the engine's description of its container.
+pub(crate) fn arm_of(world: &World, own: &UserContainer, look: impl FnOnce(Value)) {
+    let mut environment = DOCKER.configure(arm("like"), &own.settings).unwrap();
+    environment.prepare(&world.cx()).unwrap();
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    let label = format!("label=tare.run={}", world.run);
+    let name = printed(&["ps", "--quiet", "--filter", &label]);
+    look(inspected(&name));
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
+}
+
+/// Forty flags that an engine accepts on any machine, as a line.
+fn forty_flags() -> Vec<&'static str> {
+    "--add-host=a:192.0.2.1 --blkio-weight=0 --cap-add=SYS_NICE --cap-drop=NET_RAW --cpu-period=100000 \
+     --cpu-quota=90000 --cpu-shares=512 --cpuset-cpus=0 --device=/dev/null:/dev/zip:r --dns=192.0.2.53 \
+     --dns-option=timeout:1 --dns-search=example --domainname=home -e=PLAIN=1 --env=SECOND=2 --expose=99 \
+     --group-add=5 --health-cmd=true --hostname=own --init --ipc=shareable --label=a=b --log-driver=json-file \
+     --log-opt=max-size=1m --memory=256m --memory-reservation=64m --memory-swap=300m --memory-swappiness=10 --oom-score-adj=100 \
+     --pids-limit=200 --publish=127.0.0.1:0:99 --read-only --restart=on-failure:3 --security-opt=no-new-privileges \
+     --shm-size=32m --stop-signal=SIGINT --sysctl=net.core.somaxconn=99 --tmpfs=/scratch:size=1m --ulimit=nofile=500:600 \
+     --user=1000:1000 --workdir=/tmp --cgroupns=host"
+        .split(' ')
+        .filter(|flag| !flag.is_empty())
+        .collect()
+}
+
+#[test]
+fn forty_run_flags_round_trip_through_the_arm() {
+    let world = needed!(world("own-flags"));
+    let mut bench = Bench::new("flags", "ENV OF_IMAGE=1");
+    let flags = forty_flags();
+    assert!(flags.len() >= 40, "{}", flags.len());
+    let made = bench.name("container", "flags");
+    let line = |begin: &[&str]| -> Vec<String> {
+        let words = begin.iter().chain(&flags).copied();
+        let words = words.chain([bench.image.as_str(), "sleep", "9"]);
+        words.map(str::to_owned).collect()
+    };
+    let create = line(&["create", "--name", &made]);
+    printed(&create.iter().map(String::as_str).collect::<Vec<_>>());
+    let expected = inspected(&made);
+    let before = bench.objects();
+    let own = taken(&world, Source::Line(&line(&["docker", "run", "-it"])));
+    assert_eq!(bench.objects(), before, "something was made to find it out");
+    assert_eq!(
+        (own.argv.join(" ").as_str(), own.directory.as_str()),
+        ("sleep 9", "/tmp")
+    );
+    arm_of(&world, &own, |arm| {
+        let changed = [
+            "AutoRemove",
+            "RestartPolicy",
+            "PortBindings",
+            "Mounts",
+            "ConsoleSize",
+            "ContainerIDFile",
+            "PidsLimit",
+        ];
+        let fields = expected["HostConfig"].as_object().unwrap();
+        for (name, value) in fields {
+            let is_changed = changed.contains(&name.as_str());
+            let nothing =
+                |value: &Value| value.is_null() || *value == json!([]) || *value == json!({});
+            let arms = &arm["HostConfig"][name.as_str()];
+            assert!(
+                is_changed || value == arms || (nothing(value) && nothing(arms)),
+                "{name}: {value} became {arms}"
+            );
+        }
+        for name in ["User", "WorkingDir", "Hostname", "Domainname", "StopSignal"] {
+            assert_eq!(arm["Config"][name], expected["Config"][name], "{name}");
+        }
+        let env = arm["Config"]["Env"].as_array().unwrap();
+        for text in expected["Config"]["Env"].as_array().unwrap() {
+            assert!(env.contains(text), "{text} is missing in {env:?}");
+        }
+        assert_eq!(arm["HostConfig"]["RestartPolicy"]["Name"], "no");
+        // With room for the agent in addition to the command.
+        assert_eq!(arm["HostConfig"]["PidsLimit"], 205);
+        assert_eq!(arm["Config"]["Labels"]["a"], Value::Null);
+    });
+}
+
+#[test]
+fn omitted_settings_are_absent_from_arms_container() {
+    let world = needed!(world("own-without"));
+    let bench = Bench::new("without", "ENV OF_IMAGE=1");
+    let line = format!(
+        "docker run --cpus 0.5 --dns 192.0.2.1 -e A=1 -e B=2 {} sleep 9",
+        bench.image
+    );
+    let line: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    let mut own = taken(&world, Source::Line(&line));
+    let ids: Vec<&str> = own.differences.iter().map(|it| it.id.as_str()).collect();
+    for id in [
+        "cpus",
+        "dns",
+        "env.A",
+        "env.B",
+        "env.OF_IMAGE",
+        "engine.seccomp",
+    ] {
+        assert!(ids.contains(&id), "{id} is none of {ids:?}");
+    }
+    let away: Vec<String> = ["cpus", "env.A", "env.OF_IMAGE", "engine.seccomp"]
+        .map(str::to_owned)
+        .into();
+    own.settings = tare::env::user_container::without(&own.settings, &away);
+    arm_of(&world, &own, |arm| {
+        assert_eq!(arm["HostConfig"]["NanoCpus"], 0);
+        assert_eq!(arm["HostConfig"]["Dns"], json!(["192.0.2.1"]));
+        assert_eq!(
+            arm["HostConfig"]["SecurityOpt"],
+            json!(["seccomp=unconfined"])
+        );
+        let env = arm["Config"]["Env"].to_string();
+        assert!(
+            env.contains("B=2") && !env.contains("A=1") && !env.contains("OF_IMAGE=1"),
+            "{env}"
+        );
+    });
+}
+
+#[test]
+fn own_leaves_container_volume_and_secrets_unchanged() {
+    if !has_engine() {
+        return;
+    }
+    let _turn = turn();
+    let mut bench = Bench::new("kept", "ENV OF_IMAGE=1");
+    let volume = bench.name("volume", "kept");
+    let name = bench.name("container", "kept");
+    printed(&["volume", "create", &volume]);
+    let mount = format!("{volume}:/data");
+    let work = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; cat /data/mine";
+    printed(&[
+        "run",
+        "--name",
+        &name,
+        "-v",
+        &mount,
+        "-e",
+        "PASSWORD=hush-hush",
+        "--label",
+        "x=y",
+        "-p",
+        "127.0.0.1:0:80",
+        &bench.image,
+        "sh",
+        "-c",
+        "echo mine >/data/mine",
+    ]);
+    let (before, all) = (inspected(&name), bench.objects());
+    let product = Product::new();
+    let ask = |more: &[&str], command: &str| {
+        let arguments = ["why", "--like", &name, "--budget", "25s"];
+        product.run(
+            arguments
+                .iter()
+                .chain(more)
+                .copied()
+                .chain(["--", "sh", "-c", command]),
+        )
+    };
+    let ended = ask(&[], work).expect(0);
+    assert!(ended.stdout.contains("Compared with: the "), "{ended}");
+    assert!(ended.stderr.contains("READ-ONLY"), "{ended}");
+    // It writes to a copy by default.
+    let writing = "test ! -e /data/theirs.0; echo theirs >/data/theirs; ";
+    let copied = ask(&[], &format!("{writing}{work}")).expect(0);
+    assert!(copied.stderr.contains("`/data` is a COPY of"), "{copied}");
+    assert!(!copied.stdout.contains("READ-ONLY"), "{copied}");
+    assert_eq!(inspected(&name), before);
+    assert_eq!(bench.objects(), all);
+    let stored = fs::read(product.store()).unwrap();
+    let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
+    assert!(!has(&stored) && !has(ended.stdout.as_bytes()) && !has(ended.stderr.as_bytes()));
+    let shown = printed(&[
+        "run",
+        "--rm",
+        "-v",
+        &mount,
+        &bench.image,
+        "sh",
+        "-c",
+        "cat /data/*",
+    ]);
+    assert_eq!(shown, "mine");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn uncatalogued_difference_is_found_and_confirmed() {
+    let (bench, product) = needed!(bench("found"));
+    // Only the program reads the variable: no rule knows it.
+    let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
+    let options = ["--apply-check", "--budget", "150s"];
+    let flags = [
+        "--dns",
+        "192.0.2.1",
+        "-e",
+        "OTHER=1",
+        "-e",
+        "SLOW_MODE=1",
+        "--shm-size",
+        "32m",
+        "--pids-limit",
+        "99",
+    ];
+    let dossier = bench.cost(&product, &options, &flags, script);
+    let first = confirmed(&dossier, "own.env.SLOW_MODE");
+    assert!(
+        first["advice"].as_str().unwrap().contains("-e SLOW_MODE"),
+        "{first:#}"
+    );
+    // The line itself was changed, and the report says how without the variable's value.
+    let applied = &dossier["why"]["applied"];
+    assert_eq!(applied["is_gone"], true, "{applied:#}");
+    assert_eq!(
+        applied["change"], "your line without `-e SLOW_MODE=…`",
+        "{applied:#}"
+    );
+    let others = dossier["findings"].as_array().unwrap().iter().skip(1);
+    assert!(
+        others
+            .clone()
+            .all(|finding| finding["status"] != "confirmed"),
+        "{:#}",
+        dossier["findings"]
+    );
+    product.assert_nothing_left();
+}
+
+#[test]
+fn own_invalid_question_is_refused_with_hint() {
+    let (bench, product) = needed!(bench("refused"));
+    let refused = |arguments: &[&str], code: i32, said: &str, hint: &str| {
+        let ended: Ended = product
+            .run(["why", "--budget", "9s"].iter().chain(arguments).copied())
+            .expect(code);
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+        assert!(
+            hint.is_empty() || ended.hint().contains(hint),
+            "{hint}: {ended}"
+        );
+    };
+    let image = bench.image.as_str();
+    refused(
+        &["--like", "nobody-has-this", "--", "true"],
+        3,
+        "there is no container `nobody-has-this`",
+        "docker ps",
+    );
+    refused(
+        &["--", "docker", "run", "--no-such-flag", image],
+        3,
+        "no-such-flag",
+        "",
+    );
+    refused(
+        &["--", "docker", "run", "no/such:image", "true"],
+        3,
+        "not on this engine",
+        "docker pull",
+    );
+    refused(
+        &["--", "docker", "run", image],
+        2,
+        "has no command",
+        "behind",
+    );
+    refused(
+        &["--set", "cpus=1", "--", "docker", "run", image, "true"],
+        2,
+        "`cpus` has no effect",
+        "docker run",
+    );
+    refused(
+        &["--", "docker", "run", image, "sleep", "99"],
+        5,
+        "did not end within",
+        "--like",
+    );
+    refused(
+        &["--", "docker", "run", image, "no-such-program"],
+        5,
+        "no-such-program",
+        "",
+    );
+    refused(
+        &["--", "docker", "run", image, "sh", "-c", "exit 3"],
+        5,
+        "exited with status 3",
+        "",
+    );
+    refused(
+        &["--", "podman", "run", image, "true"],
+        3,
+        "podman",
+        "podman",
+    );
+    product.assert_nothing_left();
+}

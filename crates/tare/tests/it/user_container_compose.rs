@@ -1,0 +1,305 @@
+//! Tests services of compose files, alone and with their dependencies.
+//!
+//! The plugin's answers are as it prints them; the engine is real.
+
+use crate::prelude::*;
+use crate::user_container::{Bench, bench, has_engine, printed};
+use crate::user_container_ways::WORK;
+
+/// Creates programs that answer questions about a compose file with shell scripts, and otherwise run the real ones;
+/// returns the search path with them in front.
+fn with_programs(product: &Product, scripts: &[(&str, &str)]) -> String {
+    let folder = product.folder().join("bin");
+    fs::create_dir_all(&folder).unwrap();
+    for (name, script) in scripts {
+        let path = folder.join(name);
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{path}", folder.display())
+}
+
+/// Creates a `docker` that answers `compose` with a script, and otherwise runs the real one; returns the search path.
+pub(crate) fn docker_with_compose(product: &Product, compose: &str) -> String {
+    let real = which_docker();
+    let log = product.folder().join("asked");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$*\" >>'{}'\nif [ \"$1\" = compose ]; then\n{compose}\nfi\nexec '{real}' \"$@\"\n",
+        log.display()
+    );
+    with_programs(product, &[("docker", &script)])
+}
+
+fn which_docker() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut folders = path.split(':');
+    let found = folders.find(|folder| Path::new(folder).join("docker").is_file());
+    format!("{}/docker", found.unwrap_or("/usr/bin"))
+}
+
+#[test]
+fn compose_service_is_read_as_the_plugin_resolves_it() {
+    let (bench, product) = needed!(bench("compose"));
+    let mark = format!("{}-shop", bench.mark);
+    let config = json!({
+        "name": mark,
+        "services": {"job": {
+            "image": bench.image, "command": ["sh", "-c", WORK], "entrypoint": null,
+            "environment": {"PASSWORD": "hush-hush", "MODE": "batch"}, "shm_size": "33554432",
+            "networks": {"default": null}
+        }},
+        "networks": {"default": {"name": format!("{mark}_default"), "ipam": {}}}
+    });
+    let printed = product.file("config.json", config.to_string());
+    let path = docker_with_compose(&product, &format!("cat '{printed}'; exit 0"));
+    let before = bench.objects();
+    let mut command = product.command(["why", "--compose", "shop.yml", "job", "--budget", "12s"]);
+    command.env("PATH", &path);
+    let ended = product.finish(command).expect(0);
+    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    assert!(ended.stderr.contains("shop_default"), "{ended}");
+    assert_eq!(bench.objects(), before);
+    let asked = fs::read_to_string(product.folder().join("asked")).unwrap();
+    let first = asked.lines().next().unwrap();
+    assert!(
+        first.starts_with("compose -f shop.yml ") && first.ends_with(" config --format json"),
+        "{asked}"
+    );
+    // Neither in an argument nor in the store nor in the output.
+    let stored = fs::read(product.store()).unwrap();
+    let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
+    assert!(!has(asked.as_bytes()) && !has(&stored) && !has(ended.stdout.as_bytes()));
+    product.assert_nothing_left();
+}
+
+#[test]
+fn unreadable_compose_file_is_refused_with_hint() {
+    if !has_engine() {
+        return;
+    }
+    let product = Product::new();
+    let ask = |compose: &str, service: &str| {
+        let path = docker_with_compose(&product, compose);
+        let arguments = ["why", "--compose", "shop.yml", service, "--budget", "8s"];
+        let mut command = product.command(arguments);
+        command.env("PATH", &path);
+        product.finish(command).expect(3)
+    };
+    assert!(ask(NO_PLUGIN, "job").hint().contains("docker-compose-v2"));
+    let wrong = "echo 'yaml: line 3: mapping values are not allowed' >&2; exit 15";
+    let ended = ask(wrong, "job");
+    assert!(
+        ended.stderr.contains("mapping values are not allowed"),
+        "{ended}"
+    );
+    let ended = ask(
+        "echo '{\"services\": {\"web\": {\"image\": \"x\"}}}'; exit 0",
+        "job",
+    );
+    assert!(ended.stderr.contains("no service `job`"), "{ended}");
+    assert!(ended.hint().contains("web"), "{ended}");
+    let ended = ask("echo 'no JSON'; exit 0", "job");
+    assert!(ended.stderr.contains("compose plugin"), "{ended}");
+    let built = "echo '{\"name\": \"shop\", \"services\": {\"job\": {\"build\": {\"context\": \"/x\"}}}}'; exit 0";
+    let ended = ask(built, "job");
+    assert!(ended.hint().contains("build job"), "{ended}");
+    product.assert_nothing_left();
+}
+
+/// Behaves like a missing compose plugin.
+const NO_PLUGIN: &str = "echo \"docker: 'compose' is not a docker command.\" >&2; exit 1";
+
+#[test]
+fn standalone_compose_replaces_plugin_unless_old() {
+    let (bench, product) = needed!(bench("standalone"));
+    docker_with_compose(&product, NO_PLUGIN);
+    let config = json!({"name": "shop", "services": {"job": {
+        "image": bench.image, "command": ["sh", "-c", WORK], "environment": {"MODE": "batch"}
+    }}});
+    let file = product.file("config.json", config.to_string());
+    let ask = |script: &str| {
+        let path = with_programs(&product, &[("docker-compose", script)]);
+        let arguments = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
+        let mut command = product.command(arguments);
+        command.env("PATH", &path);
+        product.finish(command)
+    };
+    let ended = ask(&format!("#!/bin/sh\ncat '{file}'\n")).expect(0);
+    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    // The answer of version 1, which has no JSON.
+    let old = "#!/bin/sh\nprintf 'Validate and view the Compose file.\n\nUsage: config [options]\n' >&2; exit 1\n";
+    let ended = ask(old).expect(3);
+    assert!(ended.stderr.contains("version 2"), "{ended}");
+    assert!(ended.hint().contains("docker-compose-v2"), "{ended}");
+    product.assert_nothing_left();
+}
+
+/// A project of a job and its dependency, asked about with its compose file.
+struct Shop {
+    bench: Bench,
+    product: Product,
+    path: String,
+}
+
+impl Shop {
+    /// `job` works only if `db` and its other name can be resolved.
+    fn new(name: &str, db: &Value) -> Self {
+        let programs = ["sh", "sleep", "cat", "touch", "getent"];
+        let bench = Bench::with_programs(name, "ENV OF_IMAGE=1", &programs);
+        let product = Product::new();
+        let script = format!("getent hosts db store >/dev/null || exit 9; {WORK}");
+        let mark = format!("{}-shop", bench.mark);
+        let mut config = json!({
+            "name": mark,
+            "services": {
+                "db": db,
+                "job": {
+                    "image": bench.image, "command": ["sh", "-c", script],
+                    "environment": {"MODE": "batch"}, "networks": {"default": null},
+                    "depends_on": {"db": {"condition": "service_healthy", "required": true}}
+                }
+            },
+            "networks": {"default": {"name": format!("{mark}_default"), "ipam": {}}},
+            "volumes": {"data": {"name": format!("{mark}_data")}}
+        });
+        config["services"]["db"]["image"] = bench.image.as_str().into();
+        config["services"]["db"]["networks"] = json!({"default": {"aliases": ["store"]}});
+        let file = product.file("config.json", config.to_string());
+        let path = docker_with_compose(&product, &format!("cat '{file}'; exit 0"));
+        Self {
+            bench,
+            product,
+            path,
+        }
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let begin = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
+        let mut command = self.product.command([&begin, more].concat());
+        command.env("PATH", &self.path);
+        command
+    }
+
+    fn ask(&self, more: &[&str]) -> Ended {
+        self.product.finish(self.command(more))
+    }
+
+    /// Returns the running dependencies.
+    fn services(&self) -> String {
+        let of_image = format!("ancestor={}", self.bench.image);
+        let filters = ["--filter", &of_image, "--filter", "name=-service-db"];
+        printed(&[&["ps", "--format", "{{.Names}}"], &filters[..]].concat())
+    }
+}
+
+#[test]
+fn compose_dependencies_run_only_during_the_question() {
+    if !has_engine() {
+        return;
+    }
+    // It is healthy only some time after its start, by a file that it wrote into its initially empty volume.
+    let work = "cat /data/mine && exit 4; sleep 1; touch /data/ready; sleep 600";
+    let mut shop = Shop::new(
+        "depends",
+        &json!({
+            "command": ["sh", "-c", work],
+            "healthcheck": {"test": ["CMD-SHELL", "cat /data/ready"], "interval": "500ms", "retries": 40},
+            "volumes": [{"type": "volume", "source": "data", "target": "/data", "volume": {}}]
+        }),
+    );
+    let volume = format!("{}-shop_data", shop.bench.mark);
+    shop.bench.keep("volume", &volume);
+    printed(&["volume", "create", &volume]);
+    let mount = format!("{volume}:/data");
+    let image = shop.bench.image.clone();
+    printed(&[
+        "run",
+        "--rm",
+        "-v",
+        &mount,
+        &image,
+        "sh",
+        "-c",
+        "touch /data/mine",
+    ]);
+    let before = shop.bench.objects();
+    let ended = shop.ask(&["--with-dependencies"]).expect(0);
+    assert!(
+        ended.stderr.contains("`db`, which it depends on"),
+        "{ended}"
+    );
+    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    assert!(!ended.stderr.contains("own network"), "{ended}");
+    assert_eq!(shop.bench.objects(), before);
+    let alone = shop.ask(&[]).expect(5);
+    assert!(alone.stderr.contains("NOT started: `db`"), "{alone}");
+    assert!(alone.stderr.contains("--with-dependencies"), "{alone}");
+    assert!(alone.stderr.contains("exited with status 9"), "{alone}");
+    assert_eq!(shop.bench.objects(), before);
+    shop.product.assert_nothing_left();
+}
+
+#[test]
+fn exited_or_unhealthy_dependency_is_reported() {
+    if !has_engine() {
+        return;
+    }
+    let sick = json!({
+        "command": ["sleep", "600"],
+        "healthcheck": {"test": ["CMD", "cat", "/none"], "interval": "200ms", "retries": 2}
+    });
+    for (name, db, said) in [
+        (
+            "ended",
+            json!({"command": ["sh", "-c", "exit 3"]}),
+            "ended with status 3",
+        ),
+        ("sick", sick, "is unhealthy"),
+    ] {
+        let shop = Shop::new(name, &db);
+        let before = shop.bench.objects();
+        let ended = shop.ask(&["--with-dependencies"]).expect(3);
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+        assert!(ended.hint().contains("--like"), "{ended}");
+        assert_eq!(shop.bench.objects(), before);
+        shop.product.assert_nothing_left();
+    }
+}
+
+#[test]
+fn dependencies_of_killed_question_are_swept() {
+    if !has_engine() {
+        return;
+    }
+    // It is never healthy, so the question waits for it.
+    let shop = Shop::new(
+        "killed",
+        &json!({
+            "command": ["sleep", "600"],
+            "healthcheck": {"test": ["CMD", "cat", "/none"], "interval": "300s", "retries": 2}
+        }),
+    );
+    let before = shop.bench.objects();
+    let mut started = Product::start(shop.command(&["--with-dependencies"]));
+    wait_until("the service runs", || {
+        assert!(started.is_running());
+        !shop.services().is_empty()
+    });
+    started.signal("KILL", false);
+    started.wait();
+    assert_ne!(shop.services(), "");
+    shop.product.run(["clean"]).expect(0);
+    assert_eq!(shop.bench.objects(), before);
+    shop.product.assert_nothing_left();
+    // Ctrl-C meanwhile ends it at once.
+    let mut started = Product::start(shop.command(&["--with-dependencies"]));
+    wait_until("the service runs", || {
+        assert!(started.is_running());
+        !shop.services().is_empty()
+    });
+    started.signal("INT", false);
+    started.wait().expect(4);
+    assert_eq!(shop.bench.objects(), before);
+    shop.product.assert_nothing_left();
+}

@@ -1,0 +1,285 @@
+//! Tests the ways to ask about a user container other than a line and `--like`: inside a running container; and what
+//! must not go wrong with them.
+
+use crate::docker::{LIMIT, arm, world};
+use crate::prelude::*;
+use crate::user_container::{Bench, arm_of, bench, has_engine, inspected, printed};
+
+use crate::tools_io::texts;
+use crate::why::confirmed;
+
+/// A loop of some milliseconds.
+pub(crate) const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
+
+/// Starts a container of this test.
+pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[&str]) -> String {
+    let name = bench.name("container", name);
+    let begin = ["run", "--detach", "--name", &name];
+    let image = [bench.image.as_str()];
+    printed(&[&begin, flags, &image, command].concat());
+    name
+}
+
+#[test]
+fn inside_measures_in_running_container_and_cleans_up() {
+    let (mut bench, product) = needed!(bench("inside"));
+    // Neither the container's user nor its working directory allows writing at the root.
+    let flags = [
+        "--user",
+        "1000:1000",
+        "--workdir",
+        "/tmp",
+        "-e",
+        "PASSWORD=hush-hush",
+    ];
+    let name = started(&mut bench, "inside", &flags, &["sleep", "600"]);
+    let look = || {
+        (
+            inspected(&name),
+            bench.objects(),
+            printed(&["diff", &name]),
+            printed(&["top", &name, "-eo", "pid,args"]),
+        )
+    };
+    let before = look();
+    let script = format!("{WORK}; test -n \"$PASSWORD\"; echo done");
+    let ask = [
+        "why", "--inside", &name, "--budget", "20s", "--json", "-", "--", "sh", "-c", &script,
+    ];
+    let ended = product.run(ask).expect(0);
+    let dossier = ended.json();
+    assert_valid_dossier(&dossier);
+    let arms = texts(&dossier["arms"], "id");
+    for arm in ["plain", "copy", "docker"] {
+        assert!(arms.contains(&arm), "{arm} is none of {arms:?}");
+    }
+    assert_eq!(look(), before);
+    let stored = fs::read(product.store()).unwrap();
+    let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
+    assert!(!has(&stored) && !has(ended.stderr.as_bytes()) && !has(ended.stdout.as_bytes()));
+    product.assert_nothing_left();
+}
+
+#[test]
+fn inside_unusable_container_is_refused_with_hint() {
+    let (mut bench, product) = needed!(bench("closed"));
+    let refused = |name: &str, said: &str, hint: &str| {
+        let ended: Ended = product
+            .run([
+                "why", "--inside", name, "--budget", "9s", "--", "sh", "-c", WORK,
+            ])
+            .expect(3);
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+        assert!(ended.hint().contains(hint), "{hint}: {ended}");
+    };
+    refused("nobody-has-this", "there is no container", "docker ps");
+    let closed = started(&mut bench, "closed", &["--read-only"], &["sleep", "600"]);
+    refused(&closed, "root is read-only", "--like");
+    let paused = started(&mut bench, "paused", &[], &["sleep", "600"]);
+    printed(&["pause", &paused]);
+    refused(&paused, "is paused", "docker unpause");
+    printed(&["unpause", &paused]);
+    printed(&["kill", &paused]);
+    refused(&paused, "does not run", "docker start");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn container_ending_during_inside_reports_leftovers() {
+    let (mut bench, product) = needed!(bench("ends"));
+    let first = "trap 'exit 7' TERM; while :; do sleep 0.1; done";
+    let name = started(&mut bench, "ends", &[], &["sh", "-c", first]);
+    let ended = product
+        .run([
+            "why",
+            "--inside",
+            &name,
+            "--budget",
+            "9s",
+            "--",
+            "sh",
+            "-c",
+            "kill 1; sleep 9",
+        ])
+        .expect(5);
+    assert!(ended.stderr.contains("the agent is gone"), "{ended}");
+    assert!(ended.stderr.contains("still lies in it"), "{ended}");
+    // Once the container runs again it is removed.
+    printed(&["start", &name]);
+    product.run(["clean"]).expect(0);
+    assert!(
+        !printed(&["diff", &name]).contains("tare-inside"),
+        "{ended}"
+    );
+}
+
+#[test]
+fn unusual_run_flags_are_noted_or_refused_with_hint() {
+    let (bench, product) = needed!(bench("odd"));
+    let before = bench.objects();
+    let image = bench.image.as_str();
+    let ask = |flags: &[&str], command: &[&str]| {
+        let begin = ["why", "--budget", "12s", "--", "docker", "run"];
+        product.run([&begin, flags, &[image], command].concat())
+    };
+    // The engine's socket controls the host: it is not mounted by default.
+    let socket = "/var/run/docker.sock:/var/run/docker.sock";
+    let ended = ask(&["-v", socket], &["sh", "-c", WORK]).expect(0);
+    assert!(ended.stderr.contains("is not shown inside"), "{ended}");
+    let ended = ask(&["--pid", "host"], &["sh", "-c", WORK]).expect(0);
+    assert!(
+        ended.stderr.contains("the processes of the machine"),
+        "{ended}"
+    );
+    // Its output goes where its own first process writes, not to the machine's.
+    assert!(!ended.stdout.contains("trials failed"), "{ended}");
+    // Background processes are reported and killed.
+    let ended = ask(&[], &["sh", "-c", "sleep 60 & echo begun"]).expect(0);
+    assert!(ended.stderr.contains("in the background"), "{ended}");
+    let usage = product
+        .run(["why", "--apply-check", "--env", "container", "--", "true"])
+        .expect(2);
+    assert!(usage.hint().contains("docker run"), "{usage}");
+    assert_eq!(bench.objects(), before);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn image_without_a_shell_can_be_compared() {
+    if !has_engine() {
+        return;
+    }
+    let bench = Bench::with_programs("bare", "ENV OF_IMAGE=1", &["sleep"]);
+    let product = Product::new();
+    let begin = [
+        "why", "--budget", "12s", "--", "docker", "run", "-e", "MODE=1",
+    ];
+    let command = [bench.image.as_str(), "sleep", "0.1"];
+    let ended = product.run([&begin[..], &command].concat()).expect(0);
+    assert!(ended.stdout.contains("Compared with: the "), "{ended}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn very_slow_command_gets_lower_bound_and_cause() {
+    let (bench, product) = needed!(bench("slow"));
+    // No rule knows the variable, and six runs with it would take an hour.
+    let script = "case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) sleep 600;; esac; i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done";
+    let flags = ["-e", "OTHER=1", "-e", "SLOW_MODE=1", "--shm-size", "32m"];
+    let dossier = bench.cost(&product, &["--budget", "90s"], &flags, script);
+    let answer = dossier["why"]["answer"].as_str().unwrap();
+    assert!(answer.starts_with("At least "), "{answer}");
+    // The depth of the bisection depends on the time.
+    let first = &dossier["findings"][0];
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("`SLOW_MODE`"), "{first:#}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn study_arm_with_run_line_matches_the_line() {
+    let world = needed!(world("own-line"));
+    let bench = Bench::new("line", "ENV OF_IMAGE=1");
+    let line = format!(
+        "docker run --rm --cpus 0.5 -e 'MODE=a b' {} sh -c true",
+        bench.image
+    );
+    let own = UserContainer {
+        settings: Params::new().with("run", line).with("without", "cpus"),
+        ..UserContainer::default()
+    };
+    arm_of(&world, &own, |found| {
+        assert_eq!(found["HostConfig"]["NanoCpus"], 0);
+        let variables = found["Config"]["Env"].as_array().unwrap();
+        assert!(variables.iter().any(|it| it == "MODE=a b"), "{variables:?}");
+    });
+    let nowhere = Params::new().with("run", "docker run --no-such-flag nobody/has-this");
+    let mut environment = DOCKER.configure(arm("like"), &nowhere).unwrap();
+    let error = environment.prepare(&world.cx()).unwrap_err();
+    assert!(error.to_string().contains("no-such-flag"), "{error}");
+    environment.remove(&world.cx()).unwrap();
+}
+
+#[test]
+fn gain_is_searched_like_a_slowdown() {
+    let (bench, product) = needed!(bench("gain"));
+    let script = "n=60000; case $(cat /proc/$$/environ | cat) in *FAST_MODE*) n=2000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
+    let ask = ["why", "--json", "-", "--budget", "180s", "--"];
+    let line = ["docker", "run", "--rm", "-e", "FAST_MODE=1"];
+    let command = [bench.image.as_str(), "sh", "-c", script];
+    let dossier = product.run([&ask[..], &line, &command].concat());
+    let dossier = dossier.expect(0).json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["outcome"], "gain", "{:#}", dossier["why"]);
+    confirmed(&dossier, "own.env.FAST_MODE");
+    let answer = dossier["why"]["answer"].as_str().unwrap();
+    assert!(
+        answer.contains("× faster in your container than "),
+        "{answer}"
+    );
+    product.assert_nothing_left();
+}
+
+#[test]
+fn place_given_by_the_line_is_a_difference() {
+    let (bench, product) = needed!(bench("place"));
+    let script = "n=2000; case $(cat /proc/$$/environ | cat) in *slow-place*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
+    let flags = ["-e", "LD_LIBRARY_PATH=/slow-place"];
+    let dossier = bench.cost(&product, &["--budget", "180s"], &flags, script);
+    confirmed(&dossier, "own.env.LD_LIBRARY_PATH");
+    assert_eq!(dossier["why"]["reason"], "confirmed");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn plain_run_uses_the_client_path_and_cleans_up() {
+    let (bench, _) = needed!(bench("typed"));
+    let world = needed!(world("typed"));
+    let cx = world.cx();
+    let before = bench.objects();
+    let line = format!("docker run --rm -e MODE=1 {}", bench.image);
+    let settings = Params::new().with("run", line);
+    let driver = tare::env::find("docker").unwrap();
+    let mut environment = driver.configure(arm("typed"), &settings).unwrap();
+    let script = "cat; echo $MODE >&2; exit 3";
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    let ran = environment.as_typed(&cx, &argv, b"hello\n", LIMIT);
+    let ran = ran.unwrap().unwrap();
+    assert_eq!((ran.status, ran.printed), (3, 8), "{ran:?}");
+    assert!(
+        ran.start_ns > 0 && ran.run_ns > 0 && ran.end_ns > 0,
+        "{ran:?}"
+    );
+    environment.remove(&cx).unwrap();
+    assert_eq!(bench.objects(), before);
+}
+
+#[test]
+fn stdin_reaches_every_run_of_interactive_line() {
+    let (bench, product) = needed!(bench("input"));
+    let script = "n=0; while read line; do n=$((n+1)); done; test $n = 300";
+    let asked = |input: &[u8]| {
+        let image = bench.image.as_str();
+        let ask = [
+            "why", "--budget", "20s", "--json", "-", "--", "docker", "run",
+        ];
+        let line = ["--rm", "-i", image, "sh", "-c", script];
+        let inner = product.command(ask.into_iter().chain(line));
+        let mut outer = std::process::Command::new("sh");
+        outer
+            .args(["-c", "exec \"$0\" \"$@\" <\"$INPUT\""])
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .env("INPUT", product.file("input", input));
+        product.set_variables(&mut outer);
+        product.finish(outer)
+    };
+    let dossier = asked("line\n".repeat(300).as_bytes()).expect(0).json();
+    assert_valid_dossier(&dossier);
+    let carried = dossier["why"]["carried"].to_string();
+    let expected = "standard input: 1500 bytes, given to every run";
+    assert!(carried.contains(expected), "{carried}");
+    let refused = asked(b"\xff\xfe").expect(2);
+    assert!(refused.stderr.contains("is text of up to"), "{refused}");
+    product.assert_nothing_left();
+}
