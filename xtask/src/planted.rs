@@ -395,7 +395,7 @@ mod tests {
         assert!(plants.iter().any(|(_, plant)| plant.cause.is_none()));
         assert!(plants.iter().any(|(_, plant)| plant.small));
         let n_planted = own.iter().filter(|(_, plant)| plant.cause.is_some());
-        assert_eq!((n_planted.count(), own.len()), (26, 33));
+        assert_eq!((n_planted.count(), own.len()), (31, 38));
         for (name, plant) in plants.into_iter().chain(own).chain(service) {
             let is_whole = !plant.command.is_empty() && !plant.what.is_empty();
             assert!(is_whole && seconds_of(&plant.budget).is_some(), "{name}");

@@ -42,6 +42,9 @@ pub struct DossierCourse {
     pub params: Params,
     /// Path of a two-ended workload.
     pub path: Option<Path>,
+    /// Number of instances at once.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub instances: u32,
     /// Metric of the values.
     pub metric: String,
     /// Unit of the values.
@@ -53,6 +56,18 @@ pub struct DossierCourse {
     /// Published courses of such trials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedCourse>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// Progress of one published trial.

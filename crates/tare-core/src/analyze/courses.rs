@@ -10,25 +10,26 @@ use tare_model::{Unit, whole_count};
 
 use super::collect::Collector;
 use super::input::RunHead;
-use super::kept_trial::{Group, KeptTrial};
+use super::kept_trial::{Group, GroupKey, KeptTrial};
 
 /// The fewest steps that make a course.
 const FEWEST_STEPS: usize = 3;
 
 /// Returns the courses of all workloads that report them, and the recorded usage of programs.
 pub(super) fn all(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierCourse> {
-    let of_group = |group| {
-        let reported = of_group(head, collected, group, |kept| {
+    let of_group = |(key, group): (&GroupKey, _)| {
+        let place = (key.instances, group);
+        let reported = of_group(head, collected, place, |kept| {
             kept.course.as_deref().cloned()
         });
         let used = USAGE.iter().filter_map(move |used| {
-            of_group(head, collected, group, |kept| {
+            of_group(head, collected, place, |kept| {
                 kept.usage.as_deref().map(|usage| used.course(usage))
             })
         });
         reported.into_iter().chain(used)
     };
-    collected.groups.values().flat_map(of_group).collect()
+    collected.groups.iter().flat_map(of_group).collect()
 }
 
 /// A part of the recorded usage.
@@ -84,7 +85,7 @@ impl Used {
 fn of_group(
     head: &RunHead,
     collected: &Collector<'_>,
-    group: &Group,
+    (instances, group): (u32, &Group),
     course_of: impl Fn(&KeptTrial) -> Option<Course>,
 ) -> Option<DossierCourse> {
     let of_arm = |arm: &str| -> Vec<Course> {
@@ -110,6 +111,7 @@ fn of_group(
         workload: group.name.clone(),
         params: group.params.clone(),
         path: group.path,
+        instances,
         metric: first.metric.to_owned(),
         unit: first.unit.symbol().to_owned(),
         axis: first.axis.to_owned(),

@@ -368,6 +368,7 @@ path = "arm→arm"
             workload: "ping".into(),
             params: tare_model::Params::new(),
             path: Some(path),
+            instances: 1,
             metric: "net.ping.time".into(),
             unit: "ns".into(),
             axis: "request".into(),

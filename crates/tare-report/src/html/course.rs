@@ -94,6 +94,7 @@ mod tests {
             workload: "ping".into(),
             params: Params::new(),
             path: Some(tare_model::Path::ArmToArm),
+            instances: 1,
             metric: "net.ping.time".into(),
             unit: "ns".into(),
             axis: "request".into(),

@@ -31,7 +31,14 @@ pub(crate) fn title(course: &DossierCourse) -> String {
         "s" => "over time".to_owned(),
         step => format!("by {step}"),
     };
-    format!("{}{path}: {} {over}", course.workload, course.metric)
+    let several = match course.instances {
+        1 => String::new(),
+        number => format!(" ×{number}"),
+    };
+    format!(
+        "{}{path}{several}: {} {over}",
+        course.workload, course.metric
+    )
 }
 
 /// Formats a position on the axis, without trailing zeros.
@@ -121,6 +128,7 @@ mod tests {
             workload: "iperf3".into(),
             params: Params::new(),
             path: Some(tare_model::Path::ArmToArm),
+            instances: 1,
             metric: "net.iperf3.throughput".into(),
             unit: "B/s".into(),
             axis: "s".into(),

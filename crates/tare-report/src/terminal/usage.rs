@@ -1,7 +1,9 @@
 //! Prints what programs used while they ran, if that was recorded: processors, memory and devices, one row per workload
 //! and arm. The steps are in the page and in the dossier, below `courses`.
 
+use tare_model::Params;
 use tare_model::course::{CourseArm, DossierCourse, usage};
+use tare_model::distinguishing::{distinguishing_params, distinguishing_words};
 use tare_model::dossier::Dossier;
 
 use super::super::number::{scale_for, significant, with_unit};
@@ -23,7 +25,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     bold(out, "Used while it ran", style.width, style.colour);
     let rows: Vec<Vec<Text>> = busy
         .iter()
-        .flat_map(|course| rows(dossier, course))
+        .flat_map(|course| rows(dossier, course, &name_among(&busy, course)))
         .collect();
     let columns = [
         Column::words("workload", 12),
@@ -46,10 +48,34 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     paragraph(out, "", text, style.width);
 }
 
+/// The workload's name with what distinguishes it from others of the same name.
+fn name_among(all: &[&DossierCourse], course: &DossierCourse) -> String {
+    let twins = all.iter().filter(|it| it.workload == course.workload);
+    let twins: Vec<&Params> = twins.map(|it| &it.params).collect();
+    let params = distinguishing_params(&twins);
+    let more = (&course.params, params.as_slice());
+    let mut words = vec![course.workload.clone()];
+    words.extend(distinguishing_words(
+        more,
+        course.path,
+        course.instances,
+        None,
+    ));
+    words.join(" ")
+}
+
 /// One row per arm; of each part the mean over the steps, of memory the most.
-fn rows(dossier: &Dossier, busy: &DossierCourse) -> Vec<Vec<Text>> {
+fn rows(dossier: &Dossier, busy: &DossierCourse, name: &str) -> Vec<Vec<Text>> {
     let same = |course: &&DossierCourse| {
-        (&course.workload, &course.params, course.path) == (&busy.workload, &busy.params, busy.path)
+        let of = |it: &DossierCourse| {
+            (
+                it.workload.clone(),
+                it.params.clone(),
+                it.path,
+                it.instances,
+            )
+        };
+        of(course) == of(busy)
     };
     let of_arm = |metric: &str, arm: &str| -> Option<(&CourseArm, &str)> {
         let mut courses = dossier.courses.iter().filter(same);
@@ -80,7 +106,7 @@ fn rows(dossier: &Dossier, busy: &DossierCourse) -> Vec<Vec<Text>> {
     let row = |arm: &CourseArm| {
         let arm = arm.arm.as_str();
         vec![
-            Text::plain(harmless(&busy.workload)),
+            Text::plain(harmless(name)),
             Text::plain(called(&harmless(arm))),
             Text::plain(mean(usage::PROCESSORS, arm)),
             Text::plain(most(arm)),
@@ -95,7 +121,6 @@ fn rows(dossier: &Dossier, busy: &DossierCourse) -> Vec<Vec<Text>> {
 mod tests {
     use super::*;
     use tare_core::testing as composed;
-    use tare_model::Params;
     use tare_model::course::CoursePoint;
 
     #[test]
@@ -125,6 +150,7 @@ mod tests {
                 workload: "fio".into(),
                 params: Params::new(),
                 path: None,
+                instances: 1,
                 metric: metric.into(),
                 unit: unit.into(),
                 axis: "s".into(),
@@ -140,5 +166,13 @@ mod tests {
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words[1..3], ["docker", "0.750"], "{out}");
         assert!(row.contains("61.0") && row.contains('–'), "{out}");
+        // Of several instances there is a row of its own.
+        let mut two = dossier.courses[0].clone();
+        (two.instances, two.arms[0].points[0].typical) = (2, 2.0);
+        dossier.courses.push(two);
+        let mut out = String::new();
+        draw(&mut out, &dossier, style);
+        let row = out.lines().find(|line| line.contains("fio ×2")).unwrap();
+        assert!(row.contains("1.25"), "{out}");
     }
 }
