@@ -49,7 +49,7 @@ pub use conclude::conclude;
 pub use joined::joined;
 pub use observed::First;
 use observed::Observed;
-pub use settled::is_settled;
+use settled::is_settled;
 
 /// The id of every study of `why`.
 pub const STUDY: &str = "why";

@@ -30,10 +30,10 @@ mod findings;
 use findings::findings;
 
 /// From this ratio on an inconclusive slowdown is worth a search for its cause.
-pub const WORTH_A_SEARCH: f64 = 1.1;
+pub(super) const WORTH_A_SEARCH: f64 = 1.1;
 
 /// The metric of creating and removing an environment.
-pub const START_UP: &str = "start-up.total.time";
+pub(super) const START_UP: &str = "start-up.total.time";
 
 /// The arm that the question is about.
 pub fn env_arm(run: &RunData) -> Option<&ArmSpec> {
@@ -58,7 +58,7 @@ fn metric(env: &ArmSpec) -> String {
 
 /// The suspects of this run that are worth a trial. Suspects of the start-up are tried only if the answer is about
 /// it, as each trial needs a start.
-pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<SuspectTrial> {
+pub(super) fn suspects(run: &RunData, dossier: &Dossier) -> Vec<SuspectTrial> {
     let Some(env) = env_arm(run) else {
         return Vec::new();
     };

@@ -23,7 +23,7 @@ const EXCLUDED: f64 = 0.99;
 const ANSWERED: f64 = 0.99;
 
 /// Whether the answer's two sides need no more blocks.
-pub fn is_settled(dossier: &Dossier) -> bool {
+pub(super) fn is_settled(dossier: &Dossier) -> bool {
     let Some(why) = &dossier.why else {
         return false;
     };

@@ -37,7 +37,7 @@ pub const CHATTY_BYTES: usize = 64 << 10;
 
 /// Host, A/A control and environment in a few blocks: whether there is a slowdown at all, and counters for the
 /// causes. `None` if not even six blocks of the two sides fit.
-pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
+pub(super) fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let pace = Pace::of_one(first);
     if pace.least_ns() > left_ns {
         return fewer(ask, first, pace, left_ns);
@@ -132,7 +132,7 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
 
 /// More blocks of host, A/A control and environment after an inconclusive comparison. `None` if too few would fit to
 /// be worth a restart of the arms.
-pub fn closer_study(
+pub(super) fn closer_study(
     ask: &Ask,
     first: &First,
     pace: Pace,
@@ -183,7 +183,7 @@ impl Round {
 
 /// Host and environment with suspects switched off and, once, every step between, as far as six blocks of them fit.
 /// `None` if not even one more arm does.
-pub fn round(
+pub(super) fn round(
     ask: &Ask,
     first: &First,
     before: Before,

@@ -67,15 +67,8 @@ fn name_among(all: &[&DossierCourse], course: &DossierCourse) -> String {
 /// One row per arm; of each part the mean over the steps, of memory the most.
 fn rows(dossier: &Dossier, busy: &DossierCourse, name: &str) -> Vec<Vec<Text>> {
     let same = |course: &&DossierCourse| {
-        let of = |it: &DossierCourse| {
-            (
-                it.workload.clone(),
-                it.params.clone(),
-                it.path,
-                it.instances,
-            )
-        };
-        of(course) == of(busy)
+        (&course.workload, &course.params) == (&busy.workload, &busy.params)
+            && (course.path, course.instances) == (busy.path, busy.instances)
     };
     let of_arm = |metric: &str, arm: &str| -> Option<(&CourseArm, &str)> {
         let mut courses = dossier.courses.iter().filter(same);

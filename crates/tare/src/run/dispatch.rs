@@ -186,19 +186,17 @@ impl Dispatcher<'_> {
             }
         }
         let short = std::mem::replace(&mut arm.extra.shortage, shortage);
-        let measured = match short.filter(|_| arm.extra.instances.len() < held as usize) {
+        let mut measured = match short.filter(|_| arm.extra.instances.len() < held as usize) {
             Some(reason) => self.nothing(Outcome::Unavailable(reason), false),
             None => self.lifecycle(arm, held)?,
         };
         let added = arm.extra.instances.split_off(n_before);
         let stopped = stop_all(&self.cx, added);
-        let aside = stopped
-            .err()
-            .map(|error| format!("stopping an instance: {error}"));
-        Ok(Measured {
-            aside: measured.aside.clone().or(aside),
-            ..measured
-        })
+        if let Err(error) = stopped {
+            let aside = format!("stopping an instance: {error}");
+            measured.aside.get_or_insert(aside);
+        }
+        Ok(measured)
     }
 
     /// Creates an environment, waits for its agent's first reply, and removes it; timed from outside.
