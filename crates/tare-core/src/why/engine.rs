@@ -2,7 +2,7 @@
 //!
 //! A state machine without I/O: the caller measures a study, concludes, and asks for the next one with the time that is
 //! left. First both sides are compared, until a difference is clear or excluded. A difference is then explained: in
-//! an environment by its suspects and the ladder ([`studies::round`]), in the user's container by a search among its
+//! an environment by its suspects and the ladder (`studies::round`), in the user's container by a search among its
 //! differences ([`Hunt`]). The rest of the time is for what is undecided.
 //! Limits: a study that takes longer than planned leaves less for the next; the caller ends it with the budget.
 
