@@ -2,16 +2,18 @@
 //!
 //! Runs the study `quick` N times, one after the other, and compares every two runs metric by metric: the quotient of
 //! their two ratios has an interval from both (METHODOLOGY, *Two runs*), and the runs differ if it excludes 1. With
-//! intervals that keep their promise one pair in twenty differs. The table counts by arm and class of metric. `TARE`
-//! names a program that is already built.
-//! Limits: runs on one machine since one boot say nothing about another machine or the next boot.
+//! intervals that keep their promise one pair in twenty differs. The table counts by arm and class of metric, next to
+//! the range that chance gives: pairs share their runs, so a class with one metric may have no pair that differs, or
+//! one in six. `TARE` names a program that is already built.
+//! Limits: runs on one machine since one boot say nothing about another machine or the next boot. The range takes
+//! metrics for independent; those of one class are not quite, which makes it wider.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tare_stats::{Interval, difference_of_independent};
+use tare_stats::{Interval, Stream, difference_of_independent, quantile};
 
 use crate::dist;
 use crate::shell::{flags, number, program, step};
@@ -70,6 +72,29 @@ impl Count {
     }
 }
 
+/// The shares of pairs that differ, between which 95 of 100 such counts lie if intervals keep their promise, by
+/// simulation.
+fn chance(runs: usize, metrics: usize) -> Option<(f64, f64)> {
+    /// How many counts are simulated.
+    const COUNTS: u64 = 2000;
+    /// Half the width of an interval of 95 % in standard errors.
+    const HALF: f64 = 1.96;
+    let share = |index: u64| {
+        let mut stream = Stream::new(1, 0, index);
+        let mut count = Count::default();
+        for _ in 0..metrics {
+            let ratios = (0..runs).map(|_| {
+                let point = stream.normal();
+                Interval::new(point - HALF, point, point + HALF, 0.95)
+            });
+            count.add(&ratios.collect::<Vec<_>>());
+        }
+        count.differ as f64 / count.of.max(1) as f64
+    };
+    let shares: Vec<f64> = (0..COUNTS).map(share).collect();
+    Some((quantile(&shares, 0.025)?, quantile(&shares, 0.975)?))
+}
+
 /// By arm and metric, the ratios of all runs.
 type Ratios = BTreeMap<(String, String), Vec<Interval>>;
 
@@ -83,21 +108,29 @@ fn table(ratios: &Ratios) -> String {
     let mut arms: Vec<&str> = ratios.keys().map(|(arm, _)| arm.as_str()).collect();
     arms.dedup();
     let row = |name: &str, is_wanted: &dyn Fn(&str) -> bool| {
+        let mut widest = (0, 0);
         let counts = arms.iter().map(|arm| {
             let mut count = Count::default();
             let of_row = ratios.iter();
             let of_row = of_row.filter(|((of, metric), _)| of == arm && is_wanted(metric));
-            of_row.for_each(|(_, ratios)| count.add(ratios));
+            let of_row: Vec<&Vec<Interval>> = of_row.map(|(_, ratios)| ratios).collect();
+            let runs = of_row.iter().map(|ratios| ratios.len()).max();
+            widest = widest.max((of_row.len(), runs.unwrap_or(0)));
+            for ratios in &of_row {
+                count.add(ratios);
+            }
             count.text()
         });
-        format!(
-            "| {name} | {} |",
-            counts.collect::<Vec<String>>().join(" | ")
-        )
+        let counts = counts.collect::<Vec<String>>().join(" | ");
+        let (metrics, runs) = widest;
+        let chance = chance(runs, metrics).map_or_else(String::new, |(low, high)| {
+            format!("{:.1}–{:.1} %", 100.0 * low, 100.0 * high)
+        });
+        format!("| {name} | {counts} | {chance} |")
     };
     let mut rows = vec![
-        format!("| class | {} |", arms.join(" | ")),
-        format!("|---|{}", "---|".repeat(arms.len())),
+        format!("| class | {} | by chance |", arms.join(" | ")),
+        format!("|---|{}---|", "---|".repeat(arms.len())),
     ];
     rows.extend(
         CLASSES
@@ -190,6 +223,14 @@ mod tests {
         ratios.insert(key, vec![ratio(0.0, 0.1), ratio(1.0, 0.1)]);
         let table = table(&ratios);
         assert!(table.contains("| files | 1 of 1 (100.0 %) |"), "{table}");
-        assert!(table.ends_with("| all | 1 of 1 (100.0 %) |"), "{table}");
+        assert!(table.contains("| all | 1 of 1 (100.0 %) |"), "{table}");
+    }
+
+    #[test]
+    fn one_metric_may_have_no_pair_that_differs() {
+        let (low, high) = chance(12, 1).unwrap();
+        assert!(low == 0.0 && high > 0.15, "{low} {high}");
+        let (low, high) = chance(12, 30).unwrap();
+        assert!(low > 0.03 && high < 0.08, "{low} {high}");
     }
 }

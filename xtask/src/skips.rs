@@ -10,7 +10,7 @@ pub(crate) const VARIABLE: &str = "TARE_SKIPS";
 
 /// What provisioning guarantees: tests fail rather than skip if it is missing.
 pub(crate) const PROVISIONED: &[&str] = &tare_model::rows! {
-    "block-device", "chromium", "container", "cpio", "crun", "docker", "docker-socket", "docker-tls", "fio", "font",
+    "block-device", "busybox", "chromium", "container", "cpio", "crun", "docker", "docker-socket", "docker-tls", "fio", "font",
     "git", "hpcc", "io_uring", "iperf3", "latex", "nc", "oci", "openblas", "packed", "perl", "ping", "podman", "probe", "proc",
     "python3", "root", "runc", "script", "ssh", "strace", "stress-ng", "tmpfs", "tools", "userns", "vm",
     "wine",

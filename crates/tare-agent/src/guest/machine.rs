@@ -67,15 +67,26 @@ pub(super) fn wait_until_taken(port: &File) {
     let _ = sys::poll(&mut entry, limit_ms);
 }
 
+/// Stops all writes to a file system, so that it is consistent on its disk. Fails if it has no disk.
+fn freeze(path: &Path) -> io::Result<()> {
+    /// Of the kernel's `linux/fs.h`.
+    const FIFREEZE: libc::Ioctl = libc::_IOWR::<libc::c_int>('X' as u32, 119);
+    let folder = File::open(path)?;
+    // SAFETY: the request takes no memory of this process.
+    sys::check(unsafe { libc::ioctl(folder.as_raw_fd(), FIFREEZE, 0) }).map(drop)
+}
+
 /// Syncs the disk and powers the machine off.
 pub(super) fn power_off() -> ! {
     // SAFETY: the signal goes to all other processes of this machine and to none outside it.
     unsafe { libc::kill(-1, libc::SIGKILL) };
     // Fails if nothing is mounted; if it fails otherwise, `sync` writes the data back.
     let _ = sys::unmount(Path::new("/work"));
+    // Init may still write to the root.
+    let _ = freeze(Path::new("/"));
     // SAFETY: `sync` takes no arguments and cannot fail.
     unsafe { libc::sync() };
-    // SAFETY: takes a number; it ends this machine, whose first process this is.
+    // SAFETY: takes a number; it ends this machine, to which this process alone belongs.
     unsafe { libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF) };
     // Reached only without the privilege, which a real machine's first process has. Its exit panics the kernel, and
     // that ends the machine too.

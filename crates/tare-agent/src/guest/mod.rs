@@ -4,16 +4,17 @@
 //! the kernel's file systems, loads the modules, brings up the network, the disk and the folder that the host serves,
 //! and reports the result to the host. Then a child serves the channel, as every arm's agent does: in the machine
 //! itself or in a container. The child ends when the channel closes, and the machine powers off with it, so a guest
-//! never outlives its host's use of it.
+//! never outlives its host's use of it. With a system on the disk, its init becomes the first process ([`system`]).
 //! Options come from the kernel command line, after `--`, and arrive as arguments.
 //! Limits: does not see whether its CPU is emulated; the host knows how it started the machine.
 
 mod inner;
 mod machine;
 mod modules;
+mod system;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
@@ -36,6 +37,9 @@ const STEP: Duration = Duration::from_millis(1);
 /// The probes' work directory.
 const WORKDIR: &str = "/work";
 
+/// The file system of the disk.
+const DISK_KIND: &str = "ext4";
+
 /// The file system of the folder that the host serves.
 const SHARED_KIND: &str = "virtiofs";
 
@@ -52,12 +56,22 @@ const VARIABLES: [(&str, &str); 3] = [
     ("HOSTNAME", HOST_NAME),
 ];
 
+/// What the disk is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DiskUse {
+    /// The probes' work directory.
+    Work,
+    /// The root: it holds a system, whose init is to run.
+    System,
+}
+
 /// The host's options.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct GuestOptions {
     addresses: Option<PairAddresses>,
     has_nic: bool,
-    has_disk: bool,
+    /// `None` without a disk.
+    disk: Option<DiskUse>,
     /// Whether the host serves a folder.
     has_shared: bool,
     /// The subfolder of the served folder that is the working directory, if any.
@@ -71,8 +85,8 @@ struct GuestOptions {
 }
 
 impl GuestOptions {
-    /// Parses `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk`, `--shared`,
-    /// `--shared-work NAME`, `--inner RUN` and `--no-spare`.
+    /// Parses `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk`, `--system`,
+    /// `--shared`, `--shared-work NAME`, `--inner RUN` and `--no-spare`.
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wanted = Self::default();
         let (mut arm, mut host) = (None, None);
@@ -80,7 +94,8 @@ impl GuestOptions {
         while let Some(argument) = arguments.next() {
             match argument {
                 "--nic" => wanted.has_nic = true,
-                "--disk" => wanted.has_disk = true,
+                "--disk" => wanted.disk = Some(DiskUse::Work),
+                "--system" => wanted.disk = Some(DiskUse::System),
                 "--shared" => wanted.has_shared = true,
                 "--no-spare" => wanted.serve.push(argument.to_owned()),
                 "--shared-work" => {
@@ -126,6 +141,11 @@ fn address(text: &str) -> Option<(Ipv4Addr, u8)> {
 
 /// Runs `guest` with the arguments after it. Returns only if it is not the first process.
 pub fn main(arguments: &[String]) -> ExitCode {
+    if let [first, report, serve @ ..] = arguments
+        && first == system::NEXT_TO_INIT
+    {
+        return system::next_to_init(report, serve);
+    }
     if std::process::id() != 1 {
         say("`guest` is the first process of a virtual machine and does nothing elsewhere");
         return ExitCode::from(2);
@@ -137,12 +157,9 @@ pub fn main(arguments: &[String]) -> ExitCode {
 }
 
 /// Prints a line on the machine's console, which the host keeps for its error messages.
-#[allow(
-    clippy::print_stderr,
-    reason = "the console is the only place for a message of the first process"
-)]
 fn say(text: &str) {
-    eprintln!("tare-agent: guest: {text}");
+    // A system may have taken the console away.
+    let _ = writeln!(io::stderr(), "tare-agent: guest: {text}");
 }
 
 fn live(arguments: &[String]) -> Result<(), String> {
@@ -165,14 +182,18 @@ fn live(arguments: &[String]) -> Result<(), String> {
         .write(true)
         .open(&port)
         .map_err(|error| format!("cannot open {}: {error}", port.display()))?;
-    let command = equip(&wanted, &mut report).and_then(|()| agent(&wanted, &mut report));
+    let command = enter(&wanted)
+        .and_then(|()| equip(&wanted, &mut report))
+        .and_then(|()| agent(&wanted, &mut report));
     let command = command.map_err(|problem| {
         let why = std::iter::once(&problem).chain(&problems);
         let why: Vec<&str> = why.map(String::as_str).collect();
         report.error = Some(why.join("; "));
     });
-    report.up_ns = machine::up_ns();
-    write_frame(&mut &port, &report).map_err(|error| format!("cannot report: {error}"))?;
+    if command.is_ok() && wanted.disk == Some(DiskUse::System) {
+        return system::hand_over(&report, port, &wanted.serve);
+    }
+    tell(&port, &mut report)?;
     let Ok(command) = command else {
         // Power-off would lose bytes that the port has not handed over yet.
         machine::wait_until_taken(&port);
@@ -181,6 +202,20 @@ fn live(arguments: &[String]) -> Result<(), String> {
     let mut child =
         start_agent(port, command).map_err(|error| format!("cannot start the agent: {error}"))?;
     wait_for_end(&mut child).map_err(|error| format!("cannot wait for the agent: {error}"))
+}
+
+/// Sends the report to the host.
+fn tell(port: &File, report: &mut GuestReport) -> Result<(), String> {
+    report.up_ns = machine::up_ns();
+    write_frame(&mut &*port, report).map_err(|error| format!("cannot report: {error}"))
+}
+
+/// Makes the system on the disk the root, if there is one.
+fn enter(wanted: &GuestOptions) -> Result<(), String> {
+    if wanted.disk != Some(DiskUse::System) {
+        return Ok(());
+    }
+    system::enter(&wait_for("the disk", disk)?)
 }
 
 /// Sets up the network, the shared folder and the disk.
@@ -208,9 +243,15 @@ fn equip(wanted: &GuestOptions, report: &mut GuestReport) -> Result<(), String> 
         mount_shared()?;
     }
     WORKDIR.clone_into(&mut report.workdir);
-    let (source, kind, flags) = if wanted.has_disk {
+    if wanted.disk == Some(DiskUse::System) {
+        // The working directory is a folder of the system's disk.
+        DISK_KIND.clone_into(&mut report.filesystem);
+        return fs::create_dir_all(WORKDIR)
+            .map_err(|error| format!("cannot make {WORKDIR} on the disk: {error}"));
+    }
+    let (source, kind, flags) = if wanted.disk.is_some() {
         let disk = wait_for("the disk", disk)?;
-        (disk, "ext4", 0)
+        (disk, DISK_KIND, 0)
     } else if let Some(name) = &wanted.shared_work {
         let folder = Path::new(SHARED_FOLDER).join(name);
         fs::create_dir_all(&folder)
@@ -334,6 +375,7 @@ mod tests {
         assert_eq!(addresses.host, Ipv4Addr::new(198, 18, 0, 1));
         assert!(wanted("--nic").unwrap().addresses.is_none());
         assert!(wanted("--shared").unwrap().has_shared);
+        assert_eq!(wanted("--system").unwrap().disk, Some(DiskUse::System));
         let served = wanted("--shared --shared-work arm-1 --inner run").unwrap();
         assert_eq!(served.shared_work.as_deref(), Some("arm-1"));
         assert!(served.inner.is_some());

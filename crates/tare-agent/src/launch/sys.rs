@@ -22,7 +22,7 @@ pub(crate) fn c_text(text: impl AsRef<OsStr>) -> io::Result<CString> {
     })
 }
 
-pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {

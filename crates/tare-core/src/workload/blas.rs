@@ -25,8 +25,8 @@ pub(super) struct Blas {
     pub(super) declared: Declared,
     /// The program that the interpreter runs.
     pub(super) script: &'static str,
-    /// The names of the integer parameters that are its arguments before the pool's size.
-    pub(super) numbers: &'static [&'static str],
+    /// The names of the parameters that are its arguments before the pool's size.
+    pub(super) arguments: &'static [&'static str],
     /// Decodes its output.
     pub(super) decode: fn(&RawOutput) -> Result<Vec<Sample>, DecodeError>,
 }
@@ -44,8 +44,8 @@ impl Workload for Blas {
             "-B".to_owned(),
             format!("{}/{FILE}", tare_model::command::FOLDER),
         ];
-        let number = |name: &&str| params.int(name).unwrap_or_default().to_string();
-        arguments.extend(self.numbers.iter().map(number));
+        let values = self.arguments.iter().filter_map(|name| params.0.get(*name));
+        arguments.extend(values.map(ToString::to_string));
         arguments.push(threads(&params)?);
         let call = CommandCall::new(&python(&params)?, arguments).with_file(FILE, self.script);
         Ok(Recipe::Probe(call.to_probe()))

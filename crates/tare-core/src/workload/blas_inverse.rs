@@ -44,7 +44,7 @@ pub(super) static ENTRY: Blas = Blas {
         include_str!("blas_common.py"),
         include_str!("blas_inverse.py")
     ),
-    numbers: &["size", "repeats"],
+    arguments: &["size", "repeats"],
     decode,
 };
 

@@ -1,6 +1,6 @@
 # Transposes, inverts, adds and multiplies several matrices with NumPy, and prints how long each operation took on all
-# of them, as JSON. Arguments: the order of the matrices, how many pairs there are, and how many threads ("default" for the
-# library's own choice). Sums and products are element by element, of the first and the second matrix, of the third and
+# of them, as JSON. Arguments: the order of the matrices, how many pairs there are, whether they are read from
+# "pictures", and how many threads ("default" for the library's own choice). Sums and products are element by element, of the first and the second matrix, of the third and
 # the fourth, and so on. The elements are one byte each, as those of a picture in shades of grey.
 
 
@@ -12,15 +12,31 @@ def most_memory():
     return None
 
 
+def from_pictures(numpy, matrices):
+    # Writes each matrix as a picture (PGM: a header, then a byte for each element), and reads it again.
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "matrix.pgm")
+    pictures = []
+    for matrix in matrices:
+        header = b"P5\n%d %d\n255\n" % matrix.shape
+        with open(path, "wb") as file:
+            file.write(header + matrix.tobytes())
+        picture = numpy.fromfile(path, dtype=numpy.uint8, offset=len(header))
+        pictures.append(picture.reshape(matrix.shape))
+    os.remove(path)
+    return pictures
+
+
 def main():
-    order, n_pairs = int(sys.argv[1]), int(sys.argv[2])
-    numpy = numpy_with(sys.argv[3])
+    order, n_pairs, source = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    numpy = numpy_with(sys.argv[4])
     # The old generator: its bytes are the same in every version of NumPy.
     generator = numpy.random.RandomState(20240105)
     matrices = []
     for _ in range(2 * n_pairs):
         matrix = numpy.frombuffer(generator.bytes(order * order), dtype=numpy.uint8)
         matrices.append(matrix.reshape(order, order))
+    if source == "pictures":
+        matrices = from_pictures(numpy, matrices)
     pairs = list(zip(matrices[0::2], matrices[1::2]))
     # Starts the library's threads.
     numpy.linalg.inv(2.0 * numpy.eye(64))

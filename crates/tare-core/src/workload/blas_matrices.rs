@@ -5,7 +5,7 @@
 //! element in pairs. As in the article, the number of busy processors and the memory used are measured too. For a
 //! single operation see `blas-inverse` (the inverse) and `matrix` (without a library).
 //! Inside the timed region: the four operations on all matrices, with their results kept. Outside: the interpreter,
-//! the import of NumPy, creating the matrices, starting the library's threads, a check of the first inverse.
+//! the import of NumPy, creating or reading the matrices, starting the library's threads, a check of the first inverse.
 //! Known bias: NumPy transposes by changing the strides, so that no element moves.
 //! Limits: does not see which kernel the library chose for the processor, nor memory that the kernel holds for the
 //! program.
@@ -24,6 +24,7 @@ pub(super) static ENTRY: Blas = Blas {
         params {
             "size" = Int(500), Between(16, 8_000): "order of the matrices, 16 to 8000";
             "pairs" = Int(8), Between(1, 64): "pairs of matrices, 1 to 64";
+            "source" = Text("generator"), OneOf(&["generator", "pictures"]): "where the bytes come from: `generator`, or `pictures` (PGM), which are written and read before the time is taken";
             + THREADS;
             + PYTHON;
         }
@@ -39,7 +40,7 @@ pub(super) static ENTRY: Blas = Blas {
         include_str!("blas_common.py"),
         include_str!("blas_matrices.py")
     ),
-    numbers: &["size", "pairs"],
+    arguments: &["size", "pairs", "source"],
     decode,
 };
 

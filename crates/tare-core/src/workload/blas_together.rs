@@ -32,7 +32,7 @@ pub(super) static ENTRY: Blas = Blas {
         include_str!("blas_common.py"),
         include_str!("blas_together.py")
     ),
-    numbers: &["size", "pairs", "workers", "processes"],
+    arguments: &["size", "pairs", "workers", "processes"],
     decode,
 };
 

@@ -1,8 +1,9 @@
-//! `vm`: a QEMU virtual machine with a kernel of this machine and only the agent in it.
+//! `vm`: a QEMU virtual machine with a kernel of this machine, and with the agent alone or a system of the user's.
 //!
 //! No distribution image: the initial file system is made here. It holds the agent as the first process, the modules
-//! of the devices and the host programs to run inside, so a machine is ready as soon as its kernel is. The emulator
-//! is a program of the user's, called with only what the settings say.
+//! of the devices and the host programs to run inside, so a machine is ready as soon as its kernel is. If the
+//! settings name a system, its copy is on the disk, and its init takes over. The emulator is a program of the user's,
+//! called with only what the settings say.
 //! KVM is used if a guest really boots with it. Otherwise the processor is emulated, which is stated as a fact, on
 //! every result and in the report: the numbers are then not the overhead of a virtual machine.
 //! Limits: whether the host is a virtual machine itself is not detected.
@@ -20,6 +21,7 @@ mod initramfs;
 mod kernel;
 mod settings;
 mod shared;
+mod system;
 
 use self::command::{Accelerator, PROGRAM, PROGRAM_FIX};
 use self::environment::VmEnvironment;

@@ -100,7 +100,7 @@ const NUMPY: &[Tool] = &[
     },
     Tool {
         program: PYTHON,
-        lines: "id = \"blas-matrices\"\nparams = { size = 64, pairs = 2 }",
+        lines: "id = \"blas-matrices\"\nparams = { size = 64, pairs = 2, source = \"pictures\" }",
         metrics: &[
             "blas.matrices.time",
             "blas.matrices-inverse.time",

@@ -303,3 +303,73 @@ fn dependencies_of_killed_question_are_swept() {
     assert_eq!(shop.bench.objects(), before);
     shop.product.assert_nothing_left();
 }
+
+/// The names of the images from which the engine made the containers of an arm since this moment, by instance.
+fn made_since(moment: &str, arm: &str) -> BTreeMap<String, String> {
+    let now = now_s();
+    let events = printed(&[
+        "events",
+        "--since",
+        moment,
+        "--until",
+        &now,
+        "--filter",
+        "event=create",
+        "--filter",
+        "type=container",
+        "--format",
+        "{{.Actor.Attributes.name}} {{.Actor.Attributes.image}}",
+    ]);
+    let named = |line: &str| {
+        let (name, image) = line.split_once(' ')?;
+        let number = name.rsplit_once(&format!("-{arm}-"))?.1;
+        Some((number.to_owned(), image.to_owned()))
+    };
+    events.lines().filter_map(named).collect()
+}
+
+/// Seconds since the epoch.
+fn now_s() -> String {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    since.as_secs_f64().to_string()
+}
+
+#[test]
+fn services_of_a_compose_file_are_nodes_in_order() {
+    let (head, product) = needed!(bench("nodes-head"));
+    let worker = Bench::new("nodes-worker", "ENV OF_IMAGE=2");
+    let service = |bench: &Bench| json!({"image": bench.image, "command": ["sh", "-c", WORK], "networks": {"default": null}});
+    let config = json!({
+        "name": "lab",
+        "services": {"head": service(&head), "worker": service(&worker)},
+        "networks": {"default": {"name": "lab_default", "ipam": {}}}
+    });
+    let answer = product.file("config.json", config.to_string());
+    let path = docker_with_compose(&product, &format!("cat '{answer}'; exit 0"));
+    let study = |path: &str| {
+        format!(
+            "id = \"nodes\"\n[design]\nblocks_min = 6\nblocks_max = 6\n\
+             [[arm]]\nid = \"host\"\n[[arm]]\nid = \"cluster\"\ndriver = \"docker\"\n\
+             settings = {{ compose = \"lab.yml head worker\" }}\n\
+             [[workload]]\nid = \"tcp-round-trip\"\npath = \"{path}\"\n"
+        )
+    };
+    let run = |path_of_nodes: &str| {
+        let file = product.file("nodes.toml", study(path_of_nodes));
+        let mut command = product.command(["run", file.as_str(), "--json", "-"]);
+        command.env("PATH", &path);
+        product.finish(command)
+    };
+    let begin = now_s();
+    let dossier = run("node-1→node-2").expect(0).json();
+    let cells = dossier["cells"].as_array().unwrap();
+    let is_measured = |cell: &Value| cell["arm"] == "cluster" && cell["ratio"].is_object();
+    assert!(cells.iter().any(is_measured), "{cells:#?}");
+    let made = made_since(&begin, "cluster");
+    assert_eq!(made["1"], head.image, "{made:?}");
+    assert_eq!(made["2"], worker.image, "{made:?}");
+    let ended = run("node-2→node-3");
+    let shown = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(shown.contains("names 2 services"), "{ended}");
+    product.assert_nothing_left();
+}

@@ -12,6 +12,8 @@ use tare_model::whole_ns;
 
 use crate::contract::contract;
 
+mod system;
+
 /// A guest in software emulation on a loaded machine answers late.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
@@ -46,7 +48,7 @@ fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
 }
 
 fn facts(instance: &mut dyn Instance) -> Facts {
-    let paths = vec!["/".to_owned(), instance.workdir()];
+    let paths = vec!["/".to_owned(), "/mnt".to_owned(), instance.workdir()];
     match ask(
         instance,
         &Request::Facts {

@@ -33,7 +33,7 @@ impl DockerEnvironment {
         self.prepare_once(cx)?;
         let api = self.driver.connect(cx, DETECT_LIMIT)?;
         let belongings = self.next_belongings(cx);
-        let Some((own, copied)) = self.like_the_users() else {
+        let Some(own) = self.like_the_users() else {
             return Ok(None);
         };
         let has_input = !input.is_empty();
@@ -46,12 +46,12 @@ impl DockerEnvironment {
             attach_stderr: Some(true),
             open_stdin: Some(has_input),
             stdin_once: Some(has_input),
-            ..own.clone()
+            ..own.body.clone()
         };
         let begun_ns = cx.clock.now_ns();
         self.create(cx, &api, &belongings, body)?;
         let name = belongings.name.as_str();
-        let ran = user_container::lay_in(&api, name, copied)
+        let ran = user_container::lay_in(&api, name, &own.copied)
             .and_then(|()| self.run_attached(cx, &api, name, (input, limit)));
         let (started_ns, ended_ns, status, printed) = match ran {
             Ok(ran) => ran,

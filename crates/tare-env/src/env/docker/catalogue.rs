@@ -40,8 +40,8 @@ settings! {
         "a container, running or stopped: arms are new ones with its image and whole configuration; what of the user's it can write to is shown read-only");
     RUN(like::RUN, Text(Form::new("a `docker run` line", |text| like::is_line("docker", text))), "none",
         "a line that would make a container: arms are new ones of what the client makes of it, as with `like`; its own command is not run");
-    COMPOSE(like::COMPOSE, Text(Form::new("a compose file and a service, `FILE SERVICE`", like::is_service)), "none",
-        "a service of a compose file: arms are like its container; what it depends on is not started");
+    COMPOSE(like::COMPOSE, Text(Form::new("a compose file and services, `FILE SERVICE …`", like::is_file_with_services)), "none",
+        "a service of a compose file: arms are like its container; what it depends on is not started; of several services, each is a node, in this order, for workloads with `nodes`");
     INSIDE(user_container::INSIDE, Text(Form::new("a running container's name or id", is_container_name)), "none",
         "a running container: the arm is that container itself, in which the agent runs next to its processes and from which it is removed again");
     WITHOUT(user_container::WITHOUT, List(Form::new("names of differences", user_container::is_difference), Between::Commas), "none",

@@ -29,7 +29,7 @@ use super::instance::{Belongings, DockerInstance, Siblings};
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
 use super::system::System;
-use super::user_container::{self, EngineMachine};
+use super::user_container::{self, ArmTemplate, EngineMachine};
 use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request, served};
 use crate::cx::turn_page;
 
@@ -51,6 +51,14 @@ pub(super) struct DockerEnvironment {
     nodes: u32,
 }
 
+impl Prepared {
+    /// What the instance with this number, from 1, is made of, if the arm is like a user's container.
+    fn template(&self, number: u32) -> Option<&ArmTemplate> {
+        let index = number.saturating_sub(1) as usize;
+        self.templates.get(index % self.templates.len().max(1))
+    }
+}
+
 /// The results of `prepare`.
 struct Prepared {
     image: String,
@@ -59,10 +67,8 @@ struct Prepared {
     facts: Facts,
     elsewhere: Option<String>,
     profile: Option<Profile>,
-    /// The configuration of an arm that copies a user's container, if it is one.
-    own: Option<Box<ContainerCreateBody>>,
-    /// The copies that replace such an arm's mounts, and their targets.
-    copied: Vec<(user_container::Copied, user_container::Copy)>,
+    /// What the instances of an arm like a user's container are made of in turn; empty for any other arm.
+    templates: Vec<ArmTemplate>,
     /// This machine's address on the engine's bridge, if a port is published.
     gateway: Option<IpAddr>,
 }
@@ -145,16 +151,9 @@ impl DockerEnvironment {
         self.belongings(cx, self.instances)
     }
 
-    /// For an arm like a user's container: its configuration, and the copies that replace its mounts.
-    pub(super) fn like_the_users(
-        &self,
-    ) -> Option<(
-        &ContainerCreateBody,
-        &[(user_container::Copied, user_container::Copy)],
-    )> {
-        let prepared = self.prepared.as_ref()?;
-        let own = prepared.own.as_deref()?;
-        Some((own, &prepared.copied))
+    /// What the first instance of an arm like a user's container is made of.
+    pub(super) fn like_the_users(&self) -> Option<&ArmTemplate> {
+        self.prepared.as_ref()?.template(1)
     }
 
     pub(super) fn labels(&self, cx: &Context<'_>) -> HashMap<String, String> {
@@ -221,7 +220,7 @@ impl DockerEnvironment {
         cx: &Context<'_>,
         prepared: &Prepared,
         belongings: &Belongings,
-        mode: StartMode,
+        (number, mode): (u32, StartMode),
     ) -> ContainerCreateBody {
         let is_once = mode == StartMode::Once;
         let is_attached = is_once && self.settings.entry.is_empty();
@@ -241,8 +240,8 @@ impl DockerEnvironment {
             .chain(turn_page)
             .chain(self.shown())
             .collect();
-        if let Some(own) = &prepared.own {
-            return self.body_like(cx, own, mounts, is_once);
+        if let Some(template) = prepared.template(number) {
+            return self.body_like(cx, &template.body, mounts, is_once);
         }
         let mut host_config = request::host_config(&self.settings, prepared.profile.as_ref());
         host_config.port_bindings =
@@ -344,14 +343,13 @@ impl DockerEnvironment {
         &self,
         cx: &Context<'_>,
         prepared: &Prepared,
+        number: u32,
     ) -> Result<Option<Vec<u8>>, EnvError> {
         if self.is_foreign() {
             let system = prepared.system;
             let agent = system.agent(cx.agents, &prepared.architecture)?;
-            let host = prepared
-                .own
-                .as_ref()
-                .and_then(|own| own.host_config.as_ref());
+            let template = prepared.template(number);
+            let host = template.and_then(|template| template.body.host_config.as_ref());
             if host.is_some_and(|host| host.readonly_rootfs == Some(true)) {
                 // Nothing can be copied into a read-only root, so the agent is bind-mounted.
                 if let Some(engine) = &prepared.elsewhere {
@@ -469,21 +467,19 @@ impl Environment for DockerEnvironment {
         let place = CreationRecord::new(cx, &self.arm, self.driver.named(), &self.settings);
         record::add(cx, self.driver.id(), &self.arm, &place)?;
         let mut facts = engine.facts.clone();
-        let mut own = None;
-        let mut copied = Vec::new();
+        let mut templates = Vec::new();
         let (name, image) = if let Some(like) = &self.settings.like {
             facts.insert(
                 fact::AGENT_DELIVERY.into(),
                 "copied into each container".into(),
             );
-            let (of, engine_at) = ((&self.arm, &self.settings), (&self.driver, &api));
-            let (template, image) = user_container::template_of(cx, engine_at, like, of)?;
             let machine = EngineMachine::new(&api, &engine);
-            let body = template.body_of_copy(&self.settings.without, &machine, &mut Vec::new())?;
-            facts::of_own(&mut facts, &body);
-            copied = template.copied_for(&self.settings.without);
-            own = Some(Box::new(body));
-            (template.image().to_owned(), image)
+            let engine_at = (&self.driver, &api, &machine);
+            let of = (&self.arm, &self.settings);
+            templates = user_container::templates_of(cx, engine_at, (like, self.nodes), of)?;
+            let first = &templates[0];
+            facts::of_own(&mut facts, &first.body);
+            (first.name.clone(), first.image.clone())
         } else if let Some(name) = &self.settings.image {
             facts.insert(
                 fact::AGENT_DELIVERY.into(),
@@ -510,7 +506,7 @@ impl Environment for DockerEnvironment {
         let agent = engine.system.agent(cx.agents, &architecture)?;
         facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
-        if own.is_none() {
+        if templates.is_empty() {
             facts::of_settings(&mut facts, &self.settings, profile.as_ref());
         }
         let gateway = match (&self.settings.network, &engine.elsewhere) {
@@ -524,8 +520,7 @@ impl Environment for DockerEnvironment {
             facts,
             elsewhere: engine.elsewhere,
             profile,
-            own,
-            copied,
+            templates,
             gateway,
         });
         Ok(())
@@ -536,7 +531,8 @@ impl Environment for DockerEnvironment {
         let api = self.driver.connect(cx, DETECT_LIMIT)?;
         let mut belongings = self.next_belongings(cx);
         let prepared = self.prepared.as_ref().expect("prepared above, or returned");
-        let additions = self.additions(cx, prepared)?;
+        let number = self.numbers.take();
+        let additions = self.additions(cx, prepared, number.get())?;
         if let Some(folder) = &belongings.folder {
             files::create_folder(folder)?;
             if self.settings.storage == Storage::Served {
@@ -546,7 +542,9 @@ impl Environment for DockerEnvironment {
                 }
             }
         }
-        let body = self.body(cx, prepared, &belongings, mode);
+        let body = self.body(cx, prepared, &belongings, (number.get(), mode));
+        let copied = prepared.template(number.get());
+        let copied = copied.map_or(&[][..], |template| &template.copied);
         self.create(cx, &api, &belongings, body)?;
         let seen = match belongings.server {
             Some(_) => served::is_seen(&api, &belongings.name),
@@ -558,7 +556,7 @@ impl Environment for DockerEnvironment {
                     image::upload(&api, &belongings.name, prepared.system.root(), archive)
                 })
             })
-            .and_then(|()| user_container::lay_in(&api, &belongings.name, &prepared.copied))
+            .and_then(|()| user_container::lay_in(&api, &belongings.name, copied))
             .and_then(|()| self.launch(&api, &belongings.name, prepared.system, mode));
         match launched {
             Ok((output, input)) => Ok(Box::new(DockerInstance {
@@ -567,7 +565,7 @@ impl Environment for DockerEnvironment {
                 network: self.settings.network.clone(),
                 elsewhere: prepared.elsewhere.clone(),
                 siblings: Siblings {
-                    number: self.numbers.take(),
+                    number,
                     shared: (self.nodes > 1 && mode == StartMode::Resident)
                         .then(|| prepared.system.shared().to_owned()),
                     turn_page: self

@@ -351,7 +351,7 @@ mod tests {
         let service = Params::new().with("compose", "compose.yml web");
         assert!(matches!(
             Settings::read(&service).unwrap().like,
-            Some(Like::Service { .. })
+            Some(Like::Services { .. })
         ));
         let hush = Params::new().with("run", "docker run -e PASSWORD=hush web");
         let error = Settings::read(&hush).unwrap_err();

@@ -12,19 +12,18 @@ use bollard::models::ImageInspect;
 use super::Docker;
 use super::api::Api;
 use super::errors::printable;
-use super::settings::Settings;
 use crate::env::image::packed;
 use crate::env::user_container::command::Started;
-use crate::env::user_container::like::Like;
 use crate::env::user_container::limits;
 use crate::env::user_container::machine::writable;
 use crate::env::user_container::protect;
 use crate::env::user_container::reach;
 use crate::env::user_container::{
-    self as env_own, ArmRequest, ChangedLine, Consent, ContainerRequest, INSIDE, LIKE, Shares,
-    Source, UserContainer,
+    self as env_own, ArmRequest, ChangedLine, ContainerRequest, INSIDE, LIKE, Shares, Source,
+    UserContainer,
 };
 
+mod arm;
 mod bare;
 mod changed;
 #[cfg(unix)]
@@ -45,10 +44,10 @@ mod resolver;
 mod template;
 mod temporary;
 
-pub(super) use crate::env::user_container::shared::Copy;
+use crate::env::user_container::shared::Copy;
+pub(super) use arm::{ArmTemplate, templates_of};
 use copies::Copies;
 pub(super) use copies::lay_in;
-pub(super) use difference::Copied;
 use difference::parts;
 pub(super) use engine_machine::EngineMachine;
 #[cfg(unix)]
@@ -253,41 +252,6 @@ mod compose {
 
         pub(super) fn complete(&self, _body: &mut serde_json::Value) {}
     }
-}
-
-/// The configuration of the container that an arm's settings name.
-pub(super) fn template_of(
-    cx: &Context<'_>,
-    (docker, api): (&Docker, &Api),
-    like: &Like,
-    (arm, settings): (&ArmId, &Settings),
-) -> Result<(Template, ImageInspect), EnvError> {
-    let (mut template, image) = match like {
-        Like::Container(name) => Template::read(cx, api, name)?,
-        Like::Line(_) | Like::Service { .. } => {
-            let wish = ContainerRequest {
-                source: like.source(),
-                folder: cx.scratch,
-                shares: Shares::ReadOnly,
-                with_dependencies: false,
-                context: None,
-                consent: Consent::default(),
-            };
-            let found = ResolvedContainer::resolve(cx, api, &wish)?;
-            if found.platform != settings.platform && found.platform.is_some() {
-                return Err(EnvError::Absent {
-                    why: "it names a platform, which is a setting of the arm".into(),
-                    fix: Some("say `platform = \"…\"` next to it too".into()),
-                });
-            }
-            (found.template, found.image)
-        }
-    };
-    if !like.is_kept() {
-        template.joins = settings.join_networks;
-        networks::isolate(cx, (docker, api), &mut template, Some(arm))?;
-    }
-    Ok((template, image))
 }
 
 impl Docker {

@@ -95,7 +95,8 @@ impl Template {
             }
             Some(like) => like,
         };
-        let mut template = Self::resolve(cx, caller, like.source(), Shares::ReadOnly)?;
+        let source = like.sources().swap_remove(0);
+        let mut template = Self::resolve(cx, caller, source, Shares::ReadOnly)?;
         template.joins = settings.join_networks;
         if !template.joins {
             networks::isolate(cx, caller, &mut template.units, Some(arm))?;

@@ -45,8 +45,8 @@ pub(crate) enum Like {
     Container(String),
     /// The words of a command line of an engine's client.
     Line(Vec<String>),
-    /// A service of a compose file.
-    Service { file: String, service: String },
+    /// Services of a compose file, at least one: the arm's first instance is like the first, and so on.
+    Services { file: String, services: Vec<String> },
 }
 
 impl Like {
@@ -58,8 +58,10 @@ impl Like {
         service: Option<&Setting>,
     ) -> Option<Self> {
         let of_service = |text: &str| {
-            let [file, service] = <[String; 2]>::try_from(words(text)).ok()?;
-            Some(Self::Service { file, service })
+            let mut words = words(text).into_iter();
+            let file = words.next()?;
+            let services = words.collect();
+            Some(Self::Services { file, services })
         };
         let container = read.owned(container).map(Self::Container);
         let of_line = || read.text(line).map(|text| Self::Line(words(text)));
@@ -72,12 +74,15 @@ impl Like {
         matches!(self, Self::Container(name) if name.starts_with('/'))
     }
 
-    /// Returns the source of the container.
-    pub(crate) fn source(&self) -> Source<'_> {
+    /// Returns the sources of the containers that the arm's instances are like in turn; with one, all are like it.
+    pub(crate) fn sources(&self) -> Vec<Source<'_>> {
         match self {
-            Self::Container(name) => Source::Container(name),
-            Self::Line(words) => Source::Line(words),
-            Self::Service { file, service } => Source::Service { file, service },
+            Self::Container(name) => vec![Source::Container(name)],
+            Self::Line(words) => vec![Source::Line(words)],
+            Self::Services { file, services } => {
+                let source = |service| Source::Service { file, service };
+                services.iter().map(|service| source(service)).collect()
+            }
         }
     }
 
@@ -120,9 +125,9 @@ pub(crate) fn is_line(client: &str, text: &str) -> bool {
     is_line_for(client, &words) && !text.chars().any(char::is_control)
 }
 
-/// Whether it is a file and a service.
-pub(crate) fn is_service(text: &str) -> bool {
-    words(text).len() == 2 && !text.chars().any(char::is_control)
+/// Whether it is a file and at least one service.
+pub(crate) fn is_file_with_services(text: &str) -> bool {
+    words(text).len() >= 2 && !text.chars().any(char::is_control)
 }
 
 #[cfg(test)]
@@ -145,7 +150,8 @@ mod tests {
         ] {
             assert!(!is_line("docker", text), "{text}");
         }
-        assert!(is_service("compose.yml web") && !is_service("compose.yml"));
+        let services = is_file_with_services;
+        assert!(services("compose.yml web") && services("a.yml one two") && !services("a.yml"));
     }
 
     #[test]

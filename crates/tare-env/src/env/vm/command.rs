@@ -118,6 +118,8 @@ impl Machine<'_> {
             format!("console={CONSOLE}"),
             "panic=-1".into(),
             "loglevel=6".into(),
+            // A system on the disk keeps the names of devices by which the first process sets them up.
+            "net.ifnames=0".into(),
             "--".into(),
             "guest".into(),
         ];
@@ -131,8 +133,10 @@ impl Machine<'_> {
         if let Some(link) = &self.sibling {
             add(&format!("--sibling {}/{}", link.address, link.prefix_bits));
         }
-        if self.disk.is_some() {
-            add("--disk");
+        match (self.disk, &self.settings.system) {
+            (None, _) => {}
+            (Some(_), None) => add("--disk"),
+            (Some(_), Some(_)) => add("--system"),
         }
         if self.shared.is_some() {
             add("--shared");

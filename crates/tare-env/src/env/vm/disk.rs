@@ -7,10 +7,14 @@
 
 use crate::env::prelude::*;
 
+use super::settings::Settings;
 use crate::env::text::escaped;
 
 /// The program that creates the file system, and its paths if `PATH` lacks the system folders.
 const MAKERS: &[&str] = &["mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"];
+
+/// Time limit for making a file system and copying a system into it.
+const MAKING_LIMIT: Duration = Duration::from_secs(600);
 
 /// The images of one environment.
 #[derive(Debug, Clone, Default)]
@@ -54,12 +58,13 @@ impl Drop for Lease {
 }
 
 impl Disks {
-    /// Returns an unused image; creates one below `folder` if there is none.
+    /// Returns an unused image; creates one below `folder` if there is none, as large as the settings say and with
+    /// their system.
     pub(super) fn take(
         &self,
         cx: &Context<'_>,
         folder: &Path,
-        bytes: u64,
+        settings: &Settings,
     ) -> Result<Lease, EnvError> {
         let number = {
             let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,13 +81,14 @@ impl Disks {
             is_clean: false,
         };
         if !lease.image().exists() {
-            make(cx, &lease, bytes)?;
+            make(cx, &lease, settings)?;
         }
         Ok(lease)
     }
 }
 
-fn make(cx: &Context<'_>, lease: &Lease, bytes: u64) -> Result<(), EnvError> {
+fn make(cx: &Context<'_>, lease: &Lease, settings: &Settings) -> Result<(), EnvError> {
+    let bytes = settings.disk_bytes;
     files::create_folder(&lease.folder)?;
     let image = lease.image().display().to_string();
     let allocate = cx.agent.command(["allocate", &image, &bytes.to_string()]);
@@ -94,18 +100,20 @@ fn make(cx: &Context<'_>, lease: &Lease, bytes: u64) -> Result<(), EnvError> {
         });
     }
     // Discarding would free the blocks, and lazy initialisation would run during a measurement.
-    let options = [
+    let mut options = vec![
         "-q",
         "-F",
         "-E",
         "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
-        &image,
     ];
+    let system = settings.system.as_ref().map(|it| it.display().to_string());
+    if let Some(system) = &system {
+        options.extend(["-d", system]);
+    }
+    options.push(&image);
     for maker in MAKERS {
-        match cx
-            .exec
-            .run(&CommandLine::new(*maker, options), &[], CONTROL_LIMIT)
-        {
+        let command = CommandLine::new(*maker, options.iter().copied());
+        match cx.exec.run(&command, &[], MAKING_LIMIT) {
             Err(CommandError::Missing { .. }) => {}
             Err(error) => return Err(error.into()),
             Ok(finished) if finished.status == Some(0) => return Ok(()),

@@ -15,7 +15,7 @@ use super::disk::{Disks, Lease};
 use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
 use super::shared::Sharing;
-use super::{Emulator, emulator, guest_agent, initramfs, shared};
+use super::{Emulator, emulator, guest_agent, initramfs, shared, system};
 use crate::env::channel::StreamChannel;
 use crate::env::image::host_files::{self, FileRequest, HostFile};
 use crate::env::siblings::{Gathering, Number, Numbers};
@@ -101,6 +101,7 @@ impl VmEnvironment {
         {
             return Ok(prepared.clone());
         }
+        system::check(&self.settings)?;
         let emulator = emulator(cx)?;
         let agent = guest_agent(cx)?;
         let kernel = Kernel::find(self.settings.kernel.as_deref())?;
@@ -128,10 +129,8 @@ impl VmEnvironment {
             accelerator::choose(cx, agent, &emulator, &self.settings, &kernel)?;
         let (link, no_tap) = self.link(cx)?;
         if self.settings.disk.has_image() {
-            let disk = self
-                .disks
-                .take(cx, &self.folder(cx), self.settings.disk_bytes)?;
-            disk.keep();
+            let disks = &self.disks;
+            disks.take(cx, &self.folder(cx), &self.settings)?.keep();
         }
         let prepared = Prepared {
             emulator,
@@ -219,7 +218,10 @@ impl Environment for VmEnvironment {
     }
 
     fn provide(&mut self, wanted: &FileRequest) {
-        self.provided.add(wanted);
+        // A system has programs of its own.
+        if self.settings.system.is_none() {
+            self.provided.add(wanted);
+        }
     }
 
     fn gather(&mut self, nodes: u32) {
@@ -236,12 +238,8 @@ impl Environment for VmEnvironment {
         let folder = self.folder(cx).join(&name);
         files::create_folder(&folder)?;
         let is_served = self.settings.disk == Disk::Shared;
-        let disk = if self.settings.disk.has_image() {
-            let bytes = self.settings.disk_bytes;
-            Some(self.disks.take(cx, &self.folder(cx), bytes)?)
-        } else {
-            None
-        };
+        let disk = || self.disks.take(cx, &self.folder(cx), &self.settings);
+        let disk = self.settings.disk.has_image().then(disk).transpose()?;
         let (image, console) = (disk.as_ref().map(Lease::image), folder.join("console.log"));
         let number = self.numbers.take();
         let place = self.place(cx, &number, &prepared, mode);
@@ -356,6 +354,9 @@ impl Environment for VmEnvironment {
         if let Some((report, took)) = &self.last {
             add("workdir_filesystem", &report.filesystem);
             add("boot_ms", &took.as_millis().to_string());
+            if let Some(system) = &report.system {
+                add("system_state", system);
+            }
             if let Some(driver) = &report.nic_driver {
                 add("nic_driver", driver);
             }

@@ -38,6 +38,8 @@ settings! {
     INNER("inner", Text(Form::words(&words(&INNERS))), "`none`",
         "a container inside of the machine for everything that is measured, as an engine on a desktop has it: files lie in its layer on the machine's disk, or in the served folder, which is bound into it; its network is the machine's");
     DISK_SIZE("disk_size", Size(16 << 20), "`1g`", "size of the disk; allocated when the arm is prepared");
+    SYSTEM("system", Text(Form::new("an absolute path of a folder", is_path)), "none",
+        "a folder with a Linux system, as `debootstrap` makes one: the machine's disk gets a copy, its init is started, and everything is measured in it once it is up");
     CACHE("cache", Text(Form::words(CACHES)), "`none`", "how the host caches the disk");
     NIC("nic", Text(Form::words(&words(&NICS))), "`virtio`", "network device");
     NETWORK("network", Text(Form::words(&words(&NETWORKS))), "`auto`",
@@ -112,6 +114,8 @@ pub(super) struct Settings {
     pub(super) disk: Disk,
     pub(super) inner: Inner,
     pub(super) disk_bytes: u64,
+    /// The folder with the system on the disk, if there is one.
+    pub(super) system: Option<PathBuf>,
     pub(super) cache: String,
     pub(super) nic: Nic,
     pub(super) network: Network,
@@ -156,7 +160,26 @@ impl Settings {
             "`SELF` needs a network device",
             "leave out nic = \"none\" or this setting",
         );
+        let own_programs = (
+            "`SELF` has no effect with `system`, which has programs of its own",
+            "install them into its folder, or leave one of the two out",
+        );
+        let has_system = read.is_given(&SYSTEM);
         read.consistent(&[
+            (!disk.has_image() && has_system, SYSTEM, no_disk),
+            (
+                has_system && read.is_given(&INNER),
+                INNER,
+                (
+                    "`SELF` has no effect with `system`",
+                    "leave one of the two out",
+                ),
+            ),
+            (
+                has_system && !read.wanted().is_empty(),
+                PROGRAMS,
+                own_programs,
+            ),
             (!disk.has_image() && read.is_given(&CACHE), CACHE, no_disk),
             (
                 !disk.has_image() && read.is_given(&DISK_SIZE),
@@ -186,6 +209,7 @@ impl Settings {
             disk,
             inner: read.word(&INNER, &INNERS).unwrap_or(Inner::None),
             disk_bytes: read.size(&DISK_SIZE).unwrap_or(1 << 30),
+            system: read.text(&SYSTEM).map(PathBuf::from),
             cache: read.text(&CACHE).unwrap_or("none").to_owned(),
             nic,
             network: read.word(&NETWORK, &NETWORKS).unwrap_or(Network::Auto),
@@ -241,6 +265,10 @@ impl Settings {
                 word_for(&INNERS, self.inner).to_owned(),
             ),
         ]);
+        if let Some(system) = &self.system {
+            let name = fact::name_for(fact::VM, "system");
+            facts.insert(name, system.display().to_string());
+        }
         if self.disk.has_image() {
             facts.insert(fact::VM_CACHE.into(), self.cache.clone());
             facts.insert(
@@ -270,6 +298,7 @@ mod tests {
             "memory": ["1m", "-1g", "2x", "99999999999t"],
             "disk": ["floppy"],
             "inner": ["docker", true],
+            "system": ["debian", 1],
             "nic": ["pcnet"],
             "network": ["bridge"],
             "boot_limit": [0, "soon"],
@@ -281,7 +310,7 @@ mod tests {
 
     #[test]
     fn dependent_settings_are_refused_alone() {
-        for (name, value) in [("cache", "unsafe"), ("disk_size", "1g")] {
+        for (name, value) in [("cache", "unsafe"), ("disk_size", "1g"), ("system", "/sys")] {
             assert_eq!(
                 Settings::read(&with(name, value)).unwrap_err().setting,
                 name
@@ -289,6 +318,12 @@ mod tests {
         }
         let served = with("disk", "shared").with("cache", "none");
         assert_eq!(Settings::read(&served).unwrap_err().setting, "cache");
+        let of_system = with("disk", "virtio").with("system", "/srv/debian");
+        assert!(Settings::read(&of_system).is_ok());
+        for (name, value) in [("inner", "container"), ("programs", "ping")] {
+            let both = of_system.clone().with(name, value);
+            assert_eq!(Settings::read(&both).unwrap_err().setting, name);
+        }
         let both = Params::new().with("nic", "none").with("network", "tap");
         assert_eq!(Settings::read(&both).unwrap_err().setting, "network");
     }

@@ -1,0 +1,107 @@
+//! Hands the machine over to the system on its disk: the disk becomes the root, and its init the first process.
+//!
+//! The agent stays next to init, as a process that init did not start. It reports once the system is up, serves the
+//! channel, and powers the machine off when the channel closes.
+//! Limits: only systemd can be asked whether it is up; any other system counts as up as soon as its init runs.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::chroot;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use tare_model::guest::GuestReport;
+
+use super::{DISK_KIND, VARIABLES, machine, say, start_agent, tell};
+use crate::launch::sys;
+
+/// The argument with which the agent runs next to init; the report as JSON and the arguments for `serve` follow.
+pub(super) const NEXT_TO_INIT: &str = "--next-to-init";
+
+/// Where the disk is mounted before it becomes the root.
+const ROOT: &str = "/system";
+
+/// The first process of every system.
+const INIT: &str = "/sbin/init";
+
+/// What systemd says of itself once it has started everything (`systemctl(1)`, `is-system-running`).
+const UP: [&str; 3] = ["running", "degraded", "maintenance"];
+
+/// Interval between two questions while systemd does not answer yet.
+const STEP: Duration = Duration::from_millis(200);
+
+/// Makes the file system on `disk` the root, with the kernel's file systems in it.
+pub(super) fn enter(disk: &Path) -> Result<(), String> {
+    let root = Path::new(ROOT);
+    let entered = || -> io::Result<()> {
+        fs::create_dir_all(root)?;
+        sys::mount(disk.as_os_str(), root, DISK_KIND, 0, "")?;
+        for path in ["/dev", "/proc", "/sys"] {
+            let target = root.join(&path[1..]);
+            fs::create_dir_all(&target)?;
+            sys::mount(OsStr::new(path), &target, "", libc::MS_MOVE, "")?;
+        }
+        std::env::set_current_dir(root)?;
+        sys::mount(OsStr::new("."), Path::new("/"), "", libc::MS_MOVE, "")?;
+        chroot(".")?;
+        std::env::set_current_dir("/")
+    };
+    entered().map_err(|error| format!("cannot enter the system on {}: {error}", disk.display()))
+}
+
+/// Starts the agent next to init, and becomes init. Returns only on a failure.
+pub(super) fn hand_over(report: &GuestReport, port: File, serve: &[String]) -> Result<(), String> {
+    let report = serde_json::to_string(report).map_err(|error| error.to_string())?;
+    let mut agent = Command::new("/proc/self/exe");
+    agent.args(["guest", NEXT_TO_INIT, &report]).args(serve);
+    start_agent(port, agent).map_err(|error| format!("cannot start the agent: {error}"))?;
+    let error = Command::new(INIT).env_clear().exec();
+    Err(format!("cannot run {INIT}: {error}"))
+}
+
+/// Reports once the system is up, and serves the channel, which is standard input.
+pub(super) fn next_to_init(report: &str, serve: &[String]) -> ExitCode {
+    let served = || -> Result<(), String> {
+        let mut report: GuestReport =
+            serde_json::from_str(report).map_err(|error| error.to_string())?;
+        let port = io::stdin().as_fd().try_clone_to_owned();
+        let port = File::from(port.map_err(|error| error.to_string())?);
+        report.system = Some(wait_until_up());
+        tell(&port, &mut report)?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("serve").args(serve);
+        let mut agent = start_agent(port, command).map_err(|error| error.to_string())?;
+        agent.wait().map(drop).map_err(|error| error.to_string())
+    };
+    if let Err(problem) = served() {
+        say(&problem);
+    }
+    machine::power_off()
+}
+
+/// Waits until the system is up; returns systemd's word for its state, or the name of another init.
+fn wait_until_up() -> String {
+    let init = fs::canonicalize(INIT).unwrap_or_else(|_| INIT.into());
+    let name = init.file_name().unwrap_or_default().to_string_lossy();
+    if name != "systemd" {
+        return name.into_owned();
+    }
+    loop {
+        let mut command = Command::new("systemctl");
+        command
+            .args(["is-system-running", "--wait"])
+            .envs(VARIABLES);
+        let Ok(answer) = command.output() else {
+            return name.into_owned();
+        };
+        let state = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        if UP.contains(&state.as_str()) {
+            return state;
+        }
+        std::thread::sleep(STEP);
+    }
+}
