@@ -52,6 +52,10 @@ pub(super) fn command(
 ) -> Result<(Command, String), String> {
     let spec = specification(run, is_bound, serve);
     let made = || -> io::Result<()> {
+        // The disk may be one that an earlier machine left clean, with that machine's container on it.
+        if Path::new(&spec.scratch).exists() {
+            fs::remove_dir_all(&spec.scratch)?;
+        }
         fs::create_dir_all(&spec.scratch)?;
         fs::write(SPECIFICATION, serde_json::to_vec(&spec)?)
     };

@@ -4,7 +4,7 @@
 //! the kernel's file systems, loads the modules, brings up the network, the disk and the folder that the host serves,
 //! and reports the result to the host. Then a child serves the channel, as every arm's agent does: in the machine
 //! itself or in a container. The child ends when the channel closes, and the machine powers off with it, so a guest
-//! never outlives its host's use of it. With a system on the disk, its init becomes the first process ([`system`]).
+//! never outlives its host's use of it. With a system on the disk, its init becomes the first process (`system`).
 //! Options come from the kernel command line, after `--`, and arrive as arguments.
 //! Limits: does not see whether its CPU is emulated; the host knows how it started the machine.
 

@@ -13,6 +13,10 @@ use std::path::Component;
 
 use crate::cx::files::{self, Kind};
 
+mod libraries;
+
+use libraries::{libraries, without_library};
+
 /// Time limit for one call of `ldd` or of the package manager.
 const ASK_LIMIT: Duration = Duration::from_secs(60);
 /// More links than this on one path are a loop (Linux's own limit).
@@ -262,7 +266,13 @@ impl Collector {
             let mut question: Vec<PathBuf> = std::mem::take(&mut self.unasked);
             question.retain(|path| asked.insert(path.clone()));
             for files in question.chunks(FILES_PER_QUESTION) {
-                for library in libraries(cx, files)? {
+                let needed = libraries(cx, files)?;
+                let mut missing = needed.missing.into_iter();
+                // A plug-in that lacks a library is not loaded on the host either.
+                if let Some((file, library)) = missing.find(|(file, _)| self.is_program(file)) {
+                    return Err(without_library(&file, &library));
+                }
+                for library in needed.paths {
                     // `ldd` lists libraries recursively, so a library need not be passed to it again.
                     let file = self.take(&library)?;
                     asked.insert(file);
@@ -270,6 +280,11 @@ impl Collector {
             }
         }
         Ok(())
+    }
+
+    /// Whether this is one of the programs that were named.
+    fn is_program(&self, file: &str) -> bool {
+        self.programs.values().any(|program| program == file)
     }
 
     fn finish(self) -> Result<HostFiles, EnvError> {
@@ -372,50 +387,6 @@ fn interpreters(head: &[u8]) -> Vec<String> {
     programs
 }
 
-/// Returns the libraries that these ELF files need according to `ldd`, the loader included.
-fn libraries(cx: &Context<'_>, files: &[PathBuf]) -> Result<BTreeSet<PathBuf>, EnvError> {
-    let arguments = files
-        .iter()
-        .map(|path| text(path))
-        .collect::<Result<Vec<_>, _>>()?;
-    // Fails if one of the files is static, but still prints the libraries of the others.
-    let finished = cx
-        .exec
-        .run(&CommandLine::new("ldd", arguments), b"", ASK_LIMIT)?;
-    needed(&String::from_utf8_lossy(&finished.stdout)).map_err(|library| EnvError::Absent {
-        why: format!(
-            "a file to be packed needs the library `{}`, which the host's loader does not find",
-            library.escape_debug()
-        ),
-        fix: Some("`ldd` on the programs says which; install the library's package".into()),
-    })
-}
-
-/// Parses the paths in the output of `ldd`; a library that was not found is returned as an error, by name.
-fn needed(answer: &str) -> Result<BTreeSet<PathBuf>, String> {
-    let mut paths = BTreeSet::new();
-    // A line without indentation names the file in question.
-    for line in answer
-        .lines()
-        .filter(|line| line.starts_with(char::is_whitespace))
-    {
-        let line = line.trim();
-        let (name, place) = match line.split_once(" => ") {
-            Some((name, place)) => (name, place),
-            None => (line, line),
-        };
-        if place.starts_with("not found") {
-            return Err(name.to_owned());
-        }
-        // `linux-vdso.so.1 (0x…)` belongs to the kernel and is no file.
-        let path = place.rsplit_once(" (0x").map_or(place, |(path, _)| path);
-        if path.starts_with('/') {
-            paths.insert(PathBuf::from(path));
-        }
-    }
-    Ok(paths)
-}
-
 /// Returns the files and folders that a command prints.
 fn printed_paths(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, EnvError> {
     let Some((program, arguments)) = command.split_first() else {
@@ -465,22 +436,6 @@ fn files_of(cx: &Context<'_>, package: &str) -> Result<Vec<PathBuf>, EnvError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_loaders_answer_is_read_in_all_its_forms() {
-        let answer = "/usr/bin/a:\n\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86/libc.so.6 (0x00007f)\n\
-                      \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n/usr/bin/b:\n\tstatically linked\n\
-                      /usr/bin/c:\n\tlibx y.so => /opt/a b/libx y.so (0x0000)\n\tnot a dynamic executable\n";
-        let paths = needed(answer).unwrap();
-        let expected = [
-            "/lib/x86/libc.so.6",
-            "/lib64/ld-linux-x86-64.so.2",
-            "/opt/a b/libx y.so",
-        ];
-        assert_eq!(paths, expected.into_iter().map(PathBuf::from).collect());
-        let missing = needed("\tlibnone.so.1 => not found\n").unwrap_err();
-        assert_eq!(missing, "libnone.so.1");
-    }
 
     #[test]
     fn a_scripts_interpreter_is_found_through_env() {

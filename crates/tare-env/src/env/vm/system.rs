@@ -74,6 +74,7 @@ mod tests {
             why.contains("no /sbin/init") && fix.contains("debootstrap"),
             "{why}"
         );
+        files::create_folder(&folder.path().join("sbin")).unwrap();
         files::write(&folder.path().join("sbin/init"), &vec![1; 8 << 20]).unwrap();
         checked(folder.path(), "1g").unwrap();
         let (why, fix) = checked(folder.path(), "64m").unwrap_err();
