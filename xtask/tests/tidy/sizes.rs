@@ -23,7 +23,6 @@ crates/tare-core/src/cause/queries.rs 550 the questions that rules ask of a case
 crates/tare-core/src/cause/triage.rs 650 one catalogue of what counters tell
 crates/tare-env/src/env/docker/environment.rs 650 one life: made, started, stopped, removed
 crates/tare-env/src/env/docker/user_container/difference.rs 570 every part of a container, and how each is removed
-crates/tare-env/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
 crates/tare-env/src/env/oci.rs 600 one life: made, started, stopped, removed
 crates/tare-env/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
 crates/tare-env/src/env/ssh/connection.rs 600 one life: opened, used, closed
