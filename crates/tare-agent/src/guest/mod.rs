@@ -141,11 +141,6 @@ fn address(text: &str) -> Option<(Ipv4Addr, u8)> {
 
 /// Runs `guest` with the arguments after it. Returns only if it is not the first process.
 pub fn main(arguments: &[String]) -> ExitCode {
-    if let [first, report, serve @ ..] = arguments
-        && first == system::NEXT_TO_INIT
-    {
-        return system::next_to_init(report, serve);
-    }
     if std::process::id() != 1 {
         say("`guest` is the first process of a virtual machine and does nothing elsewhere");
         return ExitCode::from(2);
@@ -191,7 +186,7 @@ fn live(arguments: &[String]) -> Result<(), String> {
         report.error = Some(why.join("; "));
     });
     if command.is_ok() && wanted.disk == Some(DiskUse::System) {
-        return system::hand_over(&report, port, &wanted.serve);
+        return system::hand_over(report, port, &wanted.serve);
     }
     tell(&port, &mut report)?;
     let Ok(command) = command else {

@@ -7,20 +7,16 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::fs::chroot;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::Duration;
 
 use tare_model::guest::GuestReport;
 
-use super::{DISK_KIND, VARIABLES, machine, say, start_agent, tell};
+use super::{DISK_KIND, VARIABLES, start_agent, tell};
 use crate::launch::sys;
-
-/// The argument with which the agent runs next to init; the report as JSON and the arguments for `serve` follow.
-pub(super) const NEXT_TO_INIT: &str = "--next-to-init";
 
 /// Where the disk is mounted before it becomes the root.
 const ROOT: &str = "/system";
@@ -53,34 +49,27 @@ pub(super) fn enter(disk: &Path) -> Result<(), String> {
     entered().map_err(|error| format!("cannot enter the system on {}: {error}", disk.display()))
 }
 
-/// Starts the agent next to init, and becomes init. Returns only on a failure.
-pub(super) fn hand_over(report: &GuestReport, port: File, serve: &[String]) -> Result<(), String> {
-    let report = serde_json::to_string(report).map_err(|error| error.to_string())?;
-    let mut agent = Command::new("/proc/self/exe");
-    agent.args(["guest", NEXT_TO_INIT, &report]).args(serve);
-    start_agent(port, agent).map_err(|error| format!("cannot start the agent: {error}"))?;
-    let error = Command::new(INIT).env_clear().exec();
-    Err(format!("cannot run {INIT}: {error}"))
-}
-
-/// Reports once the system is up, and serves the channel, which is standard input.
-pub(super) fn next_to_init(report: &str, serve: &[String]) -> ExitCode {
-    let served = || -> Result<(), String> {
-        let mut report: GuestReport =
-            serde_json::from_str(report).map_err(|error| error.to_string())?;
-        let port = io::stdin().as_fd().try_clone_to_owned();
-        let port = File::from(port.map_err(|error| error.to_string())?);
-        report.system = Some(wait_until_up());
-        tell(&port, &mut report)?;
-        let mut command = Command::new("/proc/self/exe");
-        command.arg("serve").args(serve);
-        let mut agent = start_agent(port, command).map_err(|error| error.to_string())?;
-        agent.wait().map(drop).map_err(|error| error.to_string())
-    };
-    if let Err(problem) = served() {
-        say(&problem);
+/// Becomes init, with a child next to it that serves the channel. Returns only on a failure.
+pub(super) fn hand_over(
+    mut report: GuestReport,
+    port: File,
+    serve: &[String],
+) -> Result<(), String> {
+    let process = sys::clone_process(0).map_err(|error| format!("cannot fork: {error}"))?;
+    if process != 0 {
+        drop(port);
+        let error = Command::new(INIT).env_clear().exec();
+        return Err(format!("cannot run {INIT}: {error}"));
     }
-    machine::power_off()
+    report.system = Some(wait_until_up());
+    tell(&port, &mut report)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("serve").args(serve);
+    let agent = start_agent(port, command);
+    let ended = agent.and_then(|mut agent| agent.wait());
+    ended
+        .map(drop)
+        .map_err(|error| format!("cannot run the agent: {error}"))
 }
 
 /// Waits until the system is up; returns systemd's word for its state, or the name of another init.

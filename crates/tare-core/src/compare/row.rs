@@ -349,7 +349,7 @@ pub(super) mod tests {
     use crate::testing as composed;
 
     /// A wall-time cell with this ratio and half-width, 100 ms at the base.
-    pub(in crate::compare) fn cell(arm: &str, point: f64, half: f64) -> DossierCell {
+    pub(crate) fn cell(arm: &str, point: f64, half: f64) -> DossierCell {
         let span = |half: f64| Span::new(point - half, point, point + half);
         DossierCell {
             arm: arm.to_owned(),

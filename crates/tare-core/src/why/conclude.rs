@@ -356,12 +356,7 @@ pub(super) mod tests {
     use crate::cause::queries;
     use crate::testing as composed;
 
-    pub(in crate::why) fn finding(
-        cause: &str,
-        status: Status,
-        arm: &str,
-        point: f64,
-    ) -> DossierFinding {
+    pub(crate) fn finding(cause: &str, status: Status, arm: &str, point: f64) -> DossierFinding {
         DossierFinding {
             cause: cause.into(),
             status,

@@ -361,7 +361,7 @@ pub(super) mod tests {
     use crate::testing::raw;
     use crate::workload::{command_output::report, user_command};
 
-    pub(in crate::why) fn first(wall_ns: u64) -> First {
+    pub(crate) fn first(wall_ns: u64) -> First {
         let look = Observed {
             report: report(&raw(0, b"out", b"")).unwrap(),
             wall_ns,
@@ -379,7 +379,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::why) fn ask(driver: &str, settings: Params) -> Ask {
+    pub(crate) fn ask(driver: &str, settings: Params) -> Ask {
         Ask {
             command: vec!["work".into()],
             driver: driver.into(),
@@ -420,7 +420,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::why) const SECOND: u64 = 1_000_000_000;
+    pub(crate) const SECOND: u64 = 1_000_000_000;
 
     /// The state after a first comparison whose trials took `trial_ns` on either side.
     fn before(trial_ns: u64) -> Before {

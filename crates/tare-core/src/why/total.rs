@@ -39,7 +39,7 @@ pub struct Removed {
 
 impl Total {
     /// The part of the total that comes back when something is restored, by block.
-    pub(in crate::why) fn came_back(&self, back: &ByBlock) -> Option<RemovedShare> {
+    pub(crate) fn came_back(&self, back: &ByBlock) -> Option<RemovedShare> {
         let back = self.without(back)?;
         let share = back.share?;
         Some(RemovedShare {

@@ -24,16 +24,16 @@ use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
 use crate::cx::files;
 
-pub(in crate::env) mod command;
-pub(in crate::env) mod fields;
+pub(crate) mod command;
+pub(crate) mod fields;
 pub mod image_command;
-pub(in crate::env) mod like;
+pub(crate) mod like;
 pub mod limits;
-pub(in crate::env) mod machine;
+pub(crate) mod machine;
 pub mod protect;
-pub(in crate::env) mod reach;
-pub(in crate::env) mod share;
-pub(in crate::env) mod shared;
+pub(crate) mod reach;
+pub(crate) mod share;
+pub(crate) mod shared;
 mod sockets;
 
 /// The settings that choose one of several engines: the only ones allowed together with a user's container.
@@ -109,7 +109,7 @@ pub struct ArmRequest<'a> {
 }
 
 /// Returns the note on a user's network that no copy joins.
-pub(in crate::env) fn not_joined(network: &str) -> String {
+pub(crate) fn not_joined(network: &str) -> String {
     format!(
         "the copies are on a network of the run's own, without {network} and what is on it; `--join-networks` lets every run act on that"
     )

@@ -26,21 +26,21 @@ const UNEXPLAINED: (f64, f64) = (5.0, 25.0);
 
 /// The input of the lines.
 #[derive(Debug)]
-pub(in crate::why) struct Below<'a> {
-    pub(in crate::why) outcome: WhyOutcome,
-    pub(in crate::why) env: &'a ArmSpec,
-    pub(in crate::why) arms: &'a [ArmSpec],
-    pub(in crate::why) findings: &'a [DossierFinding],
-    pub(in crate::why) explained: Option<&'a Span>,
-    pub(in crate::why) userland: Option<String>,
-    pub(in crate::why) ladder: Option<&'a DossierLadder>,
-    pub(in crate::why) is_interrupted: bool,
-    pub(in crate::why) terms: Terms,
-    pub(in crate::why) spent: &'a Spent,
+pub(crate) struct Below<'a> {
+    pub(crate) outcome: WhyOutcome,
+    pub(crate) env: &'a ArmSpec,
+    pub(crate) arms: &'a [ArmSpec],
+    pub(crate) findings: &'a [DossierFinding],
+    pub(crate) explained: Option<&'a Span>,
+    pub(crate) userland: Option<String>,
+    pub(crate) ladder: Option<&'a DossierLadder>,
+    pub(crate) is_interrupted: bool,
+    pub(crate) terms: Terms,
+    pub(crate) spent: &'a Spent,
 }
 
 /// How far the reason is known, and the lines.
-pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
+pub(crate) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
     let work = it.doubts().map(|text| line(AnswerLabel::Work, text));
     let noun = match it.outcome {
         WhyOutcome::Cost => it.terms.loss,

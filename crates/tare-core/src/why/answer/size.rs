@@ -11,7 +11,7 @@ const FAR: f64 = 10.0;
 
 /// The words for more and less of a metric.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::why) struct Terms {
+pub(crate) struct Terms {
     pub(super) worse: &'static str,
     pub(super) better: &'static str,
     /// The difference as a noun.
@@ -22,7 +22,7 @@ pub(in crate::why) struct Terms {
 }
 
 impl Terms {
-    pub(in crate::why) fn for_metric(metric: &str) -> Self {
+    pub(crate) fn for_metric(metric: &str) -> Self {
         let (worse, better, loss, gain) = match metric {
             user_command::WALL | user_command::REQUEST => {
                 ("slower", "faster", "slowdown", "speed-up")

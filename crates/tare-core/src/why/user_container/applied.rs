@@ -81,12 +81,12 @@ pub fn study(
 }
 
 /// Whether this is the pseudo-suspect that names the change.
-pub(in crate::why) fn is_change(suspect: &Suspect) -> bool {
+pub(crate) fn is_change(suspect: &Suspect) -> bool {
     suspect.cause == CHANGE
 }
 
 /// The result of the change, if it was measured; `env` is the arm in question.
-pub(in crate::why) fn judged(
+pub(crate) fn judged(
     specs: &[ArmSpec],
     dossier: &Dossier,
     readings: &Readings,

@@ -15,21 +15,21 @@ use crate::driver::user_container::OWN;
 use crate::why::counterfactual::MOST;
 
 /// Why an arm without a difference has no values.
-pub(in crate::why) const FAILS: &str = "without it the command fails";
+pub(crate) const FAILS: &str = "without it the command fails";
 
 /// An arm that was tried without some differences.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::why) struct TriedWithout {
-    pub(in crate::why) arm: String,
-    pub(in crate::why) without: Vec<String>,
-    pub(in crate::why) status: Status,
-    pub(in crate::why) share: Option<Span>,
+pub(crate) struct TriedWithout {
+    pub(crate) arm: String,
+    pub(crate) without: Vec<String>,
+    pub(crate) status: Status,
+    pub(crate) share: Option<Span>,
     /// Why it has no values, if it has none.
-    pub(in crate::why) failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 /// Each difference as a suspect that was not tried yet.
-pub(in crate::why) fn noted(asks: &ContainerQuestion, metric: &str) -> Vec<Suspect> {
+pub(crate) fn noted(asks: &ContainerQuestion, metric: &str) -> Vec<Suspect> {
     let differences = asks.differences.iter();
     differences
         .map(|it| suspect_of(asks, std::slice::from_ref(&it.id), metric))
@@ -38,7 +38,7 @@ pub(in crate::why) fn noted(asks: &ContainerQuestion, metric: &str) -> Vec<Suspe
 
 /// Sets the status of each noted difference from the trials. `of_container` is the share of the total that a
 /// container without any difference has, if measured.
-pub(in crate::why) fn settle(
+pub(crate) fn settle(
     findings: &mut Vec<DossierFinding>,
     noted: &BTreeSet<String>,
     trials: &[TriedWithout],

@@ -67,7 +67,7 @@ pub(super) fn shown(
 }
 
 /// The share of a total that went away with `differences`, even from fewer blocks than ranks need.
-pub(in crate::why) fn went(total: &Total, differences: &ByBlock) -> Option<RemovedShare> {
+pub(crate) fn went(total: &Total, differences: &ByBlock) -> Option<RemovedShare> {
     let [removed, whole] = total.gone(differences).map(|of| plain(&of));
     if removed.len() >= FEWEST as usize || removed.len() < PLAIN_LEAST {
         return total.came_back(differences);

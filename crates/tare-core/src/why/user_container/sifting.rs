@@ -99,7 +99,7 @@ pub(super) fn suspect_of(asks: &ContainerQuestion, ids: &[String], metric: &str)
 /// catalogue calls the same switch; a finding of the search alone is only supported; and a set is kept only if no
 /// single difference was found, or if it has no effect. `without` returns the differences that an arm lacks, `back`
 /// the share of the slowdown that comes back between two arms.
-pub(in crate::why) fn sifted(
+pub(crate) fn sifted(
     findings: &mut Vec<DossierFinding>,
     without: impl Fn(&str) -> Option<Vec<String>>,
     back: impl Fn(&str, &str) -> Option<RemovedShare>,

@@ -20,18 +20,18 @@ use tare_core::driver::container::host_files;
 
 /// A root other than the host's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::env) struct Layers {
+pub(crate) struct Layers {
     /// Folders, the uppermost first.
-    pub(in crate::env) lower: Vec<String>,
+    pub(crate) lower: Vec<String>,
     /// Variables of every process inside.
-    pub(in crate::env) variables: BTreeMap<String, String>,
+    pub(crate) variables: BTreeMap<String, String>,
     /// Files and folders of the host that are mounted inside.
-    pub(in crate::env) binds: Vec<Bind>,
+    pub(crate) binds: Vec<Bind>,
 }
 
 impl Layers {
     /// Writes them to a private file and returns the arm on them, which lacks the differences in `without`.
-    pub(in crate::env) fn kept(
+    pub(crate) fn kept(
         &self,
         file: &Path,
         without: Vec<String>,

@@ -12,7 +12,7 @@ const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// Serves each connection on a thread. `answer` writes the answer to the request with this number on the connection;
 /// if it returns false, the connection is closed.
-pub(in crate::service) fn serve(
+pub(crate) fn serve(
     answer: impl Fn(&mut TcpStream, u32) -> bool + Send + Sync + 'static,
 ) -> SocketAddr {
     serve_at("127.0.0.1:0", answer)
