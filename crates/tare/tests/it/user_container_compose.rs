@@ -304,28 +304,49 @@ fn dependencies_of_killed_question_are_swept() {
     shop.product.assert_nothing_left();
 }
 
-/// The names of the images from which the engine made the containers of an arm since this moment, by instance.
-fn made_since(moment: &str, arm: &str) -> BTreeMap<String, String> {
-    let now = now_s();
-    let events = printed(&[
-        "events",
-        "--since",
-        moment,
-        "--until",
-        &now,
-        "--filter",
-        "event=create",
-        "--filter",
-        "type=container",
-        "--format",
-        "{{.Actor.Attributes.name}} {{.Actor.Attributes.image}}",
-    ]);
-    let named = |line: &str| {
-        let (name, image) = line.split_once(' ')?;
-        let number = name.rsplit_once(&format!("-{arm}-"))?.1;
-        Some((number.to_owned(), image.to_owned()))
-    };
-    events.lines().filter_map(named).collect()
+/// The engine's events of created containers, written down from now on: it remembers only the last 256 of all users.
+struct CreatedContainers {
+    client: std::process::Child,
+    file: PathBuf,
+}
+
+impl CreatedContainers {
+    fn follow(product: &Product) -> Self {
+        let file = product.folder().join("events");
+        let client = Command::new("docker")
+            .args(["events", "--since", &now_s()])
+            .args(["--filter", "event=create", "--filter", "type=container"])
+            .args([
+                "--format",
+                "{{.Actor.Attributes.name}} {{.Actor.Attributes.image}}",
+            ])
+            .stdout(fs::File::create(&file).unwrap())
+            .spawn()
+            .unwrap();
+        Self { client, file }
+    }
+
+    /// The images of the arm's containers by the instances' numbers, once those of two have been seen.
+    fn images(&self, arm: &str) -> BTreeMap<String, String> {
+        let named = |line: &str| {
+            let (name, image) = line.split_once(' ')?;
+            let number = name.rsplit_once(&format!("-{arm}-"))?.1;
+            Some((number.to_owned(), image.to_owned()))
+        };
+        let seen = || -> BTreeMap<String, String> {
+            let text = fs::read_to_string(&self.file).unwrap();
+            text.lines().filter_map(named).collect()
+        };
+        wait_until("the engine says what it created", || seen().len() >= 2);
+        seen()
+    }
+}
+
+impl Drop for CreatedContainers {
+    fn drop(&mut self) {
+        let _ = self.client.kill();
+        let _ = self.client.wait();
+    }
 }
 
 /// Seconds since the epoch.
@@ -360,12 +381,13 @@ fn services_of_a_compose_file_are_nodes_in_order() {
         command.env("PATH", &path);
         product.finish(command)
     };
-    let begin = now_s();
+    let created = CreatedContainers::follow(&product);
     let dossier = run("node-1→node-2").expect(0).json();
     let cells = dossier["cells"].as_array().unwrap();
     let is_measured = |cell: &Value| cell["arm"] == "cluster" && cell["ratio"].is_object();
     assert!(cells.iter().any(is_measured), "{cells:#?}");
-    let made = made_since(&begin, "cluster");
+    let made = created.images("cluster");
+    drop(created);
     assert_eq!(made["1"], head.image, "{made:?}");
     assert_eq!(made["2"], worker.image, "{made:?}");
     let ended = run("node-2→node-3");
