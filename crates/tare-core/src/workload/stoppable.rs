@@ -41,6 +41,12 @@ const BLOCK_BYTES: f64 = 512.0;
 /// one that follows a clock does a third.
 const SAME: f64 = 0.6;
 
+/// Whether the program was seen while it ran.
+pub fn was_seen(report: &CommandReport) -> bool {
+    let seen = report.seen.as_ref();
+    seen.is_some_and(|seen| seen.watched_ns > 0)
+}
+
 /// The slices for a program, from an observed run.
 ///
 /// # Errors
@@ -61,8 +67,7 @@ pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<I
     if counters.get(counter::THROTTLED).is_some_and(|ns| *ns > 0.0) {
         return Err("was throttled by a processor quota".to_owned());
     }
-    let seen = report.seen.as_ref();
-    let seen = seen.filter(|seen| seen.watched_ns > 0);
+    let seen = report.seen.as_ref().filter(|_| was_seen(report));
     let seen = seen.ok_or("could not be seen while it ran")?;
     if report.pick.is_some() {
         return Err("measures itself, by a clock that does not stop with it".to_owned());
