@@ -8,7 +8,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::chroot;
 use std::path::Path;
 use std::process::Command;
 
@@ -17,7 +16,7 @@ use tare_model::launch::{
     Bind, DOCKER_CAPABILITIES, LaunchSpec, Namespaces, Network, Seccomp, UserNamespace,
 };
 
-use super::WORKDIR;
+use super::{WORKDIR, machine};
 use crate::launch::sys;
 
 /// Path of the launch specification.
@@ -30,10 +29,7 @@ pub(super) fn leave_first_root() -> Result<(), String> {
     let moved = || -> io::Result<()> {
         fs::create_dir_all(SHOWN)?;
         sys::mount(OsStr::new("/"), Path::new(SHOWN), "", libc::MS_BIND, "")?;
-        std::env::set_current_dir(SHOWN)?;
-        sys::mount(OsStr::new("."), Path::new("/"), "", libc::MS_MOVE, "")?;
-        chroot(".")?;
-        std::env::set_current_dir("/")
+        machine::change_root(Path::new(SHOWN))
     };
     moved().map_err(|error| format!("cannot leave the first root: {error}"))
 }

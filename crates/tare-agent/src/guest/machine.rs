@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::chroot;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,6 +28,14 @@ pub(super) fn mount_kernel_file_systems() -> Result<(), String> {
             .map_err(|error| format!("cannot mount {kind} on {path}: {error}"))?;
     }
     Ok(())
+}
+
+/// Makes the file system that is mounted on `path` the root. `pivot_root` cannot leave the kernel's initial root.
+pub(super) fn change_root(path: &Path) -> io::Result<()> {
+    std::env::set_current_dir(path)?;
+    sys::mount(OsStr::new("."), Path::new("/"), "", libc::MS_MOVE, "")?;
+    chroot(".")?;
+    std::env::set_current_dir("/")
 }
 
 /// Returns the time since boot in nanoseconds, or 0 if the clock cannot be read.

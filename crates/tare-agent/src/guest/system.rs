@@ -7,7 +7,6 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::chroot;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +14,7 @@ use std::time::Duration;
 
 use tare_model::guest::GuestReport;
 
-use super::{DISK_KIND, VARIABLES, start_agent, tell};
+use super::{DISK_KIND, VARIABLES, machine, start_agent, tell};
 use crate::launch::sys;
 
 /// Where the disk is mounted before it becomes the root.
@@ -41,10 +40,7 @@ pub(super) fn enter(disk: &Path) -> Result<(), String> {
             fs::create_dir_all(&target)?;
             sys::mount(OsStr::new(path), &target, "", libc::MS_MOVE, "")?;
         }
-        std::env::set_current_dir(root)?;
-        sys::mount(OsStr::new("."), Path::new("/"), "", libc::MS_MOVE, "")?;
-        chroot(".")?;
-        std::env::set_current_dir("/")
+        machine::change_root(root)
     };
     entered().map_err(|error| format!("cannot enter the system on {}: {error}", disk.display()))
 }
