@@ -3,8 +3,8 @@
 
 use crate::prelude::*;
 
-/// A tenth of one processor: nothing else makes a loop take ten times as long. The loop is longer than the quota of one
-/// period on any machine; a shorter one would not notice it.
+/// A fifth of one processor: nothing else makes a loop take five times as long. The loop is longer than the quota of
+/// one period on any machine; a shorter one would not notice it.
 const NARROW: &str = r#"
 id = "narrow"
 baseline = "host"
@@ -23,11 +23,11 @@ id = "narrow"
 driver = "container"
 required = true
 [arm.settings]
-cpus = 0.1
+cpus = 0.2
 
 [[workload]]
 id = "command"
-params.argv = ["awk", "BEGIN { for (i = 0; i < 3000000; i++) x += i * i; print x }"]
+params.argv = ["awk", "BEGIN { for (i = 0; i < 1500000; i++) x += i * i; print x }"]
 "#;
 
 const QUOTA: &str = "cpu.cfs-quota-throttle";
