@@ -113,6 +113,7 @@ fn all(
     let (contracts, skipped) = (Notes::new("contracts")?, Notes::new("skips")?);
     let mut tests = cargo(&["test", "--no-fail-fast", "--all-features"])
         .variable("TARE_TEST_AGENT", agent.as_os_str())
+        .variable("TARE_TEST_EXAMPLES", target_folder().join("debug/examples"))
         // Many of them compare the machine's state before and after: links, mounts, processes.
         .variable("RUST_TEST_THREADS", "1")
         .variable(contracts::VARIABLE, contracts.path().as_os_str())

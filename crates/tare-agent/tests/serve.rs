@@ -11,11 +11,13 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use tare_testkit::example::example;
 
 use tare_model::wire::{PROTOCOL, Reply, Request, write_frame};
 use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason, whole_ns};
@@ -32,15 +34,8 @@ const SERVERS: [&str; 2] = ["serve", "threads"];
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let agent = PathBuf::from(env!("CARGO_BIN_EXE_tare-agent"));
-        let debug = agent.parent().unwrap();
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "-p", "tare-agent"])
-            .args(["--example", "faulty_agent", "--target-dir"])
-            .arg(debug.parent().unwrap())
-            .status();
-        assert!(status.unwrap().success(), "the example cannot be built");
-        debug.join("examples/faulty_agent")
+        let agent = Path::new(env!("CARGO_BIN_EXE_tare-agent"));
+        example("faulty_agent", agent.ancestors().nth(2).unwrap())
     })
 }
 

@@ -9,6 +9,7 @@
 pub mod account;
 pub mod browser;
 pub mod docker;
+pub mod example;
 pub mod registered;
 #[cfg(feature = "schema")]
 pub mod schema;

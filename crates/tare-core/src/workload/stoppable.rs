@@ -41,10 +41,20 @@ const BLOCK_BYTES: f64 = 512.0;
 /// one that follows a clock does a third.
 const SAME: f64 = 0.6;
 
-/// Whether the program was seen while it ran.
+/// Whether the program was seen while it ran, and not only while its libraries were being loaded.
 pub fn was_seen(report: &CommandReport) -> bool {
-    let seen = report.seen.as_ref();
-    seen.is_some_and(|seen| seen.watched_ns > 0)
+    let Some(seen) = report.seen.as_ref().filter(|seen| seen.watched_ns > 0) else {
+        return false;
+    };
+    // musl's loader is the C library itself.
+    let is_loader = |file: &str| {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        name.starts_with("ld") && name.contains(".so") && !name.starts_with("ld-musl")
+    };
+    let is_program = |file: &str| seen.executed.as_deref() == Some(file);
+    let mut files = seen.mapped.iter();
+    !seen.mapped.iter().any(|file| is_loader(file))
+        || files.any(|file| !is_loader(file) && !is_program(file))
 }
 
 /// The slices for a program, from an observed run.
@@ -332,6 +342,26 @@ mod tests {
         report.counters.insert("throttled_ns".into(), 5e6);
         raw.stdout.0 = serde_json::to_vec(&report).unwrap();
         assert!(judged(&raw).unwrap_err().contains("quota"));
+    }
+
+    #[test]
+    fn program_seen_only_with_its_loader_was_not_seen() {
+        let program = ["/app/work", "/lib64/ld-linux-x86-64.so.2"];
+        let with = |more: &[&'static str]| [&program[..], more].concat();
+        for (watched_ns, mapped, expected) in [
+            (0, with(&["/lib/libc.so.6"]), false),
+            (9, with(&[]), false),
+            (9, with(&["/lib/libc.so.6"]), true),
+            (9, vec!["/app/work", "/lib/ld-musl-x86_64.so.1"], true),
+            (9, vec!["/app/work"], true),
+        ] {
+            let mut report = computing();
+            let seen = report.seen.as_mut().unwrap();
+            seen.watched_ns = watched_ns;
+            seen.executed = Some("/app/work".to_owned());
+            seen.mapped = mapped.iter().map(|&file| file.to_owned()).collect();
+            assert_eq!(was_seen(&report), expected, "{mapped:?}");
+        }
     }
 
     #[test]

@@ -477,7 +477,8 @@ impl<'a, 'b> SideRuns<'a, 'b> {
                 facts: Facts::new(),
             });
         }
-        let (second, counters) = self.again(&place, call)?;
+        let (mut second, counters) = self.again(&place, call)?;
+        self.until_seen(&place, call, &mut second)?;
         Ok(Observed {
             wall_ns: first.wall_ns.min(second.wall_ns),
             report: second,
@@ -514,7 +515,7 @@ impl<'a, 'b> SideRuns<'a, 'b> {
     fn inside(&mut self, call: &CommandCall) -> Result<Observed, WhyError> {
         let ask = self.ask;
         let call = ask.change().changed(call.clone());
-        let (report, counters) = self.reported(&ask.driver, &call)?;
+        let (mut report, counters) = self.reported(&ask.driver, &call)?;
         let is_whole = !report.is_ended_early;
         if is_whole && !report.exit.is_success() {
             return Err(WhyError::FailsInside {
@@ -526,6 +527,9 @@ impl<'a, 'b> SideRuns<'a, 'b> {
         }
         if is_whole {
             check_pick(ask, "inside", &report)?;
+            if !ask.is_fresh() {
+                self.until_seen(&ask.driver, &call, &mut report)?;
+            }
         }
         Ok(Observed {
             wall_ns: report.wall_ns,

@@ -12,6 +12,7 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tare_testkit::example::example;
 
 use crate::schema::Checker;
 pub(crate) use crate::traces::has_docker;
@@ -441,18 +442,14 @@ pub(crate) fn agent() -> &'static Path {
         }
         let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
         let folder = target_folder().join("agent");
-        let is_built = cargo_build(
-            &[
-                "--bin",
-                "tare-agent",
-                "--profile",
-                "agent",
-                "--target",
-                &musl,
-            ],
-            &folder,
-        );
-        if is_built {
+        let output = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "tare-agent"])
+            .args(["--bin", "tare-agent", "--profile", "agent", "--target"])
+            .args([&musl, "--target-dir"])
+            .arg(&folder)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output();
+        if output.unwrap().status.success() {
             return folder.join(musl).join("agent/tare-agent");
         }
         crate::world::agent().to_owned()
@@ -462,30 +459,12 @@ pub(crate) fn agent() -> &'static Path {
 /// An agent whose `getppid` hangs, `stat` aborts, `pipe` writes garbage and `clock` ends without a report.
 pub(crate) fn broken_agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
-    AGENT.get_or_init(|| {
-        assert!(
-            cargo_build(&["--example", "broken_agent"], target_folder()),
-            "the example cannot be built"
-        );
-        target_folder().join("debug/examples/broken_agent")
-    })
+    AGENT.get_or_init(|| example("broken_agent", target_folder()))
 }
 
 fn target_folder() -> &'static Path {
     let program = Path::new(env!("CARGO_BIN_EXE_tare"));
     program.ancestors().nth(2).unwrap()
-}
-
-fn cargo_build(arguments: &[&str], folder: &Path) -> bool {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", "tare-agent"])
-        .args(arguments)
-        .arg("--target-dir")
-        .arg(folder)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    output.status.success()
 }
 
 /// Asserts that a dossier is valid.

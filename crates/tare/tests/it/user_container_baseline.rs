@@ -191,8 +191,8 @@ fn identical_host_program_is_the_baseline() {
 fn program_reading_other_host_files_uses_image_files() {
     let (_place, data, bench) = needed!(exchanged("other-data", "/bin/cat", "sh", "/bin/true"));
     let product = Product::new();
-    let script = format!("exec 3< '{data}'; i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done");
-    let dossier = asked(&product, &bench, &[], &["sh", "-c", &script]);
+    let script = format!("exec 3< '{data}'; i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done");
+    let dossier = asked_for("20s", &product, (&bench, &[]), &["sh", "-c", &script]);
     let line = compared(&dossier);
     let why = format!("the command reads `{data}`, which is other bytes on the host");
     assert!(line.contains(&why), "{line}");

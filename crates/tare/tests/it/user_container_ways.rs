@@ -119,7 +119,7 @@ fn unusual_run_flags_are_noted_or_refused_with_hint() {
     let before = bench.objects();
     let image = bench.image.as_str();
     let ask = |flags: &[&str], command: &[&str]| {
-        let begin = ["why", "--budget", "12s", "--", "docker", "run"];
+        let begin = ["why", "--budget", "8s", "--", "docker", "run"];
         product.run([&begin, flags, &[image], command].concat())
     };
     // The engine's socket controls the host: it is not mounted by default.
