@@ -1,8 +1,6 @@
 //! Builds test cases for this crate and the crate `tare`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeMap;
-
 use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::study::A_PRIME;
@@ -51,23 +49,11 @@ pub fn raw(code: i32, stdout: &[u8], stderr: &[u8]) -> RawOutput {
         canary_ns: [5e6, 5e6],
         elapsed_ns: 1_000_000,
         command: Some(CommandReport {
-            argv: vec!["tool".into()],
             program: "/usr/bin/tool".into(),
             exit: Exit::Code(code),
             stdout: Bytes(stdout.to_vec()),
             stderr: Bytes(stderr.to_vec()),
-            is_cut: false,
-            files: BTreeMap::new(),
-            wall_ns: 1_000_000,
-            is_ended_early: false,
-            stops: 0,
-            each_run_ns: Vec::new(),
-            usage_over_time: None,
-            usage: BTreeMap::new(),
-            left_running: 0,
-            seen: None,
-            pick: None,
-            tolerated: Vec::new(),
+            ..CommandReport::silent(vec!["tool".into()], 1_000_000)
         }),
         ..ProbeReport::empty("command", 1)
     };

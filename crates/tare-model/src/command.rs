@@ -360,6 +360,31 @@ pub struct CommandReport {
     pub tolerated: Vec<i32>,
 }
 
+impl CommandReport {
+    /// The report of a program that succeeded without output.
+    pub fn silent(argv: Vec<String>, wall_ns: u64) -> Self {
+        Self {
+            program: argv.first().cloned().unwrap_or_default(),
+            argv,
+            exit: Exit::Code(0),
+            stdout: Bytes::default(),
+            stderr: Bytes::default(),
+            is_cut: false,
+            files: BTreeMap::new(),
+            wall_ns,
+            is_ended_early: false,
+            stops: 0,
+            each_run_ns: Vec::new(),
+            usage: BTreeMap::new(),
+            usage_over_time: None,
+            left_running: 0,
+            seen: None,
+            pick: None,
+            tolerated: Vec::new(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

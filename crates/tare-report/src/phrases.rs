@@ -53,6 +53,7 @@ const PHRASES: &[(&str, &str)] = &tare_model::rows! {
     ("disk.random-read-sync.time", "random disk reads"),
     ("disk.sequential-read-sync.rate", "sequential disk reads"),
     ("disk.sequential-read.rate", "sequential io_uring reads"),
+    ("dotnet.operation.time", ".NET's"),
     ("environment.all.time", "listing environment variables"),
     ("environment.get.time", "reading an environment variable"),
     ("environment.locale.time", "reading the locale"),
@@ -145,6 +146,22 @@ const PHRASES: &[(&str, &str)] = &tare_model::rows! {
 pub(super) fn name_of(metric: &str) -> Option<&'static str> {
     let found = PHRASES.iter().find(|(id, _)| *id == metric);
     found.map(|(_, phrase)| *phrase)
+}
+
+/// Last words of identifiers that the unit next to the value makes redundant.
+const SAID_BY_THE_UNIT: &[&str] = &["time", "throughput", "rate", "bandwidth", "latency", "size"];
+
+/// The name of the metric with this identifier in a row: `syscall.getppid.time` is `syscall getppid`.
+pub(crate) fn spoken(metric: &str) -> String {
+    let mut parts: Vec<&str> = metric.split('.').collect();
+    if parts.len() > 2
+        && parts
+            .last()
+            .is_some_and(|last| SAID_BY_THE_UNIT.contains(last))
+    {
+        parts.pop();
+    }
+    parts.join(" ").replace(['-', '_'], " ")
 }
 
 #[cfg(test)]

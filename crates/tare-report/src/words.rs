@@ -19,6 +19,7 @@ use tare_core::analyze::{
 
 use super::number::{percent, range};
 use super::phrases;
+pub(crate) use super::phrases::spoken;
 use super::starting::times;
 pub(crate) use super::starting::{effect, effect_or_dash, is_start, ratio};
 use tare_core::foreign::{NO_BREAK, harmless};
@@ -37,9 +38,6 @@ pub(crate) enum Tone {
     /// Inconclusive, or not measured.
     Open,
 }
-
-/// Last words of identifiers that the unit next to the value makes redundant.
-const SAID_BY_THE_UNIT: &[&str] = &["time", "throughput", "rate", "bandwidth", "latency", "size"];
 
 /// The names of all cells of a dossier: `syscall.getppid.time` is `syscall getppid`, plus what distinguishes it from
 /// other cells of the metric.
@@ -97,6 +95,13 @@ impl<'a> Names<'a> {
                 .filter(|it| **it == path)
                 .for_each(|it| it.clone_from(&there));
         }
+        // A proper name, such as that of a benchmark, says itself what it is.
+        if let [only] = &mut details[..]
+            && let Some((_, value)) = only.split_once('=')
+            && value.contains(char::is_uppercase)
+        {
+            *only = value.to_owned();
+        }
         let is_param = |detail: &String| detail.contains('=');
         let at = details.first().is_some_and(is_param).then_some("at");
         let details = details.iter().map(String::as_str);
@@ -120,18 +125,6 @@ impl<'a> Names<'a> {
 /// Returns the name of one cell; use [`Names`] for many.
 pub(crate) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
     Names::new(dossier).name(cell)
-}
-
-pub(crate) fn spoken(metric: &str) -> String {
-    let mut parts: Vec<&str> = metric.split('.').collect();
-    if parts.len() > 2
-        && parts
-            .last()
-            .is_some_and(|last| SAID_BY_THE_UNIT.contains(last))
-    {
-        parts.pop();
-    }
-    parts.join(" ").replace(['-', '_'], " ")
 }
 
 /// Returns the verdict as a clause, and its tone. The clause says if the processor is emulated or the programs

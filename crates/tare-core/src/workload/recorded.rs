@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::outcome::{Bytes, Exit};
+use tare_model::outcome::Bytes;
 use tare_model::publication::Recorded;
 use tare_model::{CommandCall, CommandReport, ProbeReport, RawOutput, Recipe};
 
@@ -74,23 +74,9 @@ fn as_printed(recipe: &Recipe, log: &[u8]) -> Result<RawOutput, String> {
     let call = CommandCall::from_args(&call.args)?;
     let report = ProbeReport {
         command: Some(CommandReport {
-            program: call.argv.first().cloned().unwrap_or_default(),
-            argv: call.argv,
-            exit: Exit::Code(0),
             stdout: Bytes(log.to_vec()),
-            stderr: Bytes::default(),
-            is_cut: false,
-            files: BTreeMap::new(),
-            wall_ns: 0,
-            is_ended_early: false,
-            stops: 0,
-            each_run_ns: Vec::new(),
-            usage_over_time: None,
-            usage: BTreeMap::new(),
-            left_running: 0,
-            seen: None,
             pick: call.pick,
-            tolerated: Vec::new(),
+            ..CommandReport::silent(call.argv, 0)
         }),
         ..ProbeReport::empty("command", 1)
     };

@@ -373,8 +373,6 @@ mod tests {
             report.usage.values_mut().for_each(|value| *value *= worked);
             CommandReport {
                 stops: 25,
-                each_run_ns: Vec::new(),
-                usage_over_time: None,
                 ..report
             }
         };

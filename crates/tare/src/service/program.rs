@@ -3,7 +3,6 @@
 //! Its time is from the request to start it until its stdout has ended and it has exited.
 //! Limits: only its output shows what it did.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -109,29 +108,6 @@ pub fn run(
         is_cut: bytes.len() as u64 == STDOUT_LIMIT,
         stdout: Bytes(bytes),
         stderr,
-        ..report(argv, ended_ns.saturating_sub(begun_ns))
+        ..CommandReport::silent(argv, ended_ns.saturating_sub(begun_ns))
     })
-}
-
-/// The report of a client that succeeded without output.
-pub fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
-    CommandReport {
-        program: argv.first().cloned().unwrap_or_default(),
-        argv,
-        exit: Exit::Code(0),
-        is_cut: false,
-        stdout: Bytes::default(),
-        stderr: Bytes::default(),
-        files: BTreeMap::new(),
-        wall_ns,
-        is_ended_early: false,
-        stops: 0,
-        each_run_ns: Vec::new(),
-        usage_over_time: None,
-        usage: BTreeMap::new(),
-        left_running: 0,
-        seen: None,
-        pick: None,
-        tolerated: Vec::new(),
-    }
 }

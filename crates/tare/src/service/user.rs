@@ -118,7 +118,6 @@ mod linux {
     use tare_model::together::ended_with_another;
     use tare_model::{CommandReport, Failure, Outcome, Sliced};
 
-    use super::super::program::report;
     use super::super::turns::{self, Block, Cancelled, Measured, SLICE_NS};
     use super::{Order, Pick, RequestPlan, UserClient, outcome};
     use crate::cx::Context;
@@ -158,7 +157,7 @@ mod linux {
                     format!("http://{way}{}", request.path),
                 ]
             });
-            let report = report(argv.unwrap_or_default(), wall_ns);
+            let report = CommandReport::silent(argv.unwrap_or_default(), wall_ns);
             let report = match one {
                 Ok(measured) if measured.latencies_ns.is_empty() => {
                     return Outcome::Failed(ended_with_another());

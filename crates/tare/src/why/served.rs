@@ -266,7 +266,6 @@ fn unanswered(place: &str, client: &UserClient, why: NoAnswer) -> WhyError {
 mod tests {
     use super::*;
     use crate::service::http::Request;
-    use crate::service::program;
 
     fn point(rate: f64, answered: f64) -> AtRate {
         AtRate {
@@ -296,7 +295,7 @@ mod tests {
 
     #[test]
     fn rate_is_read_from_a_trial_and_put_into_a_call() {
-        let mut report = program::report(Vec::new(), 1);
+        let mut report = CommandReport::silent(Vec::new(), 1);
         report.stdout.0 = b"requests 9\nmean_ns 1500.5\nthroughput 98.500\n".to_vec();
         let one = AtRate::parse(100.0, &report).unwrap();
         assert_eq!((one.mean_ns, one.answered), (1500.5, 98.5));

@@ -35,7 +35,7 @@ fn gate_is_red_only_where_something_is_proven_slower() {
     // Neither a speed-up nor a skipped metric is a reason to fail.
     gate(&product, &[&long, &short]).expect(0);
     let arguments = [
-        "gate", "--budget", "20s", "--margin", "40%", "--skip", "*", &short, &long,
+        "gate", "--budget", "6s", "--margin", "40%", "--skip", "*", &short, &long,
     ];
     product.run(arguments).expect(0);
     let arguments = arguments.iter().chain(&["--fail-on", "slower-or-open"]);

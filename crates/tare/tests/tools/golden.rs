@@ -140,23 +140,13 @@ impl Capture {
             elapsed_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
             counters: provenance.counters.clone(),
             command: Some(CommandReport {
-                program: argv[0].clone(),
-                argv,
                 exit: Exit::Code(provenance.exit),
                 stdout: Bytes(self.stdout.clone()),
                 stderr: Bytes(self.stderr.clone()),
-                is_cut: false,
                 files: bytes(&self.files),
-                wall_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
-                is_ended_early: false,
-                stops: 0,
-                each_run_ns: Vec::new(),
-                usage_over_time: None,
                 usage: provenance.usage.clone(),
-                left_running: 0,
                 pick: provenance.pick.clone(),
-                tolerated: Vec::new(),
-                seen: None,
+                ..CommandReport::silent(argv, provenance.wall_ns.unwrap_or(1_000_000_000))
             }),
             ..ProbeReport::empty("command", 1)
         };

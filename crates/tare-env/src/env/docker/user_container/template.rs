@@ -68,6 +68,21 @@ impl Template {
         Ok((template, image))
     }
 
+    fn of((body, plain): (Value, Value), image: &ImageInspect, shares: Shares) -> Self {
+        Self {
+            body,
+            plain,
+            image_env: variables_of(image),
+            images_check_ns: check_ns(image),
+            shares,
+            has_kept_network: false,
+            kept: Vec::new(),
+            joins: false,
+            copied: Vec::new(),
+            limits: Vec::new(),
+        }
+    }
+
     /// Gives the plain one the same network.
     pub(super) fn keep_network(&mut self) {
         self.has_kept_network = true;
@@ -135,18 +150,7 @@ impl Template {
             let name = asked.body["Image"].as_str().unwrap_or_default().to_owned();
             let image = image::inspect(api, &name)?;
             let plain = line::asked(cx, &version, &[words[0].clone(), "create".to_owned(), name])?;
-            let template = Self {
-                body: asked.body,
-                plain: plain.body,
-                image_env: variables_of(&image),
-                images_check_ns: check_ns(&image),
-                shares,
-                has_kept_network: false,
-                kept: Vec::new(),
-                joins: false,
-                copied: Vec::new(),
-                limits: Vec::new(),
-            };
+            let template = Self::of((asked.body, plain.body), &image, shares);
             Ok((template, image, asked.platform))
         }
         #[cfg(not(unix))]
@@ -174,19 +178,7 @@ impl Template {
         };
         let what = ("plain", "create a plain container to compare with");
         let plain = temporary::with(cx, api, what, request, |name| inspected(api, name))?;
-        let template = Self {
-            body,
-            plain,
-            image_env: variables_of(&image),
-            images_check_ns: check_ns(&image),
-            shares,
-            has_kept_network: false,
-            kept: Vec::new(),
-            joins: false,
-            copied: Vec::new(),
-            limits: Vec::new(),
-        };
-        Ok((template, image))
+        Ok((Self::of((body, plain), &image, shares), image))
     }
 
     /// The configuration of an arm without these differences, made safe to run next to the original.
