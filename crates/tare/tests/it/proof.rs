@@ -3,7 +3,7 @@
 
 use crate::prelude::*;
 
-/// A fifth of one processor: nothing else makes a loop take five times as long. The loop is longer than the quota of
+/// A tenth of one processor: nothing else makes a loop take ten times as long. The loop is longer than the quota of
 /// one period on any machine; a shorter one would not notice it.
 const NARROW: &str = r#"
 id = "narrow"
@@ -23,7 +23,7 @@ id = "narrow"
 driver = "container"
 required = true
 [arm.settings]
-cpus = 0.2
+cpus = 0.1
 
 [[workload]]
 id = "command"

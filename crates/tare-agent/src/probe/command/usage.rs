@@ -84,11 +84,11 @@ struct Totals {
 }
 
 impl Totals {
-    /// Adds up a process and everything below it; `None` if it is gone.
+    /// Adds up a process and everything below it; `None` if it has ended: then none of them has memory.
     fn read(process: u32) -> Option<Self> {
         let mut sum = Self::default();
         let mut waiting = vec![process.to_string()];
-        let mut n_processes = 0;
+        let (mut n_processes, mut has_memory) = (0, false);
         while let Some(process) = waiting.pop() {
             let folder = Path::new("/proc").join(&process);
             let Some(ticks) = proc::cpu_ticks(&folder) else {
@@ -97,7 +97,10 @@ impl Totals {
             n_processes += 1;
             sum.cpu_ns += ticks * TICK_NS;
             let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-            sum.memory_bytes += resident_bytes(&text("status")).unwrap_or(0.0);
+            if let Some(bytes) = resident_bytes(&text("status")) {
+                sum.memory_bytes += bytes;
+                has_memory = true;
+            }
             let io = text("io");
             let bytes = |name: &str| proc::number_after(&io, name, ':').unwrap_or(0.0);
             sum.read_bytes += bytes(counter::READ_BYTES);
@@ -107,7 +110,7 @@ impl Totals {
                 waiting.extend(children.map(|child| child.to_string()));
             }
         }
-        (n_processes > 0).then_some(sum)
+        has_memory.then_some(sum)
     }
 }
 

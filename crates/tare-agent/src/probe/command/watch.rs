@@ -95,10 +95,12 @@ fn look(process: u32, seen: &mut ProcessSamples) -> bool {
     let own_session = proc::state_of(Path::new("/proc/self")).and_then(|(_, session)| session);
     let mut is_idle = true;
     let mut shared = BTreeMap::new();
-    let mut is_first = true;
+    let program = process;
     while let Some(process) = waiting.pop() {
         let folder = format!("/proc/{process}");
+        let is_program = process == program;
         let Ok(status) = std::fs::read_to_string(format!("{folder}/status")) else {
+            is_idle &= !is_program;
             continue;
         };
         let lines = status.lines().filter_map(|line| line.split_once(':'));
@@ -118,10 +120,9 @@ fn look(process: u32, seen: &mut ProcessSamples) -> bool {
             mapped(&maps, &mut seen.mapped);
             shared_maps(&maps, &mut shared);
         }
-        if let (true, Ok(file)) = (is_first, std::fs::read_link(format!("{folder}/exe"))) {
+        if let (true, Ok(file)) = (is_program, std::fs::read_link(format!("{folder}/exe"))) {
             seen.executed = Some(file.to_string_lossy().into_owned());
         }
-        is_first = false;
         opened(&folder, seen, &mut shared);
         tied(&folder, status.get("SigCgt").copied(), &mut seen.ties);
         for thread in std::fs::read_dir(format!("{folder}/task"))
@@ -130,7 +131,8 @@ fn look(process: u32, seen: &mut ProcessSamples) -> bool {
             .flatten()
         {
             if let Some((state, session)) = proc::state_of(&thread.path()) {
-                is_idle &= state != 'R';
+                // A program that has ended, and that its parent has not learned of yet, does not wait.
+                is_idle &= state != 'R' && !(is_program && state == 'Z');
                 if matches!(state, 'T' | 't') {
                     seen.ties.insert(Tie::Stopped);
                 }
