@@ -43,7 +43,7 @@ const SAME: f64 = 0.6;
 
 /// Whether the program was seen while it ran, and not only while its libraries were being loaded.
 pub fn was_seen(report: &CommandReport) -> bool {
-    let Some(seen) = report.seen.as_ref().filter(|seen| seen.watched_ns > 0) else {
+    let Some(seen) = report.seen.as_ref() else {
         return false;
     };
     // musl's loader is the C library itself.
@@ -52,9 +52,9 @@ pub fn was_seen(report: &CommandReport) -> bool {
         name.starts_with("ld") && name.contains(".so") && !name.starts_with("ld-musl")
     };
     let is_program = |file: &str| seen.executed.as_deref() == Some(file);
-    let mut files = seen.mapped.iter();
-    !seen.mapped.iter().any(|file| is_loader(file))
-        || files.any(|file| !is_loader(file) && !is_program(file))
+    let has = |wanted: &dyn Fn(&str) -> bool| seen.mapped.iter().any(|file| wanted(file));
+    let has_others = has(&|file| !is_loader(file) && !is_program(file));
+    seen.watched_ns > 0 && has(&is_program) && (has_others || !has(&is_loader))
 }
 
 /// The slices for a program, from an observed run.
@@ -77,7 +77,7 @@ pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<I
     if counters.get(counter::THROTTLED).is_some_and(|ns| *ns > 0.0) {
         return Err("was throttled by a processor quota".to_owned());
     }
-    let seen = report.seen.as_ref().filter(|_| was_seen(report));
+    let seen = report.seen.as_ref().filter(|seen| seen.watched_ns > 0);
     let seen = seen.ok_or("could not be seen while it ran")?;
     if report.pick.is_some() {
         return Err("measures itself, by a clock that does not stop with it".to_owned());
@@ -354,6 +354,7 @@ mod tests {
             (9, with(&["/lib/libc.so.6"]), true),
             (9, vec!["/app/work", "/lib/ld-musl-x86_64.so.1"], true),
             (9, vec!["/app/work"], true),
+            (9, vec![], false),
         ] {
             let mut report = computing();
             let seen = report.seen.as_mut().unwrap();
