@@ -16,6 +16,8 @@ use crate::workload::stoppable;
 
 /// How often a run is repeated that was over before its observer saw it at work, on a busy machine.
 const MORE_LOOKS: u32 = 3;
+/// The observer gets into any run that takes longer: what it did not see of that one is not shown here.
+const BRIEF_NS: u64 = 1_000_000_000;
 
 impl SideRuns<'_, '_> {
     /// Repeats a run that was over before it was seen at work; takes from the repetitions only what was seen.
@@ -25,13 +27,15 @@ impl SideRuns<'_, '_> {
         call: &CommandCall,
         report: &mut CommandReport,
     ) -> Result<(), WhyError> {
+        let is_repeatable =
+            report.wall_ns < BRIEF_NS && report.exit.is_success() && call.client.is_none();
         for _ in 0..MORE_LOOKS {
-            if stoppable::was_seen(report) || !report.exit.is_success() || call.client.is_some() {
+            if !is_repeatable || stoppable::was_seen(report) {
                 break;
             }
             let (later, _) = self.reported(place, call)?;
             if !later.exit.is_success() {
-                // Not repeatable, which whoever repeats it next reports.
+                // Not repeatable; the next regular run reports that.
                 break;
             }
             report.seen = later.seen;
