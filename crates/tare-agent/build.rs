@@ -40,6 +40,8 @@ fn main() {
         let is_direct = variable("CARGO_ENCODED_RUSTFLAGS").contains("linker=rust-lld");
         let passed_on = if is_direct { "" } else { "-Wl," };
         println!("cargo::rustc-link-arg-bins={passed_on}--no-eh-frame-hdr");
+        // Otherwise half a page is lost wherever code and constants meet.
+        println!("cargo::rustc-link-arg-bins={passed_on}-znoseparate-code");
         println!("cargo::rustc-link-arg-bins=-T{}", script.display());
     }
 }

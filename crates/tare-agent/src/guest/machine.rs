@@ -15,19 +15,16 @@ const TAKING_LIMIT: Duration = Duration::from_millis(200);
 
 /// Mounts /proc, /sys, /dev, /dev/shm and /tmp.
 pub(super) fn mount_kernel_file_systems() -> Result<(), String> {
-    let mounts = [
-        ("proc", "/proc"),
-        ("sysfs", "/sys"),
-        ("devtmpfs", "/dev"),
-        ("tmpfs", "/dev/shm"),
-        ("tmpfs", "/tmp"),
-    ];
-    for (kind, path) in mounts {
+    let mount = |kind: &str, path: &str| {
         fs::create_dir_all(path)
             .and_then(|()| sys::mount(OsStr::new(kind), Path::new(path), kind, 0, ""))
-            .map_err(|error| format!("cannot mount {kind} on {path}: {error}"))?;
-    }
-    Ok(())
+            .map_err(|error| format!("cannot mount {kind} on {path}: {error}"))
+    };
+    mount("proc", "/proc")?;
+    mount("sysfs", "/sys")?;
+    mount("devtmpfs", "/dev")?;
+    mount("tmpfs", "/dev/shm")?;
+    mount("tmpfs", "/tmp")
 }
 
 /// Makes the file system that is mounted on `path` the root. `pivot_root` cannot leave the kernel's initial root.

@@ -11,6 +11,7 @@
 mod inner;
 mod machine;
 mod modules;
+mod nfs;
 mod system;
 
 use std::fs::{self, File};
@@ -74,6 +75,8 @@ struct GuestOptions {
     disk: Option<DiskUse>,
     /// Whether the host serves a folder.
     has_shared: bool,
+    /// Whether the first of the arm's machines serves a folder to the others.
+    has_nfs: bool,
     /// The subfolder of the served folder that is the working directory, if any.
     shared_work: Option<String>,
     /// The run's name, if the agent runs in a container inside the machine.
@@ -86,7 +89,7 @@ struct GuestOptions {
 
 impl GuestOptions {
     /// Parses `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk`, `--system`,
-    /// `--shared`, `--shared-work NAME`, `--inner RUN` and `--no-spare`.
+    /// `--shared`, `--shared-work NAME`, `--nfs`, `--inner RUN` and `--no-spare`.
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wanted = Self::default();
         let (mut arm, mut host) = (None, None);
@@ -97,6 +100,7 @@ impl GuestOptions {
                 "--disk" => wanted.disk = Some(DiskUse::Work),
                 "--system" => wanted.disk = Some(DiskUse::System),
                 "--shared" => wanted.has_shared = true,
+                "--nfs" => wanted.has_nfs = true,
                 "--no-spare" => wanted.serve.push(argument.to_owned()),
                 "--shared-work" => {
                     let name = arguments.next().filter(|name| !name.contains('/'));
@@ -233,8 +237,13 @@ fn equip(wanted: &GuestOptions, report: &mut GuestReport) -> Result<(), String> 
         })?;
         network::raise_sibling(address, prefix_bits).map_err(|error| error.to_string())?;
         report.sibling_address = Some(address);
+        if wanted.has_nfs {
+            make_shared()?;
+            nfs::share(address, prefix_bits)?;
+        }
     }
     if wanted.has_shared {
+        make_shared()?;
         mount_shared()?;
     }
     WORKDIR.clone_into(&mut report.workdir);
@@ -266,11 +275,15 @@ fn equip(wanted: &GuestOptions, report: &mut GuestReport) -> Result<(), String> 
         })
 }
 
+fn make_shared() -> Result<(), String> {
+    fs::create_dir_all(SHARED_FOLDER)
+        .map_err(|error| format!("cannot make {SHARED_FOLDER}: {error}"))
+}
+
 /// Mounts the folder that the host serves to the arm's machines. Its device may appear after its driver.
 fn mount_shared() -> Result<(), String> {
     let folder = Path::new(SHARED_FOLDER);
     let mut refusal = String::new();
-    fs::create_dir_all(folder).map_err(|error| format!("cannot make {SHARED_FOLDER}: {error}"))?;
     wait_for("the shared folder", || {
         sys::mount(SHARED_TAG.as_ref(), folder, SHARED_KIND, 0, "")
             .map_err(|error| refusal = error.to_string())
@@ -309,9 +322,8 @@ fn disk() -> Option<PathBuf> {
     let devices = fs::read_dir("/sys/block").ok()?;
     devices.flatten().find_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        let is_disk = ["vd", "sd", "nvme"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
+        let is_called = |prefix: &str| name.starts_with(prefix);
+        let is_disk = is_called("vd") || is_called("sd") || is_called("nvme");
         let device = Path::new("/dev").join(&name);
         (is_disk && device.exists()).then_some(device)
     })
@@ -370,6 +382,7 @@ mod tests {
         assert_eq!(addresses.host, Ipv4Addr::new(198, 18, 0, 1));
         assert!(wanted("--nic").unwrap().addresses.is_none());
         assert!(wanted("--shared").unwrap().has_shared);
+        assert!(wanted("--nfs").unwrap().has_nfs);
         assert_eq!(wanted("--system").unwrap().disk, Some(DiskUse::System));
         let served = wanted("--shared --shared-work arm-1 --inner run").unwrap();
         assert_eq!(served.shared_work.as_deref(), Some("arm-1"));

@@ -23,9 +23,6 @@ const ROOT: &str = "/system";
 /// The first process of every system.
 const INIT: &str = "/sbin/init";
 
-/// What systemd says of itself once it has started everything (`systemctl(1)`, `is-system-running`).
-const UP: [&str; 3] = ["running", "degraded", "maintenance"];
-
 /// Interval between two questions while systemd does not answer yet.
 const STEP: Duration = Duration::from_millis(200);
 
@@ -84,7 +81,8 @@ fn wait_until_up() -> String {
             return name.into_owned();
         };
         let state = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-        if UP.contains(&state.as_str()) {
+        // What systemd says of itself once it has started everything (`systemctl(1)`, `is-system-running`).
+        if matches!(state.as_str(), "running" | "degraded" | "maintenance") {
             return state;
         }
         std::thread::sleep(STEP);

@@ -102,6 +102,7 @@ fn try_out(
         .and_then(|initramfs| {
             let machine = Machine {
                 sibling: None,
+                has_nfs: false,
                 shared: None,
                 settings: &settings,
                 accelerator: Accelerator::Kvm,

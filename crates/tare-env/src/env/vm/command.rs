@@ -96,6 +96,8 @@ pub(super) struct Machine<'a> {
     pub(super) mode: StartMode,
     /// The machine's address on the network of its siblings, if any.
     pub(super) sibling: Option<SiblingLink>,
+    /// Whether the first of the siblings serves a folder to the others.
+    pub(super) has_nfs: bool,
     /// The socket of the shared folder's server, if any.
     pub(super) shared: Option<&'a Path>,
 }
@@ -137,6 +139,9 @@ impl Machine<'_> {
             (None, _) => {}
             (Some(_), None) => add("--disk"),
             (Some(_), Some(_)) => add("--system"),
+        }
+        if self.has_nfs {
+            add("--nfs");
         }
         if self.shared.is_some() {
             add("--shared");
@@ -337,6 +342,7 @@ mod tests {
             run: "run",
             mode: StartMode::Once,
             sibling: None,
+            has_nfs: false,
             shared,
         };
         let agent = AgentBinary::fake(Path::new("/agent"));

@@ -15,7 +15,7 @@ use super::disk::{Disks, Lease};
 use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
 use super::shared::Sharing;
-use super::{Emulator, emulator, guest_agent, initramfs, shared, system};
+use super::{Emulator, emulator, guest_agent, initramfs, system};
 use crate::env::channel::StreamChannel;
 use crate::env::image::host_files::{self, FileRequest, HostFile};
 use crate::env::siblings::{Gathering, Number, Numbers};
@@ -109,7 +109,7 @@ impl VmEnvironment {
         let folder = self.folder(cx);
         let is_served = self.settings.disk == Disk::Shared;
         let sharing = if self.gathering.is_wanted() || is_served {
-            Sharing::find(&kernel)
+            Sharing::find(&kernel, self.settings.shared)
         } else {
             Err(Reason::NoEnvironment(
                 "a shared folder was not asked for at its start".into(),
@@ -122,7 +122,7 @@ impl VmEnvironment {
             });
         }
         let mut modules = self.settings.modules();
-        modules.extend(sharing.is_ok().then_some(shared::MODULE));
+        modules.extend(sharing.iter().flat_map(|sharing| sharing.modules()));
         let initramfs =
             initramfs::make(agent, &kernel, &self.settings, &modules, &packed, &folder)?;
         let (accelerator, no_kvm) =
@@ -245,13 +245,19 @@ impl Environment for VmEnvironment {
         let place = self.place(cx, &number, &prepared, mode);
         let serving = match &prepared.sharing {
             Ok(sharing) if mode == StartMode::Resident || is_served => {
-                sharing.serve(cx, &self.shared(cx), &folder).map(Some)
+                sharing.serve(cx, &self.shared(cx), &folder)
             }
             _ => Ok(None),
+        };
+        // A folder that another machine serves is reached over the network between them.
+        let shared = match (&prepared.sharing, &place) {
+            (Ok(Sharing::Nfs), Err(why)) => Err(why.clone()),
+            (sharing, _) => sharing.clone().map(drop),
         };
         let booted = serving.and_then(|server| {
             let machine = Machine {
                 sibling: place.as_ref().ok().copied(),
+                has_nfs: prepared.sharing == Ok(Sharing::Nfs) && place.is_ok(),
                 shared: server.as_ref().map(|server| server.socket.as_path()),
                 settings: &self.settings,
                 accelerator: prepared.accelerator,
@@ -299,7 +305,7 @@ impl Environment for VmEnvironment {
             disk,
             link: prepared.link,
             no_tap: prepared.no_tap,
-            shared: prepared.sharing.map(drop),
+            shared,
             place: place.map(|link| link.address.into()),
             _number: number,
             report,

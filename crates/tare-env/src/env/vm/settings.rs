@@ -35,6 +35,8 @@ settings! {
     MEMORY("memory", Size(96 << 20), "`2g`", "the guest's memory");
     DISK("disk", Text(Form::words(&words(&DISKS))), "`none`",
         "where files lie: in the guest's memory, on an ext4 file system on a raw image of its own behind this bus, or in a folder of this machine that virtiofs serves (`shared`)");
+    SHARED("shared", Text(Form::words(&words(&SHARES))), "`virtiofs`",
+        "how several machines of the arm share a folder: served by this machine (`virtiofs`), or by the first machine's kernel over the network between them (`nfs`, version 4.2, from its memory)");
     INNER("inner", Text(Form::words(&words(&INNERS))), "`none`",
         "a container inside of the machine for everything that is measured, as an engine on a desktop has it: files lie in its layer on the machine's disk, or in the served folder, which is bound into it; its network is the machine's");
     DISK_SIZE("disk_size", Size(16 << 20), "`1g`", "size of the disk; allocated when the arm is prepared");
@@ -69,6 +71,14 @@ meanings! {
         Ide: "ide",
         Scsi: "scsi",
         Shared: "shared",
+    }
+}
+
+meanings! {
+    /// How machines share a folder.
+    pub(super) enum Shared, SHARES {
+        Virtiofs: "virtiofs",
+        Nfs: "nfs",
     }
 }
 
@@ -112,6 +122,7 @@ pub(super) struct Settings {
     pub(super) cpus: u32,
     pub(super) memory_bytes: u64,
     pub(super) disk: Disk,
+    pub(super) shared: Shared,
     pub(super) inner: Inner,
     pub(super) disk_bytes: u64,
     /// The folder with the system on the disk, if there is one.
@@ -191,6 +202,14 @@ impl Settings {
                 NETWORK,
                 no_device,
             ),
+            (
+                disk == Disk::Shared && read.is_given(&SHARED),
+                SHARED,
+                (
+                    "`SELF` has no effect with disk = \"shared\", which virtiofs serves",
+                    "leave one of the two out",
+                ),
+            ),
         ])?;
         let machine = if cfg!(target_arch = "x86_64") {
             "pc"
@@ -207,6 +226,7 @@ impl Settings {
             cpus: read.whole(&CPUS).unwrap_or_else(usable),
             memory_bytes: read.size(&MEMORY).unwrap_or(2 << 30),
             disk,
+            shared: read.word(&SHARED, &SHARES).unwrap_or(Shared::Virtiofs),
             inner: read.word(&INNER, &INNERS).unwrap_or(Inner::None),
             disk_bytes: read.size(&DISK_SIZE).unwrap_or(1 << 30),
             system: read.text(&SYSTEM).map(PathBuf::from),
@@ -297,6 +317,7 @@ mod tests {
             "cpus": [0, 5000, "many"],
             "memory": ["1m", "-1g", "2x", "99999999999t"],
             "disk": ["floppy"],
+            "shared": ["smb", true],
             "inner": ["docker", true],
             "system": ["debian", 1],
             "nic": ["pcnet"],
@@ -318,6 +339,8 @@ mod tests {
         }
         let served = with("disk", "shared").with("cache", "none");
         assert_eq!(Settings::read(&served).unwrap_err().setting, "cache");
+        let twice = with("disk", "shared").with("shared", "nfs");
+        assert_eq!(Settings::read(&twice).unwrap_err().setting, "shared");
         let of_system = with("disk", "virtio").with("system", "/srv/debian");
         assert!(Settings::read(&of_system).is_ok());
         for (name, value) in [("inner", "container"), ("programs", "ping")] {

@@ -1,6 +1,7 @@
-//! A folder shared by all machines of an arm: virtiofs, with a server on this machine for each guest.
+//! A folder shared by all machines of an arm: by virtiofs, with a server on this machine for each guest, or by NFS, with
+//! a server in the first guest's kernel.
 //!
-//! The guest's kernel talks to `virtiofsd` over shared memory, so no network is in between, and a file that one guest
+//! With virtiofs, the guest's kernel talks to `virtiofsd` over shared memory, so no network is in between, and a file that one guest
 //! has closed is visible to the next guest that opens it. The server exposes one folder of the run and nothing above
 //! it, and ends with its emulator, which is its only possible client.
 //! Limits: a guest's kernel may cache what another guest has changed; close a file first.
@@ -10,6 +11,7 @@ use crate::env::prelude::*;
 use tare_model::launch::RUN_VARIABLE;
 
 use super::kernel::Kernel;
+use super::settings::Shared;
 use crate::env::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 
 /// The program that serves the folder.
@@ -23,41 +25,65 @@ const FOLDERS: &[&str] = &[
     "/usr/lib",
 ];
 
-/// The guest's driver module.
-pub(super) const MODULE: &str = "virtiofs";
+/// The guest's driver of a folder that this machine serves.
+const VIRTIOFS: &[&str] = &["virtiofs"];
+
+/// The guest's server of a folder, and its driver of one that another guest serves.
+const NFS: &[&str] = &["nfsd", "nfsv4"];
 
 /// Polling interval for the server's socket.
 const STEP: Duration = Duration::from_millis(5);
 
 /// How to share a folder here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sharing {
-    program: PathBuf,
+pub(super) enum Sharing {
+    /// This program serves it.
+    Virtiofs(PathBuf),
+    /// The first guest serves it.
+    Nfs,
 }
 
 impl Sharing {
     /// Looks for the requirements; the error is why a folder cannot be shared.
-    pub(super) fn find(kernel: &Kernel) -> Result<Self, Reason> {
+    pub(super) fn find(kernel: &Kernel, how: Shared) -> Result<Self, Reason> {
+        let modules = match how {
+            Shared::Virtiofs => VIRTIOFS,
+            Shared::Nfs => NFS,
+        };
         kernel
-            .modules(&[MODULE])
+            .modules(modules)
             .map_err(|error| Reason::Unsupported(format!("a folder between machines: {error}")))?;
+        if how == Shared::Nfs {
+            return Ok(Self::Nfs);
+        }
         let path = vars::text("PATH").unwrap_or_default();
         let on_path = path.split(':').filter(|folder| folder.starts_with('/'));
         on_path
             .chain(FOLDERS.iter().copied())
             .map(|folder| Path::new(folder).join(PROGRAM))
             .find(|path| path.is_file())
-            .map(|program| Self { program })
+            .map(Self::Virtiofs)
             .ok_or_else(|| Reason::MissingTool(PROGRAM.to_owned()))
     }
 
-    /// Serves `folder` to one guest; `own` is the instance's folder.
+    /// The modules that every guest needs for it.
+    pub(super) fn modules(&self) -> &'static [&'static str] {
+        match self {
+            Self::Virtiofs(_) => VIRTIOFS,
+            Self::Nfs => NFS,
+        }
+    }
+
+    /// Serves `folder` to one guest, unless another guest does; `own` is the instance's folder.
     pub(super) fn serve(
         &self,
         cx: &Context<'_>,
         folder: &Path,
         own: &Path,
-    ) -> Result<Server, EnvError> {
+    ) -> Result<Option<Server>, EnvError> {
+        let Self::Virtiofs(program) = self else {
+            return Ok(None);
+        };
         files::create_folder(folder)?;
         let socket = own.join("shared.sock");
         let listen = socket.display().to_string();
@@ -67,7 +93,7 @@ impl Sharing {
             "source={},cache=auto,sandbox=chroot",
             option_value(&folder.display().to_string())
         );
-        let program = self.program.display().to_string();
+        let program = program.display().to_string();
         let arguments = [
             "sandbox",
             "--parent",
@@ -105,7 +131,7 @@ impl Sharing {
             }
             cx.clock.sleep(STEP);
         }
-        Ok(server)
+        Ok(Some(server))
     }
 }
 
@@ -163,9 +189,11 @@ mod tests {
             release: Some("..".to_owned()),
         };
         // That folder exists and holds no list of modules.
-        let Err(Reason::Unsupported(why)) = Sharing::find(&kernel) else {
-            panic!("found");
-        };
-        assert!(why.contains(MODULE), "{why}");
+        for (how, module) in [(Shared::Virtiofs, "virtiofs"), (Shared::Nfs, "nfsd")] {
+            let Err(Reason::Unsupported(why)) = Sharing::find(&kernel, how) else {
+                panic!("found");
+            };
+            assert!(why.contains(module), "{why}");
+        }
     }
 }
