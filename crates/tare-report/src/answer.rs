@@ -247,6 +247,27 @@ pub(crate) fn trust(dossier: &Dossier) -> String {
     }
 }
 
+/// The A/A control in a line, unless it says that the run cannot be trusted.
+pub(crate) fn trust_in_short(dossier: &Dossier) -> String {
+    let with_ratio = dossier.aa.iter().filter(|cell| cell.ratio.is_some());
+    let compared: Vec<&DossierCell> = with_ratio.collect();
+    let (alarms, allowed) = (false_alarms(dossier), alarms_allowed(&compared));
+    let is_any_equal = compared.iter().any(|it| it.verdict == Verdict::Equivalent);
+    if alarms > allowed || !is_any_equal {
+        return trust(dossier);
+    }
+    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
+    format!(
+        "A/A control ({}): {} in {}; chance gives up to {allowed}.",
+        harmless(baseline.map_or("the baseline", |arm| arm.id.as_str())),
+        match alarms {
+            0 => "no false positive".to_owned(),
+            _ => counted(alarms, "false positive"),
+        },
+        counted(compared.len(), "metric"),
+    )
+}
+
 /// The size of the false positives among these, and the metrics of the largest three.
 fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
     let alarms = compared.iter().filter(|cell| cell.verdict.is_difference());

@@ -16,6 +16,8 @@ pub enum Event {
         arm: String,
         /// The reason.
         reason: String,
+        /// What would help, if known.
+        fix: Option<String>,
     },
     /// A trial is over and stored. Sent between trials only.
     TrialDone {

@@ -1,6 +1,7 @@
 //! Prints the result of `tare run`: a headline per environment, then its table, largest slowdown first.
 //!
-//! One screen of 80 columns: primary metrics only, equal rows folded into a line, everything else in `tare show`.
+//! One screen of 80 columns and 24 lines: as many rows as have room, primary metrics only, equal rows folded into a
+//! line, everything else in `tare show`. Tables of a publication, of instances and of pairs come on top.
 //! Every row has a sign and a word for what its colour means. The axis is logarithmic and includes 1 and the row's
 //! margin; values beyond it become arrows.
 
@@ -9,7 +10,7 @@ use std::fmt::Write as _;
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::whole_place;
 
-use super::super::answer::{self, trust};
+use super::super::answer::{self, trust_in_short};
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::groups::{Group, grouped, primary};
 use super::super::number::percent;
@@ -32,14 +33,14 @@ const WITH_VALUES: usize = 110;
 const RATIO: &str = "ratio [95 % CI]";
 /// The one line that explains a row.
 const LEGEND: &str = "ratio 1.10 = 10 % slower; ├●┤ 95 % CI, │ equal, ┊ margin, ▶ off scale";
-/// The rows of one environment's table, and of each of several, so that a result fits on a screen.
-const MOST_ROWS: (usize, usize) = (12, 3);
+/// The lines of a screen.
+const SCREEN: usize = 24;
+/// The fewest and the most rows of an environment's table.
+const ROWS: std::ops::RangeInclusive<usize> = 2..=12;
 
 /// Renders the dossier.
 pub fn brief(dossier: &Dossier, style: Style) -> String {
     let style = style.drawable();
-    let mut out = String::new();
-    paragraph(&mut out, "", &title(dossier), style.width);
     let names = Names::new(dossier);
     let arms: Vec<(&DossierArm, Vec<&DossierCell>)> = dossier
         .arms
@@ -50,28 +51,59 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
         })
         .filter(|(_, cells): &(_, Vec<_>)| !cells.is_empty())
         .collect();
-    out.push('\n');
+    let mut head = String::new();
+    paragraph(&mut head, "", &title_line(dossier, style), style.width);
+    head.push('\n');
     for (arm, cells) in &arms {
         let headline = answer::summary(&arm.id, cells, &names);
-        paragraph(&mut out, "", &headline, style.width);
+        paragraph(&mut head, "", &headline, style.width);
     }
     if arms.is_empty() {
-        paragraph(&mut out, "", "Nothing was compared.", style.width);
+        paragraph(&mut head, "", "Nothing was compared.", style.width);
     }
-    let n_rows = if arms.len() == 1 {
-        MOST_ROWS.0
-    } else {
-        MOST_ROWS.1
+    let foot = foot(dossier, style);
+    let tables = |n_rows: usize| {
+        let mut tables = String::new();
+        for (arm, cells) in &arms {
+            tables.push('\n');
+            of_arm(
+                &mut tables,
+                arm,
+                cells,
+                &names,
+                (n_rows, arms.len() == 1),
+                style,
+            );
+        }
+        tables
     };
-    for (arm, cells) in &arms {
-        out.push('\n');
-        of_arm(&mut out, arm, cells, &names, n_rows, style);
-    }
+    let taken = head.lines().count() + foot.lines().count();
+    let drawn = ROWS.rev().map(tables);
+    let tables = drawn.enumerate().find(|(place, tables)| {
+        taken + tables.lines().count() <= SCREEN || place + 1 == ROWS.count()
+    });
+    let mut out = head;
+    out.push_str(&tables.map_or_else(String::new, |(_, tables)| tables));
     pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
     usage::draw(&mut out, dossier, style);
     publication::draw_brief(&mut out, dossier, style);
-    out.push('\n');
+    out + &foot
+}
+
+/// Returns the title, without that of the study if the line has no room for it.
+fn title_line(dossier: &Dossier, style: Style) -> String {
+    let whole = title(dossier);
+    if width(&whole) <= style.width {
+        return whole;
+    }
+    let name = format!(" · {}", harmless(&dossier.study.title));
+    whole.replacen(&name, "", 1)
+}
+
+/// Renders what follows the tables.
+fn foot(dossier: &Dossier, style: Style) -> String {
+    let mut out = "\n".to_owned();
     if dossier
         .cells
         .iter()
@@ -79,7 +111,7 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
     {
         paragraph(&mut out, "", LEGEND, style.width);
     }
-    paragraph(&mut out, "", &trust(dossier), style.width);
+    paragraph(&mut out, "", &trust_in_short(dossier), style.width);
     tail::draw_brief(&mut out, dossier, style);
     out
 }
@@ -97,7 +129,7 @@ impl Widths {
     fn new(rows: &[Row<'_>], limit: usize) -> Self {
         let longest = |of: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);
         let most_name = match limit {
-            ..90 => 26,
+            ..90 => 28,
             90..WITH_VALUES => 30,
             _ => 40,
         };
@@ -184,7 +216,7 @@ fn of_arm(
     arm: &DossierArm,
     cells: &[&DossierCell],
     names: &Names<'_>,
-    n_rows: usize,
+    (n_rows, is_alone): (usize, bool),
     style: Style,
 ) {
     let baseline = harmless(cells.first().map_or("", |cell| cell.baseline.as_str()));
@@ -236,8 +268,11 @@ fn of_arm(
             narrow_row(out, row, style);
         }
     }
-    folded(out, &within, names, style);
-    left_over(out, &left_out, cells.len() - primary.len(), style);
+    // With several environments there is no room for what their headlines count.
+    if is_alone {
+        folded(out, &within, names, style);
+        left_over(out, &left_out, cells.len() - primary.len(), style);
+    }
     notes(out, &rows, style);
 }
 
@@ -269,7 +304,7 @@ fn head(out: &mut String, heading: &str, widths: &Widths, axis: Option<RatioAxis
     }
 }
 
-/// Writes the metrics within their margin, in a line or two.
+/// Writes the metrics within their margin, in a line.
 fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: Style) {
     if within.is_empty() {
         return;
@@ -285,7 +320,7 @@ fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: S
     );
     for (place, cell) in within.iter().enumerate() {
         let name = names.name(cell);
-        if place > 0 && width(&text) + width(&name) + 6 > 2 * style.width {
+        if place > 0 && width(&text) + width(&name) + 6 > style.width {
             text.push_str(" …");
             break;
         }
@@ -301,14 +336,14 @@ fn left_over(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: 
     for group in Group::ALL {
         let n = left_out.iter().filter(|row| row.group == group).count();
         if n > 0 {
-            parts.push(format!("{n} more: {}", group.title().to_lowercase()));
+            parts.push(format!("{n} {}", group.title().to_lowercase()));
         }
     }
     if n_secondary > 0 {
-        parts.push(counted(n_secondary, "secondary metric"));
+        parts.push(format!("{n_secondary} secondary"));
     }
     if !parts.is_empty() {
-        paragraph(out, "… ", &parts.join(", "), style.width);
+        paragraph(out, "… more: ", &parts.join(", "), style.width);
     }
 }
 

@@ -4,6 +4,7 @@
 //! last two: a report always states time used and scope.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFinding};
 use tare_model::fact;
@@ -14,7 +15,7 @@ use super::super::method::not_as_planned;
 use super::super::{failures, words};
 use super::Style;
 use super::remedy::remedy;
-use super::text::{Paint, bold, paragraph};
+use super::text::{Paint, bold, paragraph, width};
 use super::why::share_text;
 use tare_core::analyze::counted;
 use tare_core::foreign::harmless;
@@ -35,7 +36,11 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
 /// rest is.
 pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     deviations(out, dossier, style);
-    missing_in_short(out, dossier, style);
+    if dossier.cells.is_empty() {
+        missing(out, dossier, style);
+    } else {
+        missing_in_short(out, dossier, style);
+    }
     let is_tried = |finding: &&DossierFinding| finding.tried.is_some();
     let (tried, suspected): (Vec<_>, Vec<_>) = dossier.findings.iter().partition(is_tried);
     write_findings(out, &tried, dossier, style);
@@ -46,55 +51,58 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
             causes.push(cause);
         }
     }
-    let run = harmless(&dossier.run);
-    if !causes.is_empty() {
-        let more = causes.len().saturating_sub(MOST_NAMED);
-        causes.truncate(MOST_NAMED);
-        if more > 0 {
-            causes.push(format!("{more} more"));
-        }
-        let text = format!(
-            "Suspected causes (`tare run … --prove 60s` tests them): {}",
-            causes.join(", ")
-        );
-        paragraph(out, "", &text, style.width);
-    }
+    let prefix = "Suspected (`tare run --prove 60s` tests): ";
+    one_line(out, prefix, &causes, style);
     not_equal(out, dossier, style);
     let is_narrow = |cell: &DossierCell| {
         Group::for_cell(cell) == Group::Open || cell.ratio.is_none() && cell.n_blocks > 0
     };
     let narrower = if dossier.cells.iter().any(is_narrow) {
-        format!(" · narrower: `tare resume {run} --budget 60s`")
+        " · narrower: `tare resume RUN`"
     } else {
-        String::new()
+        ""
     };
-    let text = format!("All values: `tare show {run}`{narrower}");
+    let text = format!("Details: `tare show {}`{narrower}", harmless(&dossier.run));
     paragraph(out, "", &text, style.width);
 }
 
-/// The maximum number of causes in one line; `tare show` has all.
-const MOST_NAMED: usize = 3;
-/// The maximum number of failures with reasons and hints; more are counted.
-const MOST_FAILURES: usize = 2;
+/// Writes as many of these names as fit in a line, at least one, and counts the others.
+fn one_line(out: &mut String, prefix: &str, names: &[String], style: Style) {
+    let Some((first, others)) = names.split_first() else {
+        return;
+    };
+    let mut text = format!("{prefix}{first}");
+    for (place, name) in others.iter().enumerate() {
+        let left = others.len() - place;
+        let longer = format!("{text}, {name}");
+        let room = if left > 1 {
+            style.width.saturating_sub(", 99 more".len())
+        } else {
+            style.width
+        };
+        if width(&longer) > room {
+            let _ = write!(text, ", {left} more");
+            break;
+        }
+        text = longer;
+    }
+    paragraph(out, "", &text, style.width);
+}
 
-/// Writes the missing measurements in short form.
+/// Writes what is missing in a line; `tare show` has the reasons.
 fn missing_in_short(out: &mut String, dossier: &Dossier, style: Style) {
-    let all = failures::summarized(&dossier.failures);
-    let more = all.len().saturating_sub(MOST_FAILURES);
-    for failure in all.into_iter().take(MOST_FAILURES) {
-        let text = format!("Not measured: {}", failure.text);
-        paragraph(out, "", &text, style.width);
-        if let Some(hint) = failure.hint {
-            paragraph(out, "  hint: ", &harmless(hint), style.width);
+    let mut names: Vec<String> = Vec::new();
+    for failure in &dossier.failures {
+        let arm = words::called(&failure.arm);
+        let name = harmless(&match &failure.workload {
+            Some(workload) => format!("{workload} in {arm}"),
+            None => arm.to_owned(),
+        });
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    if more > 0 {
-        let text = format!(
-            "Not measured: {more} more, see `tare show {}`",
-            harmless(&dossier.run)
-        );
-        paragraph(out, "", &text, style.width);
-    }
+    one_line(out, "Not measured: ", &names, style);
 }
 
 pub(super) fn heading(out: &mut String, text: &str, style: Style) {

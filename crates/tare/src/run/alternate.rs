@@ -187,9 +187,7 @@ impl Block<'_, '_, '_, '_> {
         let scratch = self.group.dispatcher.cx.scratch;
         let pages = pages.filter(|_| turn_page::clear(scratch, self.cycle.key).is_ok());
         let mut asked = Vec::new();
-        // Workers only prepare here, so their order is free; but the start of a server is measured.
-        let are_servers = recipes.iter().any(is_service);
-        for place in self.cycle.starting_order(ends.len(), are_servers) {
+        for place in self.cycle.starting_order(ends.len()) {
             let both = &ends[place];
             if self.group.members[place].has_ended() {
                 continue;

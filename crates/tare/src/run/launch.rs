@@ -204,6 +204,7 @@ impl Session<'_> {
         self.cx.observer.event(&Event::Absent {
             arm: id.to_string(),
             reason: why.clone(),
+            fix: fix.clone(),
         });
         let Some(index) = index else {
             self.say(format!(

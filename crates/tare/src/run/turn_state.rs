@@ -70,10 +70,10 @@ impl Cycle {
         })
     }
 
-    /// The order in which places are started: ascending or, if `is_drawn`, that of the first row, so that no place
-    /// always starts first.
-    pub(super) fn starting_order(&self, count: usize, is_drawn: bool) -> Vec<usize> {
-        let row = self.rows.first().filter(|_| is_drawn).into_iter().flatten();
+    /// The order in which places are started: that of the first row, so that no place always starts first, and the
+    /// kernel's choice of memory is no property of a place.
+    pub(super) fn starting_order(&self, count: usize) -> Vec<usize> {
+        let row = self.rows.first().into_iter().flatten();
         let mut order: Vec<usize> = row.map(|place| *place as usize).collect();
         let others: Vec<usize> = (0..count).filter(|place| !order.contains(place)).collect();
         order.extend(others);

@@ -68,8 +68,11 @@ impl Observer for Progress {
             Event::Starting { arm, what } => {
                 self.say(&format!("{what} {}", called(arm)));
             }
-            Event::Absent { arm, reason } => {
+            Event::Absent { arm, reason, fix } => {
                 self.remark(&format!("{arm}: not available here: {reason}"));
+                if let Some(fix) = fix {
+                    self.remark(&format!("  hint: {fix}"));
+                }
             }
             Event::TrialDone {
                 done,

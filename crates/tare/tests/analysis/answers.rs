@@ -173,16 +173,22 @@ fn too_few_blocks_answer_has_values_and_next_step() {
 
 #[test]
 fn aa_control_line_explains_its_result() {
-    let trust = |plan: Plan| {
-        let drawn = brief(&plan.dossier(), WIDE);
+    let trust = |plan: &Plan| {
+        let drawn = table(&plan.dossier(), WIDE);
         line(&drawn, "A/A control A′ (host against itself): ").to_owned()
     };
-    let quiet = trust(ordinary());
+    let quiet = trust(&ordinary());
     assert_says(&quiet, "no false positive in");
     assert_says(&quiet, "shown equal");
-    let noisy = trust(ordinary().trial_noise(0.3));
-    assert_says(&noisy, "none shown equal");
-    assert_says(&noisy, "more blocks");
+    let short = brief(&ordinary().dossier(), WIDE);
+    let short = line(&short, "A/A control (host): no false positive in ");
+    assert_says(short, "chance gives up to");
+    // Where nothing is shown equal, the short form says so as well.
+    let noisy = ordinary().trial_noise(0.3);
+    for drawn in [trust(&noisy), brief(&noisy.dossier(), WIDE)] {
+        assert_says(&drawn, "none shown equal");
+        assert_says(&drawn, "more blocks");
+    }
 }
 
 #[test]
@@ -199,5 +205,24 @@ fn trial_arm_is_labelled_with_tested_cause() {
             other => panic!("{other:?}"),
         };
         assert!(text.contains(wanted), "{form}");
+    }
+}
+
+#[test]
+fn answer_fits_on_one_screen() {
+    let style = Style { width: 80, ..WIDE };
+    for arms in [vec!["container"], vec!["container", "docker"]] {
+        let mut plan = Plan::default()
+            .workloads(["integer", "syscall", "stream", "files"])
+            .arms(arms.clone());
+        for arm in &arms {
+            plan = plan.with(arm, "fs.create.time", Effect::Times(2.0));
+        }
+        let drawn = brief(&plan.dossier(), style);
+        assert!(drawn.lines().count() <= 24, "{drawn}");
+        for arm in arms {
+            assert_says(&drawn, &format!("{arm}: "));
+            assert_says(&drawn, &format!("{arm} against host"));
+        }
     }
 }

@@ -122,7 +122,7 @@ impl VmEnvironment {
             });
         }
         let mut modules = self.settings.modules();
-        modules.extend(sharing.iter().flat_map(|sharing| sharing.modules()));
+        modules.extend(sharing.iter().flat_map(Sharing::modules));
         let initramfs =
             initramfs::make(agent, &kernel, &self.settings, &modules, &packed, &folder)?;
         let (accelerator, no_kvm) =
