@@ -16,6 +16,7 @@ use tare_core::analyze::{claims_difference, counted, is_held_up};
 mod brief;
 pub(crate) mod concurrency;
 mod counters;
+mod interval;
 mod pairs;
 mod plain;
 mod publication;

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::sync::mpsc;
 
 use tare_model::guest::GuestReport;
+use tare_model::launch::OWN_USERS;
 use tare_model::wire::{FrameError, read_frame};
 
 use super::command::Machine;
@@ -95,6 +96,29 @@ pub(super) fn boot(
             Err(_) => {}
         }
     }
+}
+
+/// Returns the user of the emulator in this sandbox and its seccomp mode, from the kernel, because a request need not
+/// have taken effect.
+pub(super) fn held_back(sandbox: u32) -> Vec<(&'static str, String)> {
+    let read = |path: String| files::read_text(path.as_ref()).unwrap_or_default();
+    let children = read(format!("/proc/{sandbox}/task/{sandbox}/children"));
+    let Some(emulator) = children.split_whitespace().next() else {
+        return Vec::new();
+    };
+    let status = read(format!("/proc/{emulator}/status"));
+    let facts = [("user", "Uid:", 1), ("seccomp", "Seccomp:", 0)];
+    facts
+        .into_iter()
+        .filter_map(|(name, field, place)| {
+            let rest = status.lines().find_map(|line| line.strip_prefix(field))?;
+            let value = rest.split_whitespace().nth(place)?;
+            let is_its_own =
+                name == "user" && value.parse().is_ok_and(|user: u32| user > OWN_USERS);
+            let value = if is_its_own { "its own" } else { value };
+            Some((name, value.to_owned()))
+        })
+        .collect()
 }
 
 /// Time limit for an emulator to end once its sandbox is gone.

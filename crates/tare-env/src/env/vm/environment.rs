@@ -5,10 +5,10 @@ use crate::env::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tare_model::guest::{GuestReport, SHARED_FOLDER};
-use tare_model::launch::{OWN_USERS, SiblingLink};
+use tare_model::launch::SiblingLink;
 
 use super::accelerator;
-use super::boot::{Booted, boot, end};
+use super::boot::{Booted, boot, end, held_back};
 use super::channel::VmChannel;
 use super::command::{Accelerator, Link, Machine};
 use super::disk::{Disks, Lease};
@@ -375,29 +375,6 @@ impl Environment for VmEnvironment {
         self.gathering.end();
         Ok(files::remove_folder(&self.folder(cx))?)
     }
-}
-
-/// Returns the user of the emulator in this sandbox and its seccomp mode, from the kernel, because a request need not
-/// have taken effect.
-fn held_back(sandbox: u32) -> Vec<(&'static str, String)> {
-    let read = |path: String| files::read_text(path.as_ref()).unwrap_or_default();
-    let children = read(format!("/proc/{sandbox}/task/{sandbox}/children"));
-    let Some(emulator) = children.split_whitespace().next() else {
-        return Vec::new();
-    };
-    let status = read(format!("/proc/{emulator}/status"));
-    let facts = [("user", "Uid:", 1), ("seccomp", "Seccomp:", 0)];
-    facts
-        .into_iter()
-        .filter_map(|(name, field, place)| {
-            let rest = status.lines().find_map(|line| line.strip_prefix(field))?;
-            let value = rest.split_whitespace().nth(place)?;
-            let is_its_own =
-                name == "user" && value.parse().is_ok_and(|user: u32| user > OWN_USERS);
-            let value = if is_its_own { "its own" } else { value };
-            Some((name, value.to_owned()))
-        })
-        .collect()
 }
 
 /// A started machine.
