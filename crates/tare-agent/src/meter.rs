@@ -283,7 +283,8 @@ impl Meter {
             Some(slice_ns) => slice_ns as f64 * COUNTED,
             None => rounds.share_ns / BATCHES as f64,
         };
-        let batch = calibrate(batch_ns.max(floor_ns), &mut |times| timed(times, &mut work))?;
+        let own = calibrate(batch_ns.max(floor_ns), &mut |times| timed(times, &mut work))?;
+        let batch = self.agreed(own);
         let checks = self
             .alternation
             .as_ref()

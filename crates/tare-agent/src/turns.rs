@@ -116,6 +116,16 @@ impl TurnTaker {
         (self.metric.checked_sub(1)).map_or(0, |before| before * per_metric + self.stage + 1)
     }
 
+    /// Returns how many operations fill a slice, by the other workers if theirs are alike: what a slice costs once weighs
+    /// the same in all arms then. Over the channel, its own.
+    pub fn agreed(&self, own: u64) -> u64 {
+        match &self.way {
+            #[cfg(target_os = "linux")]
+            TurnSource::Page(page) => page.agreed(self.metric, own),
+            TurnSource::Channel => own,
+        }
+    }
+
     /// Skips the next metric, because it cannot be measured here.
     pub fn skip(&mut self) {
         self.metric += 1;

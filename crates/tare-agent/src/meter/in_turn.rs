@@ -169,11 +169,21 @@ impl Meter {
         Ok(true)
     }
 
-    /// Returns how many operations of `operation_ns` fill the counted part of a slice; 1 without interleaving.
+    /// Returns how many operations of `operation_ns` fill the counted part of a slice, alike in all arms; 1 without
+    /// interleaving.
+    #[inline(never)]
     pub(super) fn per_slice(&self, operation_ns: f64) -> u64 {
         self.slice_ns().map_or(1, |slice_ns| {
-            whole_part(slice_ns as f64 * COUNTED / operation_ns.max(1.0)).max(1)
+            let own = whole_part(slice_ns as f64 * COUNTED / operation_ns.max(1.0)).max(1);
+            self.agreed(own)
         })
+    }
+
+    /// See [`TurnTaker::agreed`]; `own` without interleaving.
+    #[inline(never)] // Once, and not once per probe.
+    pub(super) fn agreed(&self, own: u64) -> u64 {
+        let alternation = self.alternation.as_ref();
+        alternation.map_or(own, |alternation| alternation.turns.agreed(own))
     }
 }
 

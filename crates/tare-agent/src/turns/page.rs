@@ -1,7 +1,7 @@
 //! The shared memory page over which workers pass the turn.
 //!
-//! Its words: the host's key; the number and the phase of the last slice, which only the holder of the turn writes;
-//! the phase of each worker; and a bell for each worker, the word on which it sleeps. To pass the turn, a worker
+//! Its words: the host's key; the number and the phase of the last slice, and how many operations fill a slice, which
+//! only the holder of the turn writes; the phase of each worker; and a bell for each worker, the word on which it sleeps. To pass the turn, a worker
 //! writes the next slice's number into one bell and wakes its one sleeper (futex(2)), so that a hand-over takes one
 //! wake-up however many arms there are.
 //! The host reads and writes the same page through its file, between blocks only.
@@ -21,6 +21,8 @@ use crate::meter::ProbeError;
 
 /// Longest sleep of a waiting worker before it checks whether a wake-up was lost to a signal.
 const LOOK: Duration = Duration::from_millis(250);
+/// The factor by which a worker's number of operations may differ from that of others to be replaced by it.
+const ALIKE: u64 = 3;
 /// Value of a bell when all are done.
 const OVER: u32 = u32::MAX;
 
@@ -32,7 +34,11 @@ struct Words {
     last: AtomicU32,
     /// The phase of the last slice.
     phase: AtomicU32,
-    unused: [AtomicU32; 12],
+    /// The number of operations in a slice of the metric below.
+    batch: AtomicU64,
+    /// The number of the metric, from 1; 0 before the first.
+    metric: AtomicU32,
+    unused: [AtomicU32; 9],
     /// The phase of each place.
     phases: [AtomicU32; MOST_PLACES],
     /// The number of the slice last given to each place, plus one.
@@ -99,6 +105,20 @@ impl Page {
         // SAFETY: the mapping is as long as `Words`, aligned to a page, lives as long as `self`, and every field is
         // atomic, so that other processes may write while this one reads.
         unsafe { self.words.as_ref() }
+    }
+
+    /// Returns the number of operations in a slice: that of the worker that found it last for this metric, or its own
+    /// if that is far from it; only the holder of the turn may call this.
+    pub(super) fn agreed(&self, metric: u32, own: u64) -> u64 {
+        let words = self.words();
+        let known = words.batch.load(Ordering::SeqCst);
+        let is_same = words.metric.load(Ordering::SeqCst) == metric;
+        if is_same && own <= known.saturating_mul(ALIKE) && known <= own.saturating_mul(ALIKE) {
+            return known;
+        }
+        words.batch.store(own, Ordering::SeqCst);
+        words.metric.store(metric, Ordering::SeqCst);
+        own
     }
 
     /// Publishes this worker's phase.
@@ -316,5 +336,19 @@ mod tests {
         assert!(second.iter().all(|place| *place != 1));
         // No worker begins the second phase before all have ended the first.
         assert!(order.is_sorted_by_key(|(phase, _)| *phase));
+    }
+
+    #[test]
+    fn workers_agree_on_operations_of_a_metric_unless_far_apart() {
+        let page = TestPage::new("agreed");
+        let [one, other] = [0, 1].map(|place| {
+            let turns = page.turns(place);
+            Page::open(turns.page.as_ref().unwrap()).unwrap()
+        });
+        assert_eq!(one.agreed(1, 1_000), 1_000);
+        assert_eq!(other.agreed(1, 1_400), 1_000);
+        assert_eq!(other.agreed(1, 400), 1_000);
+        assert_eq!(other.agreed(1, 100), 100);
+        assert_eq!(one.agreed(2, 120), 120);
     }
 }
