@@ -92,7 +92,7 @@ fn terminal_progress_bar_is_shown_and_then_cleared() {
     let (bar, table) = shown.rsplit_once("\u{1b}[2K").unwrap();
     assert!(bar.contains("trials"));
     assert!(!table.contains(" s left"), "{table}");
-    assert!(table.contains("A′ (host against itself)"), "{table}");
+    assert!(table.contains("A/A control"), "{table}");
     assert!(table.contains("\u{1b}[1m"), "headings are bold: {table:?}");
 }
 
