@@ -1,9 +1,9 @@
 //! The shared memory page over which workers pass the turn.
 //!
 //! Its words: the host's key; the number and the phase of the last slice, and how many operations fill a slice, which
-//! only the holder of the turn writes; the phase of each worker; and a bell for each worker, the word on which it sleeps. To pass the turn, a worker
-//! writes the next slice's number into one bell and wakes its one sleeper (futex(2)), so that a hand-over takes one
-//! wake-up however many arms there are.
+//! only the holder of the turn writes; the phase of each worker; and a bell for each worker, the word on which it
+//! sleeps. To pass the turn, a worker writes the next slice's number into one bell and wakes its one sleeper
+//! (futex(2)), so that a hand-over takes one wake-up however many arms there are.
 //! The host reads and writes the same page through its file, between blocks only.
 
 use std::fs::OpenOptions;

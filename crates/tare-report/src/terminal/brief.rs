@@ -35,8 +35,10 @@ const RATIO: &str = "ratio [95 % CI]";
 const LEGEND: &str = "ratio 1.10 = 10 % slower; ├●┤ 95 % CI, │ equal, ┊ margin, ▶ off scale";
 /// The lines of a screen.
 const SCREEN: usize = 24;
-/// The fewest and the most rows of an environment's table.
-const ROWS: std::ops::RangeInclusive<usize> = 2..=12;
+/// The fewest rows of an environment's table.
+const LEAST_ROWS: usize = 2;
+/// The most.
+const MOST_ROWS: usize = 12;
 
 /// Renders the dossier.
 pub fn brief(dossier: &Dossier, style: Style) -> String {
@@ -78,12 +80,13 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
         tables
     };
     let taken = head.lines().count() + foot.lines().count();
-    let drawn = ROWS.rev().map(tables);
-    let tables = drawn.enumerate().find(|(place, tables)| {
-        taken + tables.lines().count() <= SCREEN || place + 1 == ROWS.count()
-    });
-    let mut out = head;
-    out.push_str(&tables.map_or_else(String::new, |(_, tables)| tables));
+    let mut n_rows = MOST_ROWS;
+    let mut drawn = tables(n_rows);
+    while taken + drawn.lines().count() > SCREEN && n_rows > LEAST_ROWS {
+        n_rows -= 1;
+        drawn = tables(n_rows);
+    }
+    let mut out = head + &drawn;
     pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
     usage::draw(&mut out, dossier, style);

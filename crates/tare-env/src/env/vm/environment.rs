@@ -122,7 +122,9 @@ impl VmEnvironment {
             });
         }
         let mut modules = self.settings.modules();
-        modules.extend(sharing.iter().flat_map(Sharing::modules));
+        if sharing.is_ok() {
+            modules.extend(self.settings.shared.modules());
+        }
         let initramfs =
             initramfs::make(agent, &kernel, &self.settings, &modules, &packed, &folder)?;
         let (accelerator, no_kvm) =

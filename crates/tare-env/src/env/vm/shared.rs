@@ -1,9 +1,9 @@
-//! A folder shared by all machines of an arm: by virtiofs, with a server on this machine for each guest, or by NFS, with
-//! a server in the first guest's kernel.
+//! A folder shared by all machines of an arm: by virtiofs, with a server on this machine for each guest, or by NFS,
+//! with a server in the first guest's kernel.
 //!
-//! With virtiofs, the guest's kernel talks to `virtiofsd` over shared memory, so no network is in between, and a file that one guest
-//! has closed is visible to the next guest that opens it. The server exposes one folder of the run and nothing above
-//! it, and ends with its emulator, which is its only possible client.
+//! With virtiofs, the guest's kernel talks to `virtiofsd` over shared memory, so no network is in between, and a file
+//! that one guest has closed is visible to the next guest that opens it. The server exposes one folder of the run and
+//! nothing above it, and ends with its emulator, which is its only possible client.
 //! Limits: a guest's kernel may cache what another guest has changed; close a file first. Over NFS Open MPI's
 //! temporary files do not work yet: a process of HPC Challenge ends early.
 
@@ -26,12 +26,6 @@ const FOLDERS: &[&str] = &[
     "/usr/lib",
 ];
 
-/// The guest's driver of a folder that this machine serves.
-const VIRTIOFS: &[&str] = &["virtiofs"];
-
-/// The guest's server of a folder, and its driver of one that another guest serves.
-const NFS: &[&str] = &["nfsd", "nfsv4"];
-
 /// Polling interval for the server's socket.
 const STEP: Duration = Duration::from_millis(5);
 
@@ -44,15 +38,22 @@ pub(super) enum Sharing {
     Nfs,
 }
 
+impl Shared {
+    /// The modules that every guest needs for it.
+    pub(super) fn modules(self) -> &'static [&'static str] {
+        match self {
+            Self::Virtiofs => &["virtiofs"],
+            // The server, and the driver of a folder that another guest serves.
+            Self::Nfs => &["nfsd", "nfsv4"],
+        }
+    }
+}
+
 impl Sharing {
     /// Looks for the requirements; the error is why a folder cannot be shared.
     pub(super) fn find(kernel: &Kernel, how: Shared) -> Result<Self, Reason> {
-        let modules = match how {
-            Shared::Virtiofs => VIRTIOFS,
-            Shared::Nfs => NFS,
-        };
         kernel
-            .modules(modules)
+            .modules(how.modules())
             .map_err(|error| Reason::Unsupported(format!("a folder between machines: {error}")))?;
         if how == Shared::Nfs {
             return Ok(Self::Nfs);
@@ -65,14 +66,6 @@ impl Sharing {
             .find(|path| path.is_file())
             .map(Self::Virtiofs)
             .ok_or_else(|| Reason::MissingTool(PROGRAM.to_owned()))
-    }
-
-    /// The modules that every guest needs for it.
-    pub(super) fn modules(&self) -> &'static [&'static str] {
-        match self {
-            Self::Virtiofs(_) => VIRTIOFS,
-            Self::Nfs => NFS,
-        }
     }
 
     /// Serves `folder` to one guest, unless another guest does; `own` is the instance's folder.
