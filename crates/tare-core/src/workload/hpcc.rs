@@ -133,7 +133,7 @@ fn client(problem: &Problem) -> CommandCall {
     }
     .with_file(INPUT, problem.input())
     .with_file("ssh_config", SSH_CONFIG)
-    .with_variable("TMPDIR", format!("{SHARED}/tmp-1"))
+    .with_variable("TMPDIR", FOLDER)
 }
 
 impl Workload for Hpcc {

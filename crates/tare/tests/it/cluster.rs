@@ -290,14 +290,6 @@ fn three_machines_are_nodes_with_shared_folder() {
 }
 
 #[test]
-fn first_machine_serves_folder_by_nfs_to_its_siblings() {
-    let settings = crate::vm::tcg().with("shared", "nfs");
-    let (addresses, _, facts) = needed!(answered("vm", settings));
-    assert_eq!(addresses, ["198.51.100.1", "198.51.100.2", "198.51.100.3"]);
-    assert_eq!(facts["cluster.shared"], "/tare-shared");
-}
-
-#[test]
 fn containers_without_network_have_no_path() {
     let settings = Params::new().with("network", "none");
     let study = study(

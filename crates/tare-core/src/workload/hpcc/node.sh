@@ -4,8 +4,6 @@ set -eu
 shared=$1 node=$2 address=$3 port=$4 folder=$5
 umask 077
 keys=$shared/keys
-rm -rf "$shared/tmp-$node"
-mkdir "$shared/tmp-$node"
 if [ "$node" = 1 ]; then
     rm -rf "$keys"
     mkdir "$keys"
@@ -26,7 +24,7 @@ fi
     echo "PidFile none"
     echo "PrintMotd no"
     echo "LogLevel ERROR"
-    echo "SetEnv \"TMPDIR=$shared/tmp-$node\" TARE_RUN=${TARE_RUN:-none}"
+    echo "SetEnv \"TMPDIR=$folder\" TARE_RUN=${TARE_RUN:-none}"
 } > "$folder/sshd_config"
 start='exec /usr/sbin/sshd -D -e -f "$0/sshd_config"'
 # A server of root's wants this folder. A root of Tare's own can have it; the host's is covered for this

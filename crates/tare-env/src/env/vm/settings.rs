@@ -36,7 +36,7 @@ settings! {
     DISK("disk", Text(Form::words(&words(&DISKS))), "`none`",
         "where files lie: in the guest's memory, on an ext4 file system on a raw image of its own behind this bus, or in a folder of this machine that virtiofs serves (`shared`)");
     SHARED("shared", Text(Form::words(&words(&SHARES))), "`virtiofs`",
-        "how several machines of the arm share a folder: served by this machine (`virtiofs`), or by the first machine's kernel over the network between them (`nfs`, version 4.2, from its memory; HPC Challenge does not run over it)");
+        "how several machines of the arm share a folder: served by this machine (`virtiofs`), or by the first machine's kernel over the network between them (`nfs`, version 4.2, from its memory)");
     INNER("inner", Text(Form::words(&words(&INNERS))), "`none`",
         "a container inside of the machine for everything that is measured, as an engine on a desktop has it: files lie in its layer on the machine's disk, or in the served folder, which is bound into it; its network is the machine's");
     DISK_SIZE("disk_size", Size(16 << 20), "`1g`", "size of the disk; allocated when the arm is prepared");

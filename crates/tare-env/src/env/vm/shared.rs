@@ -4,8 +4,7 @@
 //! With virtiofs, the guest's kernel talks to `virtiofsd` over shared memory, so no network is in between, and a file
 //! that one guest has closed is visible to the next guest that opens it. The server exposes one folder of the run and
 //! nothing above it, and ends with its emulator, which is its only possible client.
-//! Limits: a guest's kernel may cache what another guest has changed; close a file first. Over NFS Open MPI's
-//! temporary files do not work yet: a process of HPC Challenge ends early.
+//! Limits: a guest's kernel may cache what another guest has changed; close a file first.
 
 use crate::env::prelude::*;
 
