@@ -26,7 +26,6 @@ mod notes;
 mod peers;
 mod planted;
 mod provision;
-mod published;
 mod repeats;
 mod reproduce;
 mod resolution;
@@ -71,7 +70,6 @@ const COMMANDS: &[Command] = &tare_model::rows! {
         "how narrow answers get in a minute: whole trials, slices, hyperfine and `docker exec` in turn; `--seconds N`",
         resolution::main,
     ),
-    ("published", "whether every published number of the studies stands in the texts of a folder", published::main),
     (
         "planted",
         "environments that are made worse in one known way: does `tare why` find and confirm it? `--only NAME`, `--small`",

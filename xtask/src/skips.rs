@@ -32,7 +32,6 @@ const OPTIONAL: &[(&str, &str)] = &tare_model::rows! {
     ("polars", "the package index may not answer; it is taken where an interpreter has it"),
     ("pyperf", "the package index may not answer"),
     ("runsc", "no distribution packages it"),
-    ("sources", "the publications are not ours to pass on"),
     ("virtiofsd", "some distributions have it with the emulator, others in a package of its own"),
     ("windows", "what runs on Windows is built and run in a part of its own"),
     ("two-processors", "the machine, or what it gives these tests, may have one"),
