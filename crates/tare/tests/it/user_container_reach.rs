@@ -67,7 +67,7 @@ fn question_about_a_line_reaches_no_listener() {
         let ended = product.run([&ask[..], &line, &command].concat());
         assert_ran(&ended);
         assert_eq!(oracle.touched(), Vec::<&str>::new(), "{network}: {ended}");
-        assert!(!peer.is_reached(), "{network}: {ended}");
+        assert!(!peer.is_reached_from_other_network(), "{network}: {ended}");
     }
     assert_eq!(bench.objects(), before);
     product.assert_nothing_left();
@@ -97,7 +97,7 @@ fn container_or_service_question_reaches_no_listener() {
     let ended = product.finish(command);
     assert_ran(&ended);
     assert_eq!(oracle.touched(), Vec::<&str>::new(), "{ended}");
-    assert!(!peer.is_reached(), "{ended}");
+    assert!(!peer.is_reached_from_other_network(), "{ended}");
     product.assert_nothing_left();
 }
 

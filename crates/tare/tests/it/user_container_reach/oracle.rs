@@ -147,6 +147,32 @@ impl Peer {
     }
 
     pub(super) fn is_reached(&self) -> bool {
-        printed(&["logs", &self.name]).contains("reached")
+        !self.reached().is_empty()
+    }
+
+    /// Whether it is reached although the engine keeps its network apart from others. While the engine makes another
+    /// network, for whomever, it removes the rules for that for a moment.
+    pub(super) fn is_reached_from_other_network(&self) -> bool {
+        let until = format!("--until={}", jiff::Timestamp::now());
+        let made = "--filter=type=network --filter=event=create --format={{.TimeNano}}";
+        let made: Vec<&str> = made.split(' ').collect();
+        let made = printed(&[&["events", "--since=1h", &until], &made[..]].concat());
+        let made: Vec<i128> = made.lines().map(|line| line.parse().unwrap()).collect();
+        // The event comes after the rules are back.
+        let is_soon = |at: i128| {
+            made.iter()
+                .any(|made| (0..5_000_000_000).contains(&(made - at)))
+        };
+        !self.reached().into_iter().all(is_soon)
+    }
+
+    /// When it was reached, in nanoseconds since 1970.
+    fn reached(&self) -> Vec<i128> {
+        let logged = printed(&["logs", "--timestamps", &self.name]);
+        let times = logged
+            .lines()
+            .filter_map(|line| line.strip_suffix(" reached"));
+        let times = times.map(|time| time.parse::<jiff::Timestamp>().unwrap());
+        times.map(jiff::Timestamp::as_nanosecond).collect()
     }
 }

@@ -2,7 +2,8 @@
 //! to the user's services.
 //!
 //! The network has the run's label, is on record before it is created, and is removed with the run.
-//! Limits: effects of a network driver other than `bridge` on the program are not seen; copies have a bridge.
+//! Limits: effects of a network driver other than `bridge` on the program are not seen; copies have a bridge. The
+//! engine's own rules keep the networks apart; Docker 20.10 lifts them for a moment whenever any network is created.
 
 use crate::env::prelude::*;
 
