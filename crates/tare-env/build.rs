@@ -1,9 +1,11 @@
 //! Puts agents into the host's binary: `TARE_AGENT_FILES` lists them as `target=path`, separated by `;`.
 //!
-//! `cargo xtask dist` sets the variable after it has built the agents. Without it nothing is embedded and
-//! the host looks for an agent's file when it runs. This script never calls cargo.
+//! `cargo xtask dist` sets the variable. Without it nothing is embedded and the host looks for an agent's file when it
+//! runs. If the agents are still being built, `TARE_AGENTS_AWAITED` names a file that is locked until they are. This
+//! script never calls cargo.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::path::PathBuf;
 
 fn main() {
@@ -13,6 +15,13 @@ fn main() {
         "cargo::rustc-env=TARE_TARGET={}",
         std::env::var("TARGET").expect("cargo sets it")
     );
+    if let Some(lock) = std::env::var_os("TARE_AGENTS_AWAITED")
+        && let Err(error) = File::open(&lock).and_then(|lock| lock.lock_shared())
+    {
+        let lock = lock.display();
+        println!("cargo::error=TARE_AGENTS_AWAITED: cannot wait for `{lock}`: {error}");
+        return;
+    }
     let list = std::env::var("TARE_AGENT_FILES").unwrap_or_default();
     let mut code = String::from("&[");
     for entry in list.split(';').filter(|entry| !entry.is_empty()) {

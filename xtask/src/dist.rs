@@ -7,8 +7,10 @@
 //! if its target is installed, the Linux one for containers.
 //! Limits: does not check for a linker for another system; cargo reports a missing one.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 
@@ -106,36 +108,33 @@ pub(crate) fn build_for(
     forms: Forms,
 ) -> anyhow::Result<PathBuf> {
     let (features, folder) = forms.built();
-    step(
-        "stage 1 of 2: the agent, one static file for every environment (the first time about two minutes on two processors)",
-    );
     let agents = match target {
-        None => agents(place)?,
+        None => agents()?,
         Some(target) => {
             ensure!(
                 is_installed(target) || add(target),
                 "Rust has no standard library here for `{target}`: `rustup target add {target}`"
             );
-            agents_for(place, target)?
+            agents_for(target)
         }
     };
-    let mut list = Vec::new();
-    for (target, path) in &agents {
-        let bytes = size(path)?;
-        println!("{bytes:>10} B  tare-agent for {target}");
-        list.push(format!("{target}={}", path.display()));
-    }
     step(
-        "stage 2 of 2: `tare` with the agent inside (the first time about four minutes on two processors)",
+        "building the agent, one static file for every environment, and `tare` with it inside (the first time about four minutes on two processors)",
     );
+    let listed = |agent: &Agent| format!("{}={}", agent.target, agent.copy(place).display());
+    let files: Vec<String> = agents.iter().map(listed).collect();
     let of_target: Vec<&str> = target.iter().flat_map(|it| ["--target", it]).collect();
-    place
+    let host = place
         .build(&["--release", "--package", "tare", "--bin", "tare"])
         .arguments(&of_target)
         .arguments(features)
         .arguments(&["--target-dir", &place.target.to_string_lossy()])
-        .variable("TARE_AGENT_FILES", list.join(";"))
-        .run()?;
+        .variable("TARE_AGENT_FILES", files.join(";"));
+    build_with(place, &agents, &host)?;
+    for agent in &agents {
+        let bytes = size(&agent.copy(place))?;
+        println!("{bytes:>10} B  tare-agent for {}", agent.target);
+    }
     let below = target.unwrap_or_default();
     let name = match target {
         None => format!("tare{}", std::env::consts::EXE_SUFFIX),
@@ -158,13 +157,44 @@ fn size(path: &Path) -> anyhow::Result<u64> {
     Ok(metadata.len())
 }
 
+/// Builds the agents and then the host's program, or both at once if no agent has been built yet.
+fn build_with(place: &BuildPaths, agents: &[Agent], host: &Program) -> anyhow::Result<()> {
+    let agents_built = || agents.iter().try_for_each(|agent| agent.build(place));
+    // Cargo looks at the times of files that are there before it builds anything.
+    if agents.iter().any(|agent| agent.copy(place).exists()) {
+        agents_built()?;
+        return host.run();
+    }
+    // Linking the agent takes one processor a minute. The build script that embeds the agents waits for the lock,
+    // which ends with this process at the latest.
+    let awaited = agents_folder(place).join("awaited");
+    std::fs::create_dir_all(agents_folder(place))?;
+    let lock = File::create(&awaited)?;
+    lock.lock()?;
+    let begun = SystemTime::now();
+    let host = host.clone().variable("TARE_AGENTS_AWAITED", &awaited);
+    std::thread::scope(|scope| {
+        let agents = scope.spawn(move || {
+            agents_built()?;
+            // Older than the waiting script, or cargo would run it again the next time.
+            for agent in agents {
+                let file = File::options().write(true).open(agent.copy(place))?;
+                file.set_modified(begun)?;
+            }
+            drop(lock);
+            anyhow::Ok(())
+        });
+        let host = host.run();
+        agents.join().expect("building does not panic").and(host)
+    })
+}
+
 /// Builds the agent that this machine's `tare` puts into its own arms and returns its path.
 pub(crate) fn own_agent(place: &BuildPaths) -> anyhow::Result<PathBuf> {
-    let (_, path) = agents(place)?
-        .into_iter()
-        .next()
-        .context("no agent was built")?;
-    Ok(path)
+    let agents = agents()?;
+    let agent = agents.first().context("there is no agent to build")?;
+    agent.build(place)?;
+    Ok(agent.path(place))
 }
 
 /// Checks the size of the agent.
@@ -180,39 +210,39 @@ pub(crate) fn is_small_enough(agent: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the agents that this machine's `tare` embeds, its own first.
-fn agents(place: &BuildPaths) -> anyhow::Result<Vec<(String, PathBuf)>> {
+/// Returns the agents that this machine's `tare` embeds, its own first.
+fn agents() -> anyhow::Result<Vec<Agent>> {
     let arch = std::env::consts::ARCH;
     let musl = format!("{arch}-unknown-linux-musl");
     if cfg!(target_os = "linux") {
         if is_installed(&musl) || add(&musl) {
-            return Ok(vec![agent(place, &musl, "")?]);
+            return Ok(vec![Agent::new(musl, "")]);
         }
         println!(
             "the target {musl} is not installed and cannot be added: linking with the C library of this machine"
         );
         let gnu = format!("{arch}-unknown-linux-gnu");
-        return Ok(vec![agent(place, &gnu, "-C target-feature=+crt-static")?]);
+        return Ok(vec![Agent::new(gnu, "-C target-feature=+crt-static")]);
     }
-    agents_for(place, &host_target()?)
+    Ok(agents_for(&host_target()?))
 }
 
-/// Builds the agents that the `tare` of this target embeds: its own, and for a target other than Linux the one for
+/// Returns the agents that the `tare` of this target embeds: its own, and for a target other than Linux the one for
 /// the containers that it runs.
-fn agents_for(place: &BuildPaths, target: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let mut agents = vec![agent(place, target, "")?];
+fn agents_for(target: &str) -> Vec<Agent> {
+    let mut agents = vec![Agent::new(target.to_owned(), "")];
     if target.contains("linux") {
-        return Ok(agents);
+        return agents;
     }
     let arch = target.split('-').next().unwrap_or_default();
     let musl = format!("{arch}-unknown-linux-musl");
     if is_installed(&musl) || add(&musl) {
         // A musl program needs no foreign C compiler, only a linker: the one that comes with Rust.
-        agents.push(agent(place, &musl, "-C linker=rust-lld")?);
+        agents.push(Agent::new(musl, "-C linker=rust-lld"));
     } else {
         println!("the target {musl} is not installed: this `tare` cannot measure Linux containers");
     }
-    Ok(agents)
+    agents
 }
 
 /// Returns a program's file name on a target's system.
@@ -225,19 +255,51 @@ fn named(program: &str, target: &str) -> String {
     format!("{program}{ending}")
 }
 
-/// Builds the agent for one target.
-fn agent(place: &BuildPaths, target: &str, flags: &str) -> anyhow::Result<(String, PathBuf)> {
-    let folder = place.target.join("agent");
-    let mut build = place
-        .build(&["--package", "tare-agent", "--bin", "tare-agent"])
-        .arguments(&["--profile", "agent", "--target", target])
-        .arguments(&["--target-dir", &folder.to_string_lossy()]);
-    if !flags.is_empty() {
-        build = build.variable("RUSTFLAGS", flags);
+/// The target folder of the agents.
+fn agents_folder(place: &BuildPaths) -> PathBuf {
+    place.target.join("agent")
+}
+
+/// The agent for one target.
+#[derive(Debug)]
+struct Agent {
+    target: String,
+    /// Flags for the compiler.
+    flags: &'static str,
+}
+
+impl Agent {
+    fn new(target: String, flags: &'static str) -> Self {
+        Self { target, flags }
     }
-    build.run()?;
-    let built = folder.join(target).join("agent");
-    Ok((target.to_owned(), built.join(named("tare-agent", target))))
+
+    /// Where it is once it is built.
+    fn path(&self, place: &BuildPaths) -> PathBuf {
+        let folder = agents_folder(place).join(&self.target).join("agent");
+        folder.join(named("tare-agent", &self.target))
+    }
+
+    /// The copy that is embedded. Its time changes only with its bytes.
+    fn copy(&self, place: &BuildPaths) -> PathBuf {
+        agents_folder(place).join(format!("embedded-{}", self.target))
+    }
+
+    fn build(&self, place: &BuildPaths) -> anyhow::Result<()> {
+        let mut build = place
+            .build(&["--package", "tare-agent", "--bin", "tare-agent"])
+            .arguments(&["--profile", "agent", "--target", &self.target])
+            .arguments(&["--target-dir", &agents_folder(place).to_string_lossy()]);
+        if !self.flags.is_empty() {
+            build = build.variable("RUSTFLAGS", self.flags);
+        }
+        build.run()?;
+        let built = std::fs::read(self.path(place))?;
+        let copy = self.copy(place);
+        if std::fs::read(&copy).ok().as_ref() != Some(&built) {
+            std::fs::write(copy, built)?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether the standard library for this target is installed.
