@@ -280,8 +280,11 @@ impl Spent {
     fn budget_ns(&self, n_blocks: u32) -> u64 {
         /// Time to observe the command once on each side beforehand.
         const LOOK: f64 = 5e9;
+        /// What was spent was too little, however cheap another block looks.
+        const MORE: f64 = 1.5;
         let others_ns = (self.wall_ns - f64::from(self.n_blocks) * self.block_ns).max(0.0);
-        whole_part(LOOK + others_ns + 1.3 * f64::from(n_blocks) * self.block_ns)
+        let needed_ns = LOOK + others_ns + 1.3 * f64::from(n_blocks) * self.block_ns;
+        whole_part(needed_ns.max(MORE * self.wall_ns))
     }
 
     /// A budget that also holds a search for the cause.

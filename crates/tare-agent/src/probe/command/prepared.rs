@@ -105,10 +105,17 @@ fn command(
     (program, folder): (&Path, &Path),
     blanks: &Blanks,
 ) -> Result<Command, ProbeError> {
+    let folder = call.directory.as_deref().map_or(folder, Path::new);
+    if !folder.is_dir() {
+        // Else it looks as if the program, or its interpreter, were missing.
+        let folder = folder.display().to_string();
+        let missing = format!("the folder {}", folder.escape_default());
+        return Err(ProbeError::Unavailable(Reason::MissingTool(missing)));
+    }
     let mut command = Command::new(program);
     command
         .args(&argv[1..])
-        .current_dir(call.directory.as_deref().map_or(folder, Path::new))
+        .current_dir(folder)
         .stdin(input(call)?)
         .stdout(match call.stdout {
             Stdout::Kept => Stdio::piped(),

@@ -80,11 +80,14 @@ pub(crate) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
         return (Some(reason), lines);
     }
     let undecided: Vec<String> = it.with_status(Status::Undecided).map(name).collect();
-    let untested: Vec<String> = it.with_status(Status::Untested).map(with_reason).collect();
-    let first = it
-        .with_status(Status::Undecided)
-        .chain(it.with_status(Status::Untested));
+    let (of_pair, untested): (Vec<_>, Vec<_>) = it
+        .with_status(Status::Untested)
+        .partition(|finding| it.is_half_of_cause(finding));
+    let first = of_pair.into_iter();
+    let first = first.chain(it.with_status(Status::Undecided));
+    let first = first.chain(untested.iter().copied());
     let first: Vec<String> = first.take(2).map(short_name).collect();
+    let untested: Vec<String> = untested.into_iter().map(with_reason).collect();
     lines.extend(list(AnswerLabel::Undecided, undecided));
     lines.extend(list(AnswerLabel::NotTested, untested));
     let is_elsewhere = it.in_every_container().is_some();
@@ -107,14 +110,22 @@ impl<'a> Below<'a> {
 
     /// Whether this is a pair, each of whose members already has the same result alone.
     fn has_members(&self, pair: &DossierFinding) -> bool {
-        let ids = pair.cause.strip_prefix(OWN);
-        let members = ids.and_then(|ids| ids.split_once('+'));
-        members.is_some_and(|(one, other)| {
-            [one, other].iter().all(|id| {
+        members(pair).is_some_and(|mut ids| {
+            ids.all(|id| {
                 let mut same = self.with_status(pair.status);
                 same.any(|it| it.cause.strip_prefix(OWN) == Some(id))
             })
         })
+    }
+
+    /// Whether this is one of a pair that takes the slowdown away together.
+    fn is_half_of_cause(&self, finding: &DossierFinding) -> bool {
+        let id = finding.cause.strip_prefix(OWN);
+        [Status::Confirmed, Status::Supported]
+            .into_iter()
+            .flat_map(|status| self.with_status(status))
+            .filter_map(members)
+            .any(|mut ids| ids.any(|member| Some(member) == id))
     }
 
     /// Reasons to doubt that both sides do the same work.
@@ -210,13 +221,18 @@ impl<'a> Below<'a> {
             .filter(|arm| Some(arm.id.as_str()) == finding.arm.as_deref())
             .flat_map(|arm| &arm.role.suspects);
         let is_outside = suspects.any(|it| it.cause == finding.cause && it.is_outside);
-        let [how, verb] = match (is_outside, share.point >= ALL_FROM) {
-            (true, true) => ["with it outside the", "appears there too"],
-            (true, false) => ["with it outside a part of the", "appears there too"],
-            (false, true) => ["without it the", "goes away"],
-            (false, false) => ["without it a part of the", "goes away"],
+        let it = if is_pair(finding) { "them" } else { "it" };
+        let part = if share.point >= ALL_FROM {
+            ""
+        } else {
+            "a part of "
         };
-        format!("{how} {noun} {verb}: {}", percents(share))
+        let (how, verb) = if is_outside {
+            (format!("with {it} outside"), "appears there too")
+        } else {
+            (format!("without {it}"), "goes away")
+        };
+        format!("{how} {part}the {noun} {verb}: {}", percents(share))
     }
 
     /// The start-up time, if it was measured on the user's container.
@@ -328,8 +344,14 @@ fn percents(share: &Span) -> String {
     format!("{point} % of it [{low}, {high}]")
 }
 
+/// The names of a pair's members.
+fn members(pair: &DossierFinding) -> Option<impl Iterator<Item = &str>> {
+    let ids = pair.cause.strip_prefix(OWN)?;
+    ids.contains('+').then(|| ids.split('+'))
+}
+
 fn is_pair(finding: &DossierFinding) -> bool {
-    finding.cause.starts_with(OWN) && finding.cause.contains('+')
+    members(finding).is_some()
 }
 
 /// A difference of the user's container by its description; a cause of the catalogue by title and id.

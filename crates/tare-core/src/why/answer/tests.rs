@@ -292,6 +292,15 @@ fn answer_lines_follow_finding_statuses() {
         text.starts_with("cause: `--cpus`: not proved within the time; without it"),
         "{text}"
     );
+    // Its members are not tested alone, which comes first the next time.
+    let [one, other, dns] = ["cpus", "init", "dns"].map(|id| difference(id, Untested, 0.0));
+    let (_, text) = cost(&[difference("cpus+init", Supported, 0.99), dns, one, other]);
+    assert!(
+        text.contains("; without them the slowdown goes away: 99 % of it"),
+        "{text}"
+    );
+    assert!(text.contains("\nnot-tested: `--dns`\n"), "{text}");
+    assert!(text.ends_with(": `--cpus`, `--init`"), "{text}");
     let likely = DossierFinding {
         tried: Some("without it the command fails".to_owned()),
         ..cpus(Likely)

@@ -116,6 +116,12 @@ pub(crate) static FIELDS: &[Field] = &tare_model::rows! {
     field("isolation", "Isolation", "--isolation", "isolation", ISOLATION, 0.2),
 };
 
+/// Fields that are no difference of their own, as they only mean something with another: name, flag, key of a service.
+pub(crate) const DEPENDENT: [(&str, &str, &str); 2] = [
+    ("CpuPeriod", "--cpu-period", "cpu_period"),
+    ("CpuRealtimePeriod", "--cpu-rt-period", "cpu_rt_period"),
+];
+
 /// Fields that do not affect the program or that no arm keeps: names, actions at the end, and what is judged by
 /// separate parts.
 pub(crate) const NO_DIFFERENCE: &[&str] = &tare_model::rows! {

@@ -189,10 +189,14 @@ pub(super) fn plan(
     lines
 }
 
-/// Prints how to measure the user's protections, if no other cause was found.
+/// Prints how to measure the user's protections, if no difference that was removed is the cause.
 pub(crate) fn hint_kept(ask: &Ask, measured: &Measured) {
     let mut findings = measured.dossier.findings.iter();
-    let is_found = findings.any(|finding| finding.status == Status::Confirmed);
+    let is_found = findings.any(|it| match it.status {
+        Status::Confirmed => true,
+        Status::Supported => it.share.is_some(),
+        _ => false,
+    });
     if !is_found && let Some(hint) = protect::suspected(&ask.carried) {
         output::tell(&hint);
     }

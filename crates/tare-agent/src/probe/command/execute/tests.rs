@@ -121,6 +121,17 @@ fn a_program_that_is_not_there_is_unavailable() {
 }
 
 #[test]
+fn missing_folder_is_not_reported_as_missing_program() {
+    let call = CommandCall {
+        directory: Some("/nowhere".into()),
+        ..shell("true")
+    };
+    let missing = Reason::MissingTool("the folder /nowhere".into());
+    let error = reported(&call).unwrap_err();
+    assert_eq!(error, ProbeError::Unavailable(missing));
+}
+
+#[test]
 fn files_outside_of_the_folder_are_refused() {
     for name in ["../x", "/etc/x", "", "a/../../x"] {
         let call = CommandCall {

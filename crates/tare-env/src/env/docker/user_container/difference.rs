@@ -9,7 +9,7 @@ use crate::env::prelude::*;
 
 use crate::env::grammar::Ulimit;
 use crate::env::user_container::command;
-use crate::env::user_container::fields::{FIELDS, Field, NO_DIFFERENCE};
+use crate::env::user_container::fields::{DEPENDENT, FIELDS, Field, NO_DIFFERENCE};
 use crate::env::user_container::{self, Difference, IN_MEMORY_PRICE};
 
 mod engine;
@@ -155,7 +155,7 @@ fn of_fields(pair: Pair<'_>) -> Vec<Part> {
             continue;
         }
         parts.push(match known {
-            Some(field) => of_known(field, &text),
+            Some(field) => of_known(field, &text, body),
             None => Part {
                 difference: Difference {
                     id: (*name).clone(),
@@ -190,8 +190,8 @@ fn is_derived(name: &str, body: &Map<String, Value>) -> bool {
     }
 }
 
-fn of_known(field: &Field, text: &str) -> Part {
-    let given = if text.is_empty() {
+fn of_known(field: &Field, text: &str, body: &Map<String, Value>) -> Part {
+    let mut given = if text.is_empty() {
         field.flag.to_owned()
     } else if text.starts_with("--") {
         // Log options with the default driver.
@@ -199,6 +199,12 @@ fn of_known(field: &Field, text: &str) -> Part {
     } else {
         format!("{} {text}", field.flag)
     };
+    for (name, flag, _) in DEPENDENT {
+        let value = body.get(name).filter(|value| !is_nothing(value));
+        if let (true, Some(value)) = (field.with.contains(&name), value) {
+            given = format!("{given} {flag} {}", shown(name, value));
+        }
+    }
     let compose = if field.compose.is_empty() {
         String::new()
     } else {

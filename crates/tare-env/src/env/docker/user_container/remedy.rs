@@ -7,7 +7,7 @@
 
 use crate::env::prelude::*;
 
-use crate::env::user_container::fields::FIELDS;
+use crate::env::user_container::fields::{DEPENDENT, FIELDS};
 
 /// Removes a part.
 const RESET: &str = "!reset null";
@@ -101,12 +101,10 @@ fn of_one(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<()>
 fn of_field(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<()> {
     let field = FIELDS.iter().find(|field| field.id == id)?;
     let with = field.with.iter().filter_map(|name| {
-        let known = FIELDS.iter().find(|field| field.name == *name);
-        known.map(|field| field.compose).or(match *name {
-            "CpuPeriod" => Some("cpu_period"),
-            "CpuRealtimePeriod" => Some("cpu_rt_period"),
-            _ => None,
-        })
+        let known = FIELDS.iter().map(|field| (field.name, field.compose));
+        let dependent = DEPENDENT.iter().map(|(name, _, key)| (*name, *key));
+        let mut known = known.chain(dependent);
+        Some(known.find(|(known, _)| known == name)?.1)
     });
     let mut n_found = 0;
     for name in std::iter::once(field.compose).chain(with) {

@@ -41,6 +41,19 @@ fn ids(parts: &[Part]) -> Vec<&str> {
 }
 
 #[test]
+fn period_is_named_with_its_quota() {
+    let body = json!({"HostConfig": {"CpuQuota": 100_000, "CpuPeriod": 400_000}});
+    let parts = parts(pair(&body, &json!({"HostConfig": {}}), &[]));
+    let named = "`--cpu-quota 100000 --cpu-period 400000`";
+    assert_eq!(parts[0].difference.what, named);
+    assert!(parts[0].difference.advice.contains(named));
+    let periods = parts
+        .iter()
+        .filter(|it| it.difference.what.contains("period"));
+    assert_eq!(periods.count(), 1);
+}
+
+#[test]
 fn running_health_check_is_a_removable_difference() {
     let check = json!({"Test": ["CMD-SHELL", "hush"], "Interval": 1});
     let ordinary = json!({"Test": ["CMD-SHELL", "hush"]});
