@@ -16,33 +16,22 @@ use crate::shell::Program;
 /// The test program whose modules are separate jobs.
 const SPLIT: &str = "it";
 /// Its slowest jobs. They start first, so that none is left over at the end.
-const FIRST: [&str; 6] = [
-    "user_container",
-    "user_container_baseline",
-    "podman",
-    "gate",
-    "vm",
-    "engine",
-];
+const FIRST: [&str; 5] = ["user_container", "podman", "gate", "vm", "engine"];
 /// Modules that form one job, named after the first: they load the machine heavily, or create the same user.
-const TOGETHER: [&[&str]; 3] = [
-    &["user_container", "cluster"],
+const TOGETHER: [&[&str]; 2] = [
     &[
+        "user_container",
+        "cluster",
         "user_container_baseline",
         "user_container_mounts",
         "user_container_ways",
     ],
     &["podman", "attack"],
 ];
-/// Name prefixes of its tests that need an otherwise idle machine: they expect that something is not slower.
-const ALONE: [&str; 4] = [
-    "shapes::",
-    "why::a_quota_is_found",
-    "why::seccomp_not_blamed",
-    "why::why_accuses_no_cause",
-];
-/// How many jobs run at once. More than the processors, because most wait for engines, guests and quotas.
-const LANES: usize = 4;
+/// Name prefixes of its tests that need an otherwise idle machine.
+const ALONE: [&str; 3] = ["docker_variants::copy_up::", "shapes::", "why::"];
+/// How many jobs run at once. More than the processors, because most wait for engines and guests.
+const LANES: usize = 3;
 
 /// Every test of the workspace except those of the module `elsewhere`.
 #[derive(Debug, Default)]
@@ -145,15 +134,18 @@ mod tests {
     #[test]
     fn each_test_is_in_one_job() {
         let listing = "attack::a: test\npodman::user_container::b: test\nshapes::c: test\nwhy::d: test\nwine::e: test\n\
-                       why::a_quota_is_found: test\n\n6 tests, 0 benchmarks\n";
+                       docker_variants::copy_up::f: test\ndocker_variants::g: test\n\n7 tests, 0 benchmarks\n";
         let (alone, modules) = modules(listing, "wine::");
-        assert_eq!(alone, ["shapes::c", "why::a_quota_is_found"]);
+        assert_eq!(
+            alone,
+            ["shapes::c", "why::d", "docker_variants::copy_up::f"]
+        );
         let modules: Vec<_> = modules.into_values().collect();
         assert_eq!(
             modules,
             [
-                vec!["attack::a", "podman::user_container::b"],
-                vec!["why::d"]
+                vec!["docker_variants::g"],
+                vec!["attack::a", "podman::user_container::b"]
             ]
         );
     }
