@@ -258,6 +258,8 @@ fn answer_lines_follow_finding_statuses() {
     use Status::{Confirmed, Likely, Refuted, Supported, Undecided, Untested};
     let cost = |findings: &[DossierFinding]| below_of(WhyOutcome::Cost, findings);
     let cpus = |status| difference("cpus", status, 0.97);
+    let begins = |text: &str, part: &str| assert!(text.starts_with(part), "{text}");
+    let has = |text: &str, part: &str| assert!(text.contains(part), "{text}");
     let env = difference("env", Refuted, 0.02);
     assert_eq!(
         cost(&[cpus(Confirmed), env.clone()]),
@@ -283,23 +285,17 @@ fn answer_lines_follow_finding_statuses() {
     assert_eq!(cost(&[cpus(Confirmed), both]).0, Some(WhyReason::Together));
     let (reason, text) = cost(&[difference("cpus", Supported, 0.3)]);
     assert_eq!(reason, Some(WhyReason::Partly));
-    assert!(
-        text.starts_with("cause: `--cpus`: a part of it; without it"),
-        "{text}"
-    );
+    begins(&text, "cause: `--cpus`: a part of it; without it");
     let (_, text) = cost(&[cpus(Supported)]);
-    assert!(
-        text.starts_with("cause: `--cpus`: not proved within the time; without it"),
-        "{text}"
+    begins(
+        &text,
+        "cause: `--cpus`: not proved within the time; without it",
     );
     // Its members are not tested alone, which comes first the next time.
     let [one, other, dns] = ["cpus", "init", "dns"].map(|id| difference(id, Untested, 0.0));
     let (_, text) = cost(&[difference("cpus+init", Supported, 0.99), dns, one, other]);
-    assert!(
-        text.contains("; without them the slowdown goes away: 99 % of it"),
-        "{text}"
-    );
-    assert!(text.contains("\nnot-tested: `--dns`\n"), "{text}");
+    has(&text, "; without them the slowdown goes away: 99 % of it");
+    has(&text, "\nnot-tested: `--dns`\n");
     assert!(text.ends_with(": `--cpus`, `--init`"), "{text}");
     let likely = DossierFinding {
         tried: Some("without it the command fails".to_owned()),
@@ -308,16 +304,13 @@ fn answer_lines_follow_finding_statuses() {
     let (reason, text) = cost(&[likely, env.clone()]);
     assert_eq!(reason, Some(WhyReason::Eliminated));
     assert!(text.starts_with("cause: `--cpus`: likely: everything else was ruled out; without it the command fails\nfix: "), "{text}");
-    assert!(
-        text.contains("ruled-out: `--env` (2 % of it [-8, 12])"),
-        "{text}"
-    );
+    has(&text, "ruled-out: `--env` (2 % of it [-8, 12])");
     let (reason, text) = cost(&[cpus(Undecided), difference("dns", Untested, 0.0), env]);
     assert_eq!(reason, Some(WhyReason::SeveralLeft));
     assert!(text.starts_with("cause: not found yet: 2 differences are left, everything else was ruled out\nruled-out: "), "{text}");
-    assert!(
-        text.contains("\nundecided: `--cpus`\nnot-tested: `--dns`\nnext: `--budget "),
-        "{text}"
+    has(
+        &text,
+        "\nundecided: `--cpus`\nnot-tested: `--dns`\nnext: `--budget ",
     );
     let set = DossierFinding {
         cause: SEVERAL.to_owned(),
@@ -328,10 +321,7 @@ fn answer_lines_follow_finding_statuses() {
     assert!(text.starts_with("cause: not found yet: several differences together cause 99 % [89, 109] of the slowdown\nundecided: `--dns`\n"), "{text}");
     let (reason, text) = cost(&[cpus(Untested)]);
     assert_eq!(reason, Some(WhyReason::NotFound));
-    assert!(
-        text.starts_with("cause: not found yet: there was no time"),
-        "{text}"
-    );
+    begins(&text, "cause: not found yet: there was no time");
 }
 
 #[test]
