@@ -58,14 +58,15 @@ impl Trace {
         const PEERS: [&str; 8] = tare_model::rows! {
             "dns", "network", "add-host", "sysctl.net.", "publish", "engine.network", "log", "device-",
         };
-        const ABLE: [&str; 6] = tare_model::rows! {
-            "env.", "mounted./", "tmpfs", "sysctl.", "entrypoint", "workdir",
+        const ABLE: [&str; 7] = tare_model::rows! {
+            "env.", "mounted./", "settings./", "tmpfs", "sysctl.", "entrypoint", "workdir",
         };
-        const SAME_WORK: [&str; 8] = [
+        const SAME_WORK: [&str; 9] = [
             concat!("engine", ".ulimit"),
             "env.",
             // Name lookups use CPU time in the kernel.
             "mounted./",
+            "settings./",
             "security-opt",
             "engine.seccomp",
             "runtime",

@@ -93,7 +93,7 @@ impl Docker {
         };
         // Things that the program may need and a bare process can have.
         let is_usable = |id: &str| {
-            ["env.", "mounted./", "dns"]
+            ["env.", "mounted./", "settings./", "dns"]
                 .iter()
                 .any(|it| id.starts_with(it))
         };

@@ -118,6 +118,7 @@ impl Copies<'_> {
                         let archive = self.folder.join(format!("own-mount-{number}.tar"));
                         files::write_working(&archive, &bytes)?;
                         template.copied.push(Copied {
+                            is_slow: self.machine.slow_file_system(&share).is_some(),
                             target: share.target,
                             archive,
                             holds: if begins_with_folder(&bytes) {

@@ -136,6 +136,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     parts.extend(health::part(pair));
     parts.extend(mounts::of_mounts(pair));
     parts.extend(mounts::of_memory(pair));
+    parts.extend(mounts::of_settings(pair));
     parts.extend(engine::parts(pair));
     parts.sort_by(|a, b| b.difference.likelihood.total_cmp(&a.difference.likelihood));
     parts

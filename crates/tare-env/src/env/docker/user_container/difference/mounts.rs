@@ -1,5 +1,5 @@
 //! Mounts as parts: the file system below a mount is removed by putting the same files into the container's own
-//! layer.
+//! layer; a settings file that the image lacks can also be removed itself.
 //!
 //! Pure: the configuration decides which mounts can be removed so; the copies of their files are made in
 //! [`copies`](super::super::copies).
@@ -37,6 +37,8 @@ pub(crate) struct Copied {
     pub(crate) may_go: bool,
     /// Whether the copy replaces the mount, because the command writes there.
     pub(crate) stands_in: bool,
+    /// Whether its file system may be slower than a usual disk.
+    pub(crate) is_slow: bool,
 }
 
 impl Copied {
@@ -47,6 +49,13 @@ impl Copied {
 
     /// Where the files are copied to in an arm without these parts, if they are.
     pub(crate) fn copy(&self, without: &[String]) -> Option<Copy> {
+        let settings_id = settings_id_of(&self.target);
+        if without
+            .iter()
+            .any(|id| id.trim_end_matches('?') == settings_id)
+        {
+            return None;
+        }
         if self.may_go && without.iter().any(|id| self.is_named(id)) {
             return Some(match self.holds {
                 Holds::OverImages => Copy::Images,
@@ -62,6 +71,24 @@ impl Copied {
 
 fn id_of(target: &str) -> String {
     format!("mounted.{target}")
+}
+
+fn settings_id_of(target: &str) -> String {
+    format!("settings.{target}")
+}
+
+/// Endings of the names of files that programs, libraries and interpreters read as settings, if they exist.
+const SETTINGS: [&str; 7] = tare_model::rows! {
+    "cfg", "cnf", "conf", "ini", "properties", "pth", "rc",
+};
+
+/// Whether a file is read as settings by convention. Other files may be the program's input: without it there is less
+/// work to do.
+fn has_settings(target: &str) -> bool {
+    let target = Path::new(target);
+    let mut folders = target.iter().filter_map(std::ffi::OsStr::to_str);
+    let ending = target.extension().and_then(std::ffi::OsStr::to_str);
+    folders.any(|it| it == "etc") || ending.is_some_and(|it| SETTINGS.contains(&it))
 }
 
 /// The shares that can be removed, and the paths of the others with the reason why not. `image_volumes` are the mount
@@ -188,12 +215,13 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
     let copied = |share: Share| {
         let mut copied = pair.copied.iter();
         let copied = copied.find(|it| it.may_go && it.target == share.target)?;
-        Some((share, copied.holds == Holds::OverImages))
+        Some((share, copied))
     };
     share::shares(pair.body)
         .into_iter()
         .filter_map(copied)
-        .map(|(share, is_images)| {
+        .map(|(share, copied)| {
+            let is_images = copied.holds == Holds::OverImages;
             let target = printable(&share.target);
             let flag = if share.source.is_empty() {
                 format!("-v {target}")
@@ -215,11 +243,41 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
                         "the files are as they were when they were copied, and what is written there goes with the container"
                     }
                     .to_owned(),
-                    likelihood: 0.35,
+                    likelihood: if copied.is_slow { 0.8 } else { 0.35 },
                     may_be_needed: true,
                     every_ns: None,
                 },
                 switch: Switch::Mount(share.target),
+            }
+        })
+        .collect()
+}
+
+/// Settings files that the image lacks, each as a part.
+pub(super) fn of_settings(pair: Pair<'_>) -> Vec<Part> {
+    let is_new = |target: &String| {
+        let mut copied = pair.copied.iter();
+        copied.any(|it| it.may_go && it.holds == Holds::File && it.target == *target)
+    };
+    let targets = share::shares(pair.body).into_iter().map(|it| it.target);
+    targets
+        .filter(|target| is_new(target) && has_settings(target))
+        .filter(|target| !ENGINES_FILES.contains(&target.as_str()))
+        .map(|target| {
+            let shown = printable(&target);
+            Part {
+                difference: Difference {
+                    id: settings_id_of(&target),
+                    what: format!("the mounted file `{shown}`, which the image lacks"),
+                    advice: format!(
+                        "see what `{shown}` says, or do not mount it (in a compose file: below `volumes:`)"
+                    ),
+                    price: "whatever it was written for".to_owned(),
+                    likelihood: 0.4,
+                    may_be_needed: true,
+                    every_ns: None,
+                },
+                switch: Switch::Mount(target),
             }
         })
         .collect()
@@ -340,6 +398,7 @@ mod tests {
             },
             may_go: true,
             stands_in: target == "/data",
+            is_slow: target == "/data",
         });
         let pair = Pair {
             body: &body,
@@ -355,6 +414,8 @@ mod tests {
             .map(|part| part.difference.id.as_str())
             .collect();
         assert_eq!(ids, ["mounted./data", "mounted./mounted"]);
+        assert!(parts[0].difference.likelihood > parts[1].difference.likelihood);
+        assert!(of_settings(pair).is_empty());
         let copy = |copied: &Copied, id: &str| copied.copy(&[id.to_owned()]);
         assert_eq!(copy(&copied[0], "mounted./data"), Some(Copy::Layer));
         assert_eq!(copy(&copied[0], "mounted./mounted"), Some(Copy::Volume));
@@ -380,5 +441,47 @@ mod tests {
         let less = super::super::without(pair, &["tmpfs-mount./t".to_owned()]).unwrap();
         let mounts = &less["HostConfig"]["Mounts"];
         assert_eq!(mounts.as_array().unwrap().len(), 1, "{mounts}");
+    }
+    #[test]
+    fn settings_file_that_the_image_lacks_is_a_part_of_its_own() {
+        let bind = |target: &str| format!("/srv/file:{target}:ro");
+        let targets = [
+            "/etc/ld.so.preload",
+            "/opt/x/php.ini",
+            "/srv/input.csv",
+            "/etc/hosts",
+        ];
+        let body = json!({"HostConfig": {"Binds": targets.map(bind)}});
+        let copied = targets.map(|target| Copied {
+            target: target.into(),
+            archive: "/run/files".into(),
+            holds: Holds::File,
+            may_go: true,
+            stands_in: false,
+            is_slow: false,
+        });
+        let pair = Pair {
+            body: &body,
+            plain: &json!({}),
+            image_env: &[],
+            images_check_ns: None,
+            copied: &copied,
+            limits: &[],
+        };
+        let parts = of_settings(pair);
+        let ids: Vec<&str> = parts.iter().map(|it| it.difference.id.as_str()).collect();
+        assert_eq!(
+            ids,
+            ["settings./etc/ld.so.preload", "settings./opt/x/php.ini"]
+        );
+        let less = super::super::without(pair, &[ids[0].to_owned()]).unwrap();
+        assert_eq!(less["HostConfig"]["Binds"].as_array().unwrap().len(), 3);
+        // Without the file it is not copied either.
+        let location = format!("mounted.{}", targets[0]);
+        assert_eq!(
+            copied[0].copy(std::slice::from_ref(&location)),
+            Some(Copy::Layer)
+        );
+        assert_eq!(copied[0].copy(&[location, ids[0].to_owned()]), None);
     }
 }
