@@ -69,6 +69,8 @@ pub fn remark(ask: &Ask, first: &First, cut_ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::observed::Inside;
     use super::super::studies::tests::{SECOND, ask, first};
     use super::*;
@@ -153,24 +155,28 @@ mod tests {
             look.wall_ns = ns;
             look.report.stdout.0 = printed.to_vec();
             look.report.is_ended_early = true;
-            Inside { look, life_ns: 0 }
+            Inside {
+                look,
+                life_ns: 0,
+                paths: BTreeSet::new(),
+            }
         };
         let mut host = first.host.clone();
         host.report.stdout.0 = b"1\n2\n".to_vec();
         let printed = |so_far: &[u8]| {
-            let look = cut_after(30 * SECOND, so_far).for_good(&host, SECOND);
-            look.unwrap().report.stdout.0
+            let look = cut_after(30 * SECOND, so_far).as_whole(&host);
+            look.report.stdout.0
         };
         // The rest may be the same; what was printed is not.
         assert_eq!(printed(b"1\n"), host.report.stdout.0);
         assert_eq!(printed(b"2\n"), b"2\n");
         let cut = cut_after(30 * SECOND, b"");
-        assert_eq!(cut.for_good(&host, SECOND).unwrap().wall_ns, 30 * SECOND);
+        assert_eq!(cut.as_whole(&host).wall_ns, 30 * SECOND);
         assert!(!cut.is_open(SECOND) && cut.is_open(20 * SECOND));
         let mut short = cut_after(2 * SECOND, b"");
         short.look.report.is_ended_early = false;
-        assert_eq!(short.for_good(&host, 9 * SECOND), None);
+        assert!(!short.is_long(9 * SECOND));
         assert!(!short.is_open(20 * SECOND));
-        assert!(short.for_good(&host, SECOND).is_some());
+        assert!(short.is_long(SECOND) && cut.is_long(90 * SECOND));
     }
 }

@@ -3,7 +3,7 @@
 //! Plain data, passed from the code that observes to the code that plans.
 //! Limits: a command that fails only occasionally may go unnoticed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::command::InSlices;
 use tare_model::{CommandReport, Facts};
@@ -53,6 +53,8 @@ pub struct First {
     pub cut_ns: Option<u64>,
     /// Whether each run gets a new environment, on both sides.
     pub is_fresh: bool,
+    /// How the first run on new files of the baseline differs from the next, if it does.
+    pub base_differs: Option<String>,
     /// How it is stopped and resumed, interleaved with its copies; otherwise why not, as a clause after "because it".
     pub in_slices: Result<InSlices, String>,
 }
@@ -64,6 +66,8 @@ pub struct Inside {
     pub look: Observed,
     /// Time to start and stop the environment, nanoseconds.
     pub life_ns: u64,
+    /// The paths about which its facts are.
+    pub paths: BTreeSet<String>,
 }
 
 impl Inside {
@@ -82,12 +86,17 @@ impl Inside {
         self.is_cut_off() && self.look.wall_ns / PLAIN_TIMES <= other_ns
     }
 
-    /// An observation without another run, if that would take long or not end; `other` is the other side's.
-    pub fn for_good(&self, other: &Observed, long_ns: u64) -> Option<Observed> {
-        if !self.is_cut_off() {
-            return (self.look.wall_ns > long_ns).then(|| self.look.clone());
-        }
+    /// Whether another run would take long, or not end.
+    pub fn is_long(&self, long_ns: u64) -> bool {
+        self.is_cut_off() || self.look.wall_ns > long_ns
+    }
+
+    /// The observation as that of a run that ended; `other` is the other side's.
+    pub fn as_whole(&self, other: &Observed) -> Observed {
         let mut look = self.look.clone();
+        if !self.is_cut_off() {
+            return look;
+        }
         // All that is known is that it was still running, and what it had printed.
         look.report.exit = other.report.exit;
         look.report.usage.clear();
@@ -98,7 +107,7 @@ impl Inside {
         if look.report.stderr.0.is_empty() {
             look.report.stderr.clone_from(&other.report.stderr);
         }
-        Some(look)
+        look
     }
 }
 

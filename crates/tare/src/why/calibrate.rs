@@ -21,7 +21,8 @@ use super::error::{absent, failed, how, meaning, output_tail};
 use super::observed::{First, Inside, Observed, common};
 use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
-use super::{Ask, HOST, WhyError, carry, error, host_accounting, pace, served};
+use super::user_container::ContainerQuestion;
+use super::{Ask, HOST, WhyError, carry, error, fresh, host_accounting, pace, served};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
@@ -32,6 +33,7 @@ mod inside;
 mod rates;
 mod side;
 
+use inside::{differs_again, in_environment};
 pub use inside::{inside_limits, look_inside};
 pub use rates::look_at_rates;
 pub use side::look_at_side;
@@ -40,6 +42,8 @@ pub use side::look_at_side;
 const GRACE: Duration = Duration::from_secs(3);
 /// Most folders of opened files about which facts are requested.
 const FOLDERS_MOST: usize = 32;
+/// The baseline, where each start has new files.
+const BASELINE: &str = "baseline";
 /// A command that takes longer runs once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
 
@@ -66,13 +70,13 @@ pub fn look(
     // If the working directory does not exist inside, the command starts elsewhere there.
     let directory = ask.change().directory.or(call.directory.clone());
     let call = CommandCall { directory, ..call };
-    let ((mut host, in_slices), facts, _) =
+    let ((mut host, in_slices, first_ns), facts, _) =
         in_started(cx, ask, &base.driver, &base.settings, |instance| {
             let mut tried = SideRuns::new(cx, ask, instance, limit);
-            let look = tried.on_host(&base_call)?;
+            let (look, first_ns) = tried.on_host(&base_call)?;
             paths.extend(folders(&look.report));
             let in_slices = tried.stopped_on_host(&look)?;
-            Ok(((look, in_slices), paths.iter().cloned().collect()))
+            Ok(((look, in_slices, first_ns), paths.iter().cloned().collect()))
         })?;
     host.facts = facts;
     if host.report.left_running > 0 {
@@ -85,16 +89,14 @@ pub fn look(
     if ask.call.stdin_file.is_some() {
         remarks.push("standard input is given to every run from a file".to_owned());
     }
-    let known = seen.and_then(|seen| Some((seen.for_good(&host, TWICE_BELOW_NS)?, seen.life_ns)));
-    let (env, life_ns) = if let Some(known) = known {
-        known
+    let (env, life_ns) = in_environment(cx, ask, settings, (seen, &host), (&call, &paths, limit))?;
+    let may_repeat =
+        first_ns.is_some_and(|first_ns| fresh::is_like_first(first_ns, host.wall_ns, env.wall_ns));
+    let base_differs = if may_repeat {
+        let place = (BASELINE, base.driver.as_str(), &base.settings);
+        differs_again(cx, ask, place, &base_call, limit)?
     } else {
-        let (mut env, facts, life_ns) = in_started(cx, ask, &ask.driver, settings, |instance| {
-            let look = SideRuns::new(cx, ask, instance, limit).inside(&call)?;
-            Ok((look, paths.iter().cloned().collect()))
-        })?;
-        env.facts = facts;
-        (env, life_ns)
+        None
     };
     let is_server = ask.call.client.is_some();
     served::alike(ask, &host.report, &env.report)?;
@@ -122,6 +124,7 @@ pub fn look(
         remarks,
         cut_ns: None,
         is_fresh: ask.is_fresh(),
+        base_differs,
         in_slices,
     };
     first.remarks.extend(pace::repeated(&first));
@@ -457,7 +460,9 @@ impl<'a, 'b> SideRuns<'a, 'b> {
         Ok((report, counters))
     }
 
-    fn on_host(&mut self, call: &CommandCall) -> Result<Observed, WhyError> {
+    /// Runs the command at the baseline; also returns the wall time of its first run, nanoseconds, if the next differs
+    /// and new containers may have to repeat the first.
+    fn on_host(&mut self, call: &CommandCall) -> Result<(Observed, Option<u64>), WhyError> {
         let ask = self.ask;
         let place = ask.base().driver;
         let (first, counters) = self.reported(&place, call)?;
@@ -470,21 +475,25 @@ impl<'a, 'b> SideRuns<'a, 'b> {
         }
         check_pick(ask, "on the host", &first)?;
         if first.wall_ns > TWICE_BELOW_NS || ask.is_fresh() {
-            return Ok(Observed {
+            let look = Observed {
                 wall_ns: first.wall_ns,
                 report: first,
                 counters,
                 facts: Facts::new(),
-            });
+            };
+            return Ok((look, None));
         }
         let (mut second, counters) = self.again(&place, call)?;
+        let may_repeat = ask.own.as_ref().is_some_and(has_copies) && call.client.is_none();
+        let differs = may_repeat && fresh::differs(BASELINE, &first, &second).is_some();
         self.until_seen(&place, call, &mut second)?;
-        Ok(Observed {
+        let look = Observed {
             wall_ns: first.wall_ns.min(second.wall_ns),
             report: second,
             counters,
             facts: Facts::new(),
-        })
+        };
+        Ok((look, differs.then_some(first.wall_ns)))
     }
 
     /// Determines how the command can be sliced on the host, by stopping it repeatedly.
@@ -538,6 +547,11 @@ impl<'a, 'b> SideRuns<'a, 'b> {
             facts: Facts::new(),
         })
     }
+}
+
+/// Whether the question's container is started anew, rather than a running one or one of two sides.
+fn has_copies(asks: &ContainerQuestion) -> bool {
+    asks.copy.is_none() && asks.undo.is_empty()
 }
 
 /// Checks that the output contains the number to pick.

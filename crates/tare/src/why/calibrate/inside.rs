@@ -1,10 +1,11 @@
 //! Runs the command inside alone first, and checks whether its first run in a new container is like the next.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tare_model::{CommandCall, CommandReport, whole_ns};
+use tare_model::{CommandCall, CommandReport, Params, whole_ns};
 
-use super::super::observed::Inside;
+use super::super::observed::{Inside, Observed};
 use super::super::{Ask, WhyError, fresh};
 use super::{SideRuns, TWICE_BELOW_NS, folders, in_started, paths};
 use crate::cx::Context;
@@ -19,6 +20,9 @@ const INSIDE_PART: u64 = 3;
 /// The time until the report of a run that is ended early, as a multiple of its limit: its agent may have as little of
 /// the processor as the command.
 const REPORTED_WITHIN: u32 = 3;
+
+/// Where the command runs inside.
+const CONTAINER: &str = "new container";
 
 /// Returns after which time the first run inside is ended at first, and after which time if that shows too little.
 pub fn inside_limits(ask: &Ask) -> [Duration; 2] {
@@ -46,39 +50,91 @@ pub fn look_inside(
     };
     // The client of a server does not read data of an earlier run.
     let has_copies = !is_server && !env::user_container::is_inside(&ask.settings);
-    let ((mut look, differs), facts, life_ns) =
+    let ((mut look, next, paths), facts, life_ns) =
         in_started(cx, ask, &ask.driver, &ask.settings, |instance| {
             let mut tried = SideRuns::new(cx, ask, instance, REPORTED_WITHIN * limit);
             let look = tried.inside(&call)?;
             let is_brief = !look.report.is_ended_early && look.wall_ns <= TWICE_BELOW_NS;
-            let differs = if has_copies && is_brief {
-                tried.differs_from(&look.report)?
+            let next = if has_copies && is_brief {
+                tried.next_run(&ask.driver, &ask.call)?
             } else {
                 None
             };
             let mut paths = paths(&call, &ask.settings);
             paths.extend(folders(&look.report));
-            Ok(((look, differs), paths.into_iter().collect()))
+            let all = paths.iter().cloned().collect();
+            Ok(((look, next, paths), all))
         })?;
+    let differs = next.and_then(|next| {
+        look.wall_ns = look.wall_ns.min(next.wall_ns);
+        fresh::differs(CONTAINER, &look.report, &next)
+    });
     look.facts = facts;
-    let inside = Inside { look, life_ns };
+    let inside = Inside {
+        look,
+        life_ns,
+        paths,
+    };
     if differs.is_none() {
         return Ok((inside, None));
     }
-    // A single difference may be chance, and the first run was observed.
-    let (again, ..) = in_started(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let mut tried = SideRuns::new(cx, ask, instance, limit);
-        let (first, _) = tried.reported(&ask.driver, &ask.call)?;
-        Ok((tried.differs_from(&first)?, Vec::new()))
-    })?;
+    // The first run was observed.
+    let place = (CONTAINER, ask.driver.as_str(), &ask.settings);
+    let again = differs_again(cx, ask, place, &ask.call, limit)?;
     Ok((inside, again))
 }
 
+/// The observation inside: the known one, if it is about the same paths or another run would take long.
+pub(super) fn in_environment(
+    cx: &Context<'_>,
+    ask: &Ask,
+    settings: &Params,
+    (seen, host): (Option<&Inside>, &Observed),
+    (call, paths, limit): (&CommandCall, &BTreeSet<String>, Duration),
+) -> Result<(Observed, u64), WhyError> {
+    let is_known = |seen: &&Inside| {
+        // A server's first answers are slower.
+        let is_seen = ask.call.client.is_none() && paths.is_subset(&seen.paths);
+        is_seen || seen.is_long(TWICE_BELOW_NS)
+    };
+    if let Some(seen) = seen.filter(is_known) {
+        return Ok((seen.as_whole(host), seen.life_ns));
+    }
+    let (mut env, facts, life_ns) = in_started(cx, ask, &ask.driver, settings, |instance| {
+        let look = SideRuns::new(cx, ask, instance, limit).inside(call)?;
+        Ok((look, paths.iter().cloned().collect()))
+    })?;
+    env.facts = facts;
+    Ok((env, life_ns))
+}
+
+/// How the first two runs after another start differ, if they do: a single difference may be chance.
+pub(super) fn differs_again(
+    cx: &Context<'_>,
+    ask: &Ask,
+    (place, driver, settings): (&str, &str, &Params),
+    call: &CommandCall,
+    limit: Duration,
+) -> Result<Option<String>, WhyError> {
+    let (differs, ..) = in_started(cx, ask, driver, settings, |instance| {
+        let mut tried = SideRuns::new(cx, ask, instance, limit);
+        let (first, _) = tried.reported(driver, call)?;
+        let next = tried.next_run(driver, call)?;
+        let differs = next.and_then(|next| fresh::differs(place, &first, &next));
+        Ok((differs, Vec::new()))
+    })?;
+    Ok(differs)
+}
+
 impl SideRuns<'_, '_> {
-    /// How one more run differs from the first, if it does.
-    fn differs_from(&mut self, first: &CommandReport) -> Result<Option<String>, WhyError> {
-        match self.reported(&self.ask.driver, &self.ask.call) {
-            Ok((next, _)) => Ok(fresh::differs(first, &next)),
+    /// One more run; `None` if it takes too long.
+    fn next_run(
+        &mut self,
+        driver: &str,
+        call: &CommandCall,
+    ) -> Result<Option<CommandReport>, WhyError> {
+        match self.reported(driver, call) {
+            Ok((next, _)) => Ok(Some(next)),
             Err(WhyError::TooLong { .. }) => Ok(None),
             Err(other) => Err(other),
         }

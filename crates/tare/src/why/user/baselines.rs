@@ -257,13 +257,19 @@ impl Baselines<'_> {
     }
 
     /// Runs the command with a baseline, and inside if the first run there is not enough.
-    fn measured(&self, ask: &mut Ask, asks: &ContainerQuestion) -> Result<First, WhyError> {
+    fn measured(&mut self, ask: &mut Ask, asks: &ContainerQuestion) -> Result<First, WhyError> {
         let (inside, fresh) = &self.look;
         ask.own = Some(ContainerQuestion {
             fresh: fresh.clone(),
             ..asks.clone()
         });
-        why::calibrate::look(self.cx, ask, &ask.settings, Some(inside))
+        let mut first = why::calibrate::look(self.cx, ask, &ask.settings, Some(inside))?;
+        // A container that loses what the first run writes, or cannot write it, never has the next.
+        if fresh.is_none() && first.base_differs.is_some() {
+            self.look.1 = first.base_differs.take();
+            return self.measured(ask, asks);
+        }
+        Ok(first)
     }
 
     /// Runs the command with a baseline. With `may_fall_back`, the baseline is used if no better one is found, and
