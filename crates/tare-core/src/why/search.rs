@@ -6,7 +6,7 @@
 //!
 //! If the whole is hot but no half of it is, either half suffices to keep the command slow. Both are then searched,
 //! each while the other is removed, and the result is one set that acts only together. Differences that are slow only
-//! together are hot on either side, and both are found.
+//! together are hot on either side, and both are found. If every part of many carries its share, they are one result.
 //! No half counts as cold because nothing was seen: a part that is neither hot nor cold is tried again, and finally
 //! left as it is. If parts cannot be tried while the others are cold, the cause is searched in those parts.
 //! Pure: it returns what to try and receives the results.
@@ -20,6 +20,9 @@ const COLD_BELOW: f64 = 0.5;
 /// How often the same parts are tried before they are left undecided.
 const TRIES_MOST: u32 = 3;
 
+/// The fewest differences that count as many.
+pub const MANY: usize = 12;
+
 /// A difference that may cause the slowdown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
@@ -27,6 +30,20 @@ pub struct Item {
     pub id: String,
     /// How likely it is, from 0 to 1.
     pub likelihood: f64,
+    /// Differences that are first removed together under this name, if it stands for several.
+    pub members: Vec<Item>,
+}
+
+impl Item {
+    /// The names of what is removed with it.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &String> {
+        let own = self.members.is_empty().then_some(&self.id);
+        own.into_iter().chain(self.members.iter().map(|it| &it.id))
+    }
+}
+
+fn ids(group: &[Item]) -> impl Iterator<Item = String> + '_ {
+    group.iter().flat_map(Item::ids).cloned()
 }
 
 /// One trial of the search.
@@ -114,10 +131,7 @@ impl Search {
 
     /// The sets that were not separated.
     pub fn open(&self) -> Vec<Vec<String>> {
-        let whole = |job: &Job| {
-            let group = job.group.iter().map(|item| item.id.clone());
-            job.base.iter().cloned().chain(group).collect()
-        };
+        let whole = |job: &Job| job.base.iter().cloned().chain(ids(&job.group)).collect();
         self.jobs.iter().chain(&self.stuck).map(whole).collect()
     }
 
@@ -140,6 +154,12 @@ impl Search {
         self.jobs.iter().map(|job| job.tries).max().unwrap_or(0)
     }
 
+    /// The fewest parts that the next trials need: with two it cannot be seen whether many carry a little each.
+    pub fn parts_least(&self) -> usize {
+        let is_large = self.jobs.first().is_some_and(|job| job.group.len() >= MANY);
+        if is_large { 3 } else { 2 }
+    }
+
     /// The next trials, at most `room` at once; empty if all is found or if there is no room for two.
     pub fn probes(&self, room: usize) -> Vec<Probe> {
         let mut probes = Vec::new();
@@ -150,10 +170,10 @@ impl Search {
                 .base
                 .iter()
                 .cloned()
-                .chain(job.rest.iter().flatten().map(|item| item.id.clone()))
+                .chain(job.rest.iter().flat_map(|group| ids(group)))
                 .collect();
             for part in split(&job.group, most.max(2)) {
-                let part: Vec<String> = part.into_iter().map(|item| item.id).collect();
+                let part: Vec<String> = ids(&part).collect();
                 probes.push(Probe {
                     without: away.iter().cloned().chain(part.iter().cloned()).collect(),
                     part,
@@ -182,7 +202,7 @@ impl Search {
 
     fn learn_of(&mut self, job: Job, results: &[&(Probe, Option<RemovedShare>)]) {
         let members = |probe: &Probe| -> Vec<Item> {
-            let is_in = |item: &&Item| probe.part.contains(&item.id);
+            let is_in = |item: &&Item| item.ids().all(|id| probe.part.contains(id));
             job.group.iter().filter(is_in).cloned().collect()
         };
         let mut hot: Vec<(f64, Vec<Item>)> = results
@@ -193,6 +213,11 @@ impl Search {
             })
             .collect();
         hot.sort_by(|a, b| b.0.total_cmp(&a.0));
+        if is_spread(&job.group, results) {
+            self.found
+                .push(job.base.into_iter().chain(ids(&job.group)).collect());
+            return;
+        }
         if hot.is_empty() {
             return self.learn_nothing(job, results);
         }
@@ -227,7 +252,8 @@ impl Search {
         }
         // What is surely not in the others is in the parts that could not be tried, if it is in one part.
         if !is_any_open && untried.len() < job.group.len() {
-            job.group.retain(|item| untried.contains(&&item.id));
+            job.group
+                .retain(|item| item.ids().all(|id| untried.contains(&id)));
             job.tries = 0;
             if job.group.len() == 1 {
                 self.stuck.push(job);
@@ -266,7 +292,11 @@ impl Search {
 
     /// Continues a job: a group of one counts as found, and the next group follows.
     fn go_on(&mut self, mut job: Job) {
-        while job.group.len() == 1 {
+        while let [item] = job.group.as_slice() {
+            if !item.members.is_empty() {
+                job.group.clone_from(&item.members.clone());
+                continue;
+            }
             job.base.push(job.group[0].id.clone());
             if job.rest.is_empty() {
                 self.found.push(job.base);
@@ -276,6 +306,24 @@ impl Search {
         }
         self.jobs.push(job);
     }
+}
+
+/// Whether a group of many was removed in at least three parts, each of which carries about its share of a slowdown
+/// that the group carries.
+fn is_spread(group: &[Item], results: &[&(Probe, Option<RemovedShare>)]) -> bool {
+    /// The least that all parts carry together.
+    const ALL: f64 = 0.7;
+    let shares = results.iter().map(|(_, shown)| shown.map(|it| it.share));
+    let Some(shares) = shares.collect::<Option<Vec<f64>>>() else {
+        return false;
+    };
+    let all: f64 = shares.iter().sum();
+    let even = all / shares.len() as f64;
+    let mut shares = shares.iter();
+    group.len() >= MANY
+        && shares.len() > 2
+        && all >= ALL
+        && shares.all(|share| (0.4 * even..=2.0 * even).contains(share))
 }
 
 /// Splits a group into at most `most`, but at least two, parts of about the same likelihood, so that likely items are
@@ -305,191 +353,4 @@ fn split(group: &[Item], most: usize) -> Vec<Vec<Item>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    fn items(number: usize) -> Vec<Item> {
-        (0..number)
-            .map(|place| Item {
-                id: format!("d{place:02}"),
-                likelihood: 0.1 + 0.02 * (place % 7) as f64,
-            })
-            .collect()
-    }
-
-    /// Searches if `share` of the slowdown goes away without a set; returns what is found, and the number of rounds
-    /// and probes.
-    fn searched(
-        number: usize,
-        share: impl Fn(&BTreeSet<&str>) -> f64,
-    ) -> (Vec<Vec<String>>, usize, usize) {
-        let mut search = Search::new(items(number));
-        let (mut rounds, mut tried) = (0, 0);
-        loop {
-            let probes = search.probes(6);
-            if probes.is_empty() {
-                let mut found: Vec<Vec<String>> = search.found().to_vec();
-                for set in &mut found {
-                    set.sort();
-                }
-                found.sort();
-                return (found, rounds, tried);
-            }
-            rounds += 1;
-            tried += probes.len();
-            assert!(rounds < 30 && probes.len() <= 6, "{search:?}");
-            let results: Vec<(Probe, Option<RemovedShare>)> = probes
-                .into_iter()
-                .map(|probe| {
-                    let without: BTreeSet<&str> =
-                        probe.without.iter().map(String::as_str).collect();
-                    let share = share(&without);
-                    let shown = RemovedShare {
-                        low: share - 0.05,
-                        share,
-                        high: share + 0.05,
-                    };
-                    (probe, Some(shown))
-                })
-                .collect();
-            search.learn(&results);
-        }
-    }
-
-    fn set(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    #[test]
-    fn search_finds_one_harmful_of_31_in_three_rounds() {
-        for harmful in 0..31 {
-            let name = format!("d{harmful:02}");
-            let (found, rounds, tried) = searched(31, |without| {
-                f64::from(u8::from(without.contains(name.as_str())))
-            });
-            assert_eq!(found, [vec![name]]);
-            assert!(rounds <= 3 && tried <= 15, "{rounds} rounds, {tried} tried");
-        }
-    }
-
-    #[test]
-    fn two_that_harm_by_themselves_are_both_found() {
-        let (found, ..) = searched(32, |without| {
-            0.5 * without
-                .iter()
-                .filter(|id| **id == "d03" || **id == "d17")
-                .count() as f64
-        });
-        assert_eq!(found, [set(&["d03"]), set(&["d17"])]);
-    }
-
-    #[test]
-    fn search_finds_both_if_removing_either_suffices() {
-        let (found, ..) = searched(32, |without| {
-            f64::from(u8::from(without.contains("d05") || without.contains("d30")))
-        });
-        assert_eq!(found, [set(&["d05"]), set(&["d30"])]);
-    }
-
-    #[test]
-    fn two_of_which_either_harms_are_found_as_one_set() {
-        for pair in [["d05", "d30"], ["d00", "d01"], ["d13", "d14"]] {
-            let (found, rounds, _) = searched(32, |without| {
-                f64::from(u8::from(pair.iter().all(|id| without.contains(id))))
-            });
-            assert_eq!(found, [set(&pair)], "{rounds}");
-            assert!(rounds <= 12, "{rounds}");
-        }
-    }
-
-    #[test]
-    fn search_never_finds_untestable_item() {
-        let mut search = Search::new(items(2));
-        let probes = search.probes(6);
-        assert_eq!(probes.len(), 2);
-        for _ in 0..TRIES_MOST {
-            let results: Vec<_> = search.probes(6).into_iter().map(|it| (it, None)).collect();
-            search.learn(&results);
-        }
-        assert!(search.probes(6).is_empty() && search.found().is_empty());
-        assert_eq!(search.open(), [set(&["d01", "d00"])]);
-        assert!(Search::new(Vec::new()).probes(6).is_empty());
-        assert!(Search::new(items(9)).probes(1).is_empty());
-    }
-
-    #[test]
-    fn search_leaves_untestable_item_open_if_rest_is_cold() {
-        let mut search = Search::new(items(9));
-        let broken = "d05";
-        for _ in 0..9 {
-            let probes = search.probes(3);
-            let results: Vec<_> = probes
-                .into_iter()
-                .map(|probe| {
-                    let cold = RemovedShare {
-                        low: -0.1,
-                        share: 0.0,
-                        high: 0.1,
-                    };
-                    let has_it = probe.without.iter().any(|id| id == broken);
-                    (probe, (!has_it).then_some(cold))
-                })
-                .collect();
-            search.learn(&results);
-        }
-        assert!(search.found().is_empty());
-        assert_eq!(search.open(), [set(&[broken])]);
-    }
-
-    #[test]
-    fn search_retries_undecided_set_then_leaves_it_open() {
-        let mut search = Search::new(items(4));
-        let undecided = RemovedShare {
-            low: -0.4,
-            share: 0.2,
-            high: 0.8,
-        };
-        let first = search.probes(2);
-        for tries in 0..TRIES_MOST {
-            assert_eq!(search.tries(), tries);
-            let probes = search.probes(2);
-            assert_eq!(probes, first);
-            let results: Vec<_> = probes
-                .into_iter()
-                .map(|probe| (probe, Some(undecided)))
-                .collect();
-            search.learn(&results);
-        }
-        assert!(search.probes(2).is_empty() && search.found().is_empty());
-        assert_eq!(search.open().len(), 1);
-        assert_eq!(search.open()[0].len(), 4);
-        // With more time it is taken up again, once.
-        assert!(search.reopen());
-        let results = search.probes(2).into_iter();
-        let results: Vec<_> = results.map(|probe| (probe, Some(undecided))).collect();
-        assert_eq!(results.len(), 2);
-        search.learn(&results);
-        assert!(search.probes(2).is_empty());
-    }
-
-    #[test]
-    fn search_tests_dominant_item_alone_with_two_probes() {
-        let mut all = items(9);
-        for item in &mut all {
-            item.likelihood = 0.13;
-        }
-        all[3].likelihood = 0.95;
-        assert_eq!(Search::new(all).probes(2)[0].part, ["d03"]);
-    }
-
-    #[test]
-    fn search_tests_likely_item_alone() {
-        let mut all = items(12);
-        all[7].likelihood = 0.95;
-        let probes = Search::new(all).probes(4);
-        assert_eq!(probes[0].part, ["d07"]);
-        assert_eq!(probes.len(), 4);
-    }
-}
+mod tests;

@@ -81,6 +81,7 @@ pub(super) fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Stud
         }
         arms.splice(1..1, steps);
     }
+    let arms = user_container::at_once(ask, first, pace, left_ns, arms);
     let mut study = ask.study("the command on the host and inside", arms, first);
     study.blocks_max = u32::try_from(blocks).unwrap_or(u32::MAX);
     study.blocks_min = study.blocks_max;
@@ -374,6 +375,7 @@ pub(super) mod tests {
             life_ns: SECOND,
             cut_ns: None,
             is_fresh: false,
+            base_differs: None,
             remarks: Vec::new(),
             in_slices: Err("sleeps".into()),
         }

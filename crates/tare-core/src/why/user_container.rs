@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use tare_model::arm::{Rung, Suspect};
 use tare_model::{ArmSpec, CommandCall, CommandChange, Params};
 
+use super::counterfactual::TriedArm;
 use super::ladder::Step;
 use super::{Ask, Base};
 use crate::driver::user_container::{self, Difference, UserContainer};
@@ -23,7 +24,9 @@ pub mod applied;
 pub mod baseline;
 mod costs;
 mod eliminated;
+mod evidence;
 mod hunt;
+mod likeliest;
 mod members;
 mod shares;
 pub mod sides;
@@ -32,6 +35,7 @@ mod trace;
 
 pub(super) use eliminated::{FAILS, TriedWithout, noted, settle};
 pub use hunt::{Hunt, Next, one_more_ns, search_ns, whole_ns};
+pub use likeliest::{at_once, likeliest_first};
 pub(super) use shares::went;
 pub use shares::{PLAIN_BLOCKS, plain_blocks};
 pub(super) use sifting::sifted;
@@ -201,6 +205,19 @@ pub(super) fn note_userland(ask: &Ask, base: &mut ArmSpec) {
     if let Some(userland) = asks.and_then(|asks| asks.userland.as_ref()) {
         base.role.rung = Some(rung(0, USERLAND));
         base.role.of = Some(userland.id.to_owned());
+    }
+}
+
+/// The arm without these differences.
+fn tried(ask: &Ask, asks: &ContainerQuestion, without: &[String]) -> TriedArm {
+    if !asks.undo.is_empty() {
+        return sides::tried(ask, &asks.head, &asks.undo, without);
+    }
+    let whole = asks.copy.as_ref().unwrap_or(&ask.settings);
+    TriedArm {
+        driver: ask.driver.clone(),
+        settings: user_container::without(whole, without),
+        change: ask.change(),
     }
 }
 

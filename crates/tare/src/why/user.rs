@@ -21,9 +21,10 @@ use crate::report;
 use crate::service::user::UserClient;
 use crate::session::Session;
 use crate::why::fresh;
-use crate::why::observed::Observed;
 use crate::why::pace::Pace;
-use crate::why::user_container::{ContainerQuestion, applied, baseline, call, one_more_ns};
+use crate::why::user_container::{
+    ContainerQuestion, applied, baseline, call, likeliest_first, one_more_ns,
+};
 use crate::why::{Ask, First, WhyError};
 
 /// Most bytes of stdin that a command gets with every run.
@@ -178,12 +179,13 @@ impl Subject<'_> {
         }
         let command = report::command_line(&ask.call.argv);
         output::tell(&reach::announced(&self, &own, &command));
-        let (inside, (mut asks, mut first)) = self.looked(&cx, found, &mut ask, &mut own)?;
+        let (_, (mut asks, mut first)) = self.looked(&cx, found, &mut ask, &mut own)?;
         if self.asked.client.is_some() {
             first.remarks.extend(server::weighed(&mut asks, &first));
         }
         let mut lines = vec![baseline::describe(&asks)];
         lines.extend(own.notes.iter().cloned());
+        likeliest_first(&mut asks, &first);
         let fresh = ask.own.take().and_then(|tried| tried.fresh);
         lines.extend(fresh.as_deref().map(fresh::described));
         output::tell(&lines[0]);
@@ -192,7 +194,7 @@ impl Subject<'_> {
             fresh,
             ..asks.clone()
         });
-        output::tell(&at_first_look(&asks, &first, &inside.look));
+        output::tell(&at_first_look(&asks, &first));
         for remark in &first.remarks {
             output::tell(&format!("note: {}", output::printable(remark)));
         }
@@ -280,8 +282,7 @@ fn may_run_twice(own: &UserContainer, shares: Shares) -> Result<(), Failed> {
 }
 
 /// The times of the command on both sides in its first runs.
-fn at_first_look(asks: &ContainerQuestion, first: &First, inside: &Observed) -> String {
-    let is_first = inside.wall_ns < first.env.wall_ns;
+fn at_first_look(asks: &ContainerQuestion, first: &First) -> String {
     format!(
         "{} {}, {} in the container at the first look",
         took(&first.host),
@@ -290,7 +291,7 @@ fn at_first_look(asks: &ContainerQuestion, first: &First, inside: &Observed) -> 
         } else {
             "plain"
         },
-        took(if is_first { inside } else { &first.env }),
+        took(&first.env),
     )
 }
 

@@ -79,15 +79,19 @@ pub(crate) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
     if is_whole {
         return (Some(reason), lines);
     }
-    let undecided: Vec<String> = it.with_status(Status::Undecided).map(name).collect();
+    let undecided: Vec<&DossierFinding> = it
+        .with_status(Status::Undecided)
+        .filter(|finding| !it.is_in_confirmed_set(finding))
+        .collect();
     let (of_pair, untested): (Vec<_>, Vec<_>) = it
         .with_status(Status::Untested)
         .partition(|finding| it.is_half_of_cause(finding));
     let first = of_pair.into_iter();
-    let first = first.chain(it.with_status(Status::Undecided));
+    let first = first.chain(undecided.iter().copied());
     let first = first.chain(untested.iter().copied());
     let first: Vec<String> = first.take(2).map(short_name).collect();
     let untested: Vec<String> = untested.into_iter().map(with_reason).collect();
+    let undecided = undecided.into_iter().map(name).collect();
     lines.extend(list(AnswerLabel::Undecided, undecided));
     lines.extend(list(AnswerLabel::NotTested, untested));
     let is_elsewhere = it.in_every_container().is_some();
@@ -116,6 +120,12 @@ impl<'a> Below<'a> {
                 same.any(|it| it.cause.strip_prefix(OWN) == Some(id))
             })
         })
+    }
+
+    /// Whether it was removed only with others, which are confirmed together.
+    fn is_in_confirmed_set(&self, finding: &DossierFinding) -> bool {
+        let mut confirmed = self.with_status(Status::Confirmed);
+        finding.arm.is_some() && confirmed.any(|it| it.arm == finding.arm)
     }
 
     /// Whether this is one of a pair that takes the slowdown away together.
@@ -302,7 +312,10 @@ impl<'a> Below<'a> {
             );
             return (WhyReason::NotFound, text);
         }
+        let mut others = self.arms.iter().filter(|arm| arm.id != self.env.id);
+        let was_run = others.any(|arm| !arm.role.suspects.is_empty());
         let text = match (was_tried, self.ladder.is_some()) {
+            (false, _) if is_own && was_run => "not found yet: what was tried is not decided",
             (false, _) if is_own => "not found yet: there was no time to test any difference",
             (_, true) => "not found yet; the breakdown shows which step adds it",
             _ => "not found yet",

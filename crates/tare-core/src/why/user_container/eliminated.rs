@@ -57,13 +57,15 @@ pub(crate) fn settle(
     // The result of these sets is reported for each member.
     findings.retain(|it| it.cause != SEVERAL || it.status != Status::Refuted);
     // Sets that cause a part and were not separated.
-    let several: Vec<(String, &Vec<String>)> = findings
+    let several: Vec<(String, Status, &Vec<String>)> = findings
         .iter()
-        .filter(|it| it.cause == SEVERAL && it.status == Status::Supported)
-        .filter_map(|it| it.arm.clone())
-        .filter_map(|arm| {
+        .filter(|it| {
+            it.cause == SEVERAL && matches!(it.status, Status::Confirmed | Status::Supported)
+        })
+        .filter_map(|it| Some((it.arm.clone()?, it.status)))
+        .filter_map(|(arm, status)| {
             let trial = trials.iter().find(|trial| trial.arm == arm)?;
-            Some((arm, &trial.without))
+            Some((arm, status, &trial.without))
         })
         .collect();
     let refuted: Vec<&TriedWithout> = trials
@@ -79,7 +81,10 @@ pub(crate) fn settle(
         let Some(id) = finding.cause.strip_prefix(OWN).map(str::to_owned) else {
             continue;
         };
-        if let Some(trial) = narrowest(&refuted, &id) {
+        let in_set = several.iter().find(|(_, _, set)| set.contains(&id));
+        // A smaller set without an effect does not clear its members of their part in a proved one.
+        let is_in_proved = in_set.is_some_and(|(_, status, _)| *status == Status::Confirmed);
+        if let Some(trial) = narrowest(&refuted, &id).filter(|_| !is_in_proved) {
             finding.status = Status::Refuted;
             finding.arm = Some(trial.arm.clone());
             if trial.without.len() == 1 {
@@ -87,8 +92,7 @@ pub(crate) fn settle(
             }
             continue;
         }
-        let in_set = several.iter().find(|(_, set)| set.contains(&id));
-        if let Some((arm, _)) = in_set {
+        if let Some((arm, ..)) = in_set {
             finding.status = Status::Undecided;
             finding.arm = Some(arm.clone());
             continue;

@@ -18,23 +18,20 @@ use super::super::search::{Item, LEAST_SHARE, Probe, RemovedShare, Search};
 use super::super::studies::{Arms, base_arms};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
-use super::costs::{Costs, fitting};
-use super::members::{is_open, reduced, sorted, tries, without_one};
+use super::costs::{Costs, NEXT_ARMS, SAFE, fitting};
+use super::likeliest::{LIKELY, proved_before, weighed, with_families};
+use super::members::{can_be_taken_apart, is_open, reduced, sorted, tries, without_one};
 use super::shares::{PLAIN_BLOCKS, floor, part, shown, whole};
 use super::sifting::{narrowest, suspect_of};
 use super::trace::Trace;
-use super::{COPY, ContainerQuestion, PLAIN, PROOF, TRY, sides, steps};
+use super::{COPY, ContainerQuestion, PLAIN, PROOF, TRY, steps, tried};
 use crate::analyze::RunData;
-use crate::driver::user_container::{self, WITHOUT};
+use crate::driver::user_container::WITHOUT;
 
 /// The maximum number of arms in one round of the search.
 const ARMS_MOST: usize = 6;
 /// The number of suspects from the catalogue in the first round of the search.
 const CATALOGUE_MOST: usize = 2;
-/// The number of arms for which a round leaves time in the next one.
-const NEXT_ARMS: usize = 3;
-/// The smallest likelihood of a suspect from the catalogue.
-const LIKELY: f64 = 0.5;
 /// From this share on the search ends.
 const LARGE: f64 = 0.8;
 /// The maximum number of blocks of a round and of a proof: as many as the share of the whole needs.
@@ -42,8 +39,10 @@ const ROUND_BLOCKS: u32 = 16;
 const PROOF_BLOCKS: u32 = 24;
 /// How often what is undecided gets twice as many blocks.
 const REOPENED_MOST: u32 = 3;
-/// The part of the time that is planned with.
-const SAFE: f64 = 0.85;
+/// The same for what is tried if nothing else fits: its durations were measured.
+const LAST: f64 = 0.95;
+/// The factor of the likelihood of a difference that showed nothing alone.
+const TRIED: f64 = 0.1;
 
 /// Keeps an arm only for suspects of the catalogue whose switch is a difference of the container. The others are
 /// reported without a trial.
@@ -189,13 +188,24 @@ impl Hunt {
             Some(_) => Trace::between(&first.host.counters, &first.env.counters),
             None => Trace::new(&readings, floor, whole(ask)),
         };
-        let items = asks.differences.iter().map(|difference| Item {
-            id: difference.id.clone(),
-            likelihood: trace.weighed(&difference.id, difference.likelihood),
+        let proofs = proved_before(run);
+        let proved = proofs.iter().filter_map(|(set, arm)| {
+            let shown = shown(&readings, ask, (floor, arm))?;
+            Some((set, shown))
         });
-        let mut items: Vec<Item> = items.collect();
-        items.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
-        let likely = items.iter().map(|item| item.id.clone()).collect();
+        let proved: Vec<(&Vec<String>, RemovedShare)> = proved.collect();
+        let is_explained = proved
+            .iter()
+            .any(|(_, it)| it.is_hot() && it.share >= LARGE);
+        let mut items = weighed(asks, trace, first);
+        for item in &mut items {
+            let is_it = |set: &[String]| set == [item.id.as_str()];
+            if proved.iter().any(|(set, it)| is_it(set) && !it.is_hot()) {
+                item.likelihood *= TRIED;
+            }
+        }
+        let items = with_families(asks, items);
+        let likely = items.iter().flat_map(Item::ids).cloned().collect();
         let mut catalogue = resolved(catalogue, asks);
         catalogue.retain(|trial| trial.arm.is_some() && trial.suspect.likelihood >= LIKELY);
         catalogue.truncate(CATALOGUE_MOST);
@@ -204,13 +214,13 @@ impl Hunt {
             catalogue,
             is_begun: false,
             to_prove: None,
-            proofs: BTreeMap::new(),
-            is_worthwhile: (asks.copy.is_none() && floor == asks.base.id)
-                || part(&readings, ask, (floor, whole(ask)))
-                    .is_some_and(|it| it.high >= LEAST_SHARE),
+            is_worthwhile: !is_explained
+                && ((asks.copy.is_none() && floor == asks.base.id)
+                    || part(&readings, ask, (floor, whole(ask)))
+                        .is_some_and(|it| it.high >= LEAST_SHARE)),
             floor,
             likely,
-            is_explained: false,
+            is_explained,
             // The fewest that give an interval, and one more that may be void.
             blocks: few.unwrap_or(FEWEST + 1),
             enough: enough(
@@ -220,6 +230,7 @@ impl Hunt {
             known: BTreeMap::new(),
             n_reopened: 0,
             n_named: 0,
+            proofs,
         }
     }
 
@@ -244,7 +255,7 @@ impl Hunt {
         // The same again is reserved for a further round, as long as two arms are left for this one.
         let next_ns = costs.round_ns(NEXT_ARMS, self.blocks);
         let frugal = fitting(ARMS_MOST, for_search_ns.saturating_sub(next_ns), round_ns);
-        let most = frugal.clamp(2.min(room), ARMS_MOST);
+        let most = frugal.clamp(self.search.parts_least().min(room), ARMS_MOST);
         let probes = self.search.probes(most);
         let n_arms = n_arms.max(self.n_named);
         let mut arms = Arms::new(base_arms(ask, first, false), n_arms);
@@ -252,7 +263,9 @@ impl Hunt {
             put_plain(ask, asks, &mut arms);
         }
         if probes.is_empty() {
-            let room = fitting(ARMS_MOST, safe_ns, |number| costs.proof_ns(number));
+            let last_ns = whole_part(left_ns as f64 * LAST);
+            let proof_ns = |number| costs.proof_ns(number);
+            let room = fitting(ARMS_MOST, safe_ns, proof_ns).max(fitting(1, last_ns, proof_ns));
             let sets = match &mut self.to_prove {
                 Some(sets) => std::mem::take(sets),
                 None => self.held(asks),
@@ -430,24 +443,12 @@ impl Hunt {
         };
         let several = sets.iter().map(|set| sorted(set));
         let mut left: Vec<Vec<String>> = several
-            .filter(|set| set.len() > 1)
+            .filter(|set| can_be_taken_apart(set))
             .filter_map(|set| reduced(&set, |member| back(&set, member)))
             .filter(|set| is_open(set, |set| self.proofs.contains_key(set)))
             .collect();
         left.dedup();
         left
-    }
-}
-
-fn tried(ask: &Ask, asks: &ContainerQuestion, without: &[String]) -> TriedArm {
-    if !asks.undo.is_empty() {
-        return sides::tried(ask, &asks.head, &asks.undo, without);
-    }
-    let whole = asks.copy.as_ref().unwrap_or(&ask.settings);
-    TriedArm {
-        driver: ask.driver.clone(),
-        settings: user_container::without(whole, without),
-        change: ask.change(),
     }
 }
 

@@ -32,6 +32,14 @@ pub(super) enum SetVerdict {
     Open(Vec<String>),
 }
 
+/// The largest set that is taken apart: each member takes an arm.
+const APART_MOST: usize = 12;
+
+/// Whether a set has several members, few enough to be taken apart.
+pub(super) fn can_be_taken_apart(set: &[String]) -> bool {
+    (2..=APART_MOST).contains(&set.len())
+}
+
 /// The set in a canonical order.
 pub(super) fn sorted(set: &[String]) -> Vec<String> {
     let mut set = set.to_vec();
@@ -55,14 +63,14 @@ pub(super) fn tries(sets: &[Vec<String>], room: usize) -> Vec<Vec<String>> {
             all.push(set);
         }
     }
-    for set in all.clone() {
+    for set in all.clone().iter().filter(|set| can_be_taken_apart(set)) {
         // A set is judged only with all of its rests, so some of them are useless.
         let rests: Vec<Vec<String>> = set
             .iter()
-            .map(|member| without_one(&set, member))
+            .map(|member| without_one(set, member))
             .filter(|rest| !rest.is_empty() && !all.contains(rest))
             .collect();
-        if set.len() > 1 && all.len() + rests.len() <= room {
+        if all.len() + rests.len() <= room {
             all.extend(rests);
         }
     }
@@ -277,6 +285,7 @@ mod tests {
     fn proof_drops_harmless_member_added_by_noisy_round() {
         let harmful = "d04";
         let items = (0..12).map(|place| Item {
+            members: Vec::new(),
             id: format!("d{place:02}"),
             likelihood: 0.3,
         });

@@ -11,7 +11,7 @@ use tare_model::dossier::DossierFinding;
 
 use super::super::counterfactual::MOST;
 use super::super::search::RemovedShare;
-use super::members::{Remainder, SetVerdict, fate, sorted, without_one};
+use super::members::{Remainder, SetVerdict, can_be_taken_apart, fate, sorted, without_one};
 use super::sides::FIRST;
 use super::{CLAIM, ContainerQuestion, ONE_OF, PROOF, RUNNING, SEVERAL, TOGETHER, TRY};
 use crate::driver::user_container::{Difference, OWN};
@@ -60,7 +60,10 @@ pub(super) fn suspect_of(asks: &ContainerQuestion, ids: &[String], metric: &str)
         parts.dedup();
         parts.join(between)
     };
-    let what = join(|it| &it.what, if all.len() == 2 { " and " } else { ", " });
+    let variables = set_of_variables(asks, ids);
+    let is_set = variables.is_some();
+    let what = variables
+        .unwrap_or_else(|| join(|it| &it.what, if all.len() == 2 { " and " } else { ", " }));
     let cause = match all.as_slice() {
         [one] => format!("{OWN}{}", one.id),
         [one, two] => format!("{OWN}{}+{}", one.id, two.id),
@@ -70,17 +73,21 @@ pub(super) fn suspect_of(asks: &ContainerQuestion, ids: &[String], metric: &str)
         cause,
         size: String::new(),
         claim: match all.as_slice() {
-            [_, _, _, ..] => format!("{ONE_OF}{what}"),
+            [_, _, _, ..] if !is_set => format!("{ONE_OF}{what}"),
             _ => format!("{what}{CLAIM}"),
         },
         evidence: Vec::new(),
         likelihood: all.iter().map(|it| it.likelihood).fold(0.0, f64::max),
-        advice: if all.len() > ADVISED_MOST {
+        advice: if is_set {
+            "pass fewer variables (`-e`, `--env-file`; in a compose file: `environment:`, `env_file:`), or give it more time, so that they are tried in smaller sets".to_owned()
+        } else if all.len() > ADVISED_MOST {
             "give it more time, so that they are tried one by one".to_owned()
         } else {
             join(|it| &it.advice, "; ")
         },
-        price: if all.len() > ADVISED_MOST {
+        price: if is_set {
+            "whatever they were set for".to_owned()
+        } else if all.len() > ADVISED_MOST {
             "none is known of a set".to_owned()
         } else {
             join(|it| &it.price, "; ")
@@ -93,6 +100,24 @@ pub(super) fn suspect_of(asks: &ContainerQuestion, ids: &[String], metric: &str)
         },
         is_outside: false,
     }
+}
+
+/// The beginning of the words for a set of variables.
+const SET: &str = "the set of ";
+
+/// A large set that is only variables, in words: what its members do is not known of each, but of all together.
+fn set_of_variables(asks: &ContainerQuestion, ids: &[String]) -> Option<String> {
+    let is_variable = |id: &str| id.starts_with("env.");
+    if ids.len() <= ADVISED_MOST || !ids.iter().all(|id| is_variable(id)) {
+        return None;
+    }
+    let all = asks.differences.iter().filter(|it| is_variable(&it.id));
+    let (count, all) = (ids.len(), all.count());
+    Some(if count == all {
+        format!("{SET}its {all} variables")
+    } else {
+        format!("{SET}{count} of its {all} variables")
+    })
 }
 
 /// Selects the findings about differences. A proof in separate blocks replaces what the search tried and what the
@@ -183,6 +208,10 @@ fn take_sets_apart(
         else {
             return true;
         };
+        if !can_be_taken_apart(&set) {
+            as_open(finding, &set);
+            return true;
+        }
         let rest = |member: &str| {
             let rest = proof_of(&without_one(&set, member))?;
             let has_effect = matches!(rest.status, Status::Confirmed | Status::Supported);
@@ -213,6 +242,12 @@ fn as_one(finding: &mut DossierFinding) {
 
 /// The wording for a set whose members could not be separated.
 fn as_open(finding: &mut DossierFinding, members: &[String]) {
+    if finding.claim.starts_with(SET) {
+        finding
+            .evidence
+            .push("they were removed together, and none of them alone".to_owned());
+        return;
+    }
     finding.status = finding.status.max(Status::Supported);
     if let Some(what) = finding.claim.strip_suffix(CLAIM) {
         finding.claim = format!("{ONE_OF}{what}");

@@ -247,3 +247,65 @@ fn set_is_confirmed_only_if_every_member_is_needed() {
     // Neither was tried alone.
     assert_eq!(findings_of_two(None), [shown(set, Status::Supported)]);
 }
+
+/// A question about a container with these differences, and first runs in which it is `times` as slow.
+fn asked(ids: &[&str], times: f64) -> (Ask, super::super::First) {
+    let own = UserContainer {
+        differences: ids.iter().map(|id| difference(id, false)).collect(),
+        ..self::own()
+    };
+    let files = user_container::Bare {
+        driver: "container".into(),
+        without: own.names(|_| true),
+        ..user_container::Bare::default()
+    };
+    let mut ask = studies::tests::ask("docker", own.settings.clone());
+    ask.own = Some(baseline::image(&own, &files, "other bytes"));
+    let mut first = studies::tests::first(studies::tests::SECOND);
+    first.env.wall_ns = tare_model::whole_part(times * first.host.wall_ns as f64);
+    (ask, first)
+}
+
+#[test]
+fn likeliest_differences_are_proved_at_once_if_a_search_would_not_fit() {
+    let ids = ["cpus", "init", "log", "dns", "runtime"];
+    let proofs = |ids: &[&str], times: f64, left_s: u64| {
+        let (ask, first) = asked(ids, times);
+        let study = studies::first_study(&ask, &first, left_s * studies::tests::SECOND).unwrap();
+        let proofs = study
+            .arms
+            .iter()
+            .filter(|arm| arm.id.as_str().starts_with("proof-"));
+        proofs
+            .map(|arm| arm.settings.words(WITHOUT).join(" "))
+            .collect::<Vec<_>>()
+    };
+    // The log is unlikely, because the command prints little.
+    let at_once = proofs(&ids, 1.6, 50);
+    assert!((1..=3).contains(&at_once.len()), "{at_once:?}");
+    assert!(!at_once.contains(&"log".to_owned()), "{at_once:?}");
+    assert!(proofs(&ids, 1.6, 500).is_empty(), "a search fits");
+    assert!(
+        proofs(&ids, 1.02, 50).is_empty(),
+        "no difference is visible"
+    );
+    assert_eq!(proofs(&ids[..2], 1.6, 500).len(), 2, "these are all");
+}
+
+#[test]
+fn many_variables_are_named_as_a_set() {
+    let names: Vec<String> = (0..40).map(|number| format!("env.V{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (ask, _) = asked(&names, 2.0);
+    let asks = ask.own.as_ref().unwrap();
+    let claim = |count: usize| {
+        let ids: Vec<String> = names[..count].iter().map(|id| (*id).to_owned()).collect();
+        sifting::suspect_of(asks, &ids, "wall").claim
+    };
+    assert_eq!(claim(40), format!("the set of its 40 variables{CLAIM}"));
+    assert_eq!(
+        claim(20),
+        format!("the set of 20 of its 40 variables{CLAIM}")
+    );
+    assert!(claim(3).starts_with(ONE_OF));
+}
