@@ -182,6 +182,10 @@ pub(crate) fn set_option<T: Copy>(
 /// The number of bytes that must arrive before a reader is woken.
 #[derive(Debug)]
 pub(crate) struct LowWater<'a> {
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "the option exists on Unix only")
+    )]
     stream: &'a TcpStream,
     bytes: usize,
 }

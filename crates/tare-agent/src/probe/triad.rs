@@ -23,6 +23,10 @@ super::probe! {
 }
 
 /// Elements per step of a kernel: a cache line.
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "the plain kernel takes arrays of any length")
+)]
 const STEP: usize = 8;
 
 /// Computes `a = b + s·c`; the three have the same length, a multiple of [`STEP`], and are aligned to 32 bytes.

@@ -120,6 +120,10 @@ fn add_closed(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) {
 }
 
 /// The access of a user who is neither owner nor in the group of a file or folder.
+#[cfg_attr(
+    not(unix),
+    expect(dead_code, reason = "files have such permissions on Unix only")
+)]
 enum Others {
     /// May read the file, or follow the link; special files count as readable.
     Read,
