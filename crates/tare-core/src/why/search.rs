@@ -213,7 +213,7 @@ impl Search {
             })
             .collect();
         hot.sort_by(|a, b| b.0.total_cmp(&a.0));
-        if is_spread(&job.group, results) {
+        if job.rest.is_empty() && is_spread(&job.group, results) {
             self.found
                 .push(job.base.into_iter().chain(ids(&job.group)).collect());
             return;
@@ -292,12 +292,13 @@ impl Search {
 
     /// Continues a job: a group of one counts as found, and the next group follows.
     fn go_on(&mut self, mut job: Job) {
-        while let [item] = job.group.as_slice() {
+        while job.group.len() == 1 {
+            let item = job.group.remove(0);
             if !item.members.is_empty() {
-                job.group.clone_from(&item.members.clone());
+                job.group = item.members;
                 continue;
             }
-            job.base.push(job.group[0].id.clone());
+            job.base.push(item.id);
             if job.rest.is_empty() {
                 self.found.push(job.base);
                 return;

@@ -42,8 +42,8 @@ pub use side::look_at_side;
 const GRACE: Duration = Duration::from_secs(3);
 /// Most folders of opened files about which facts are requested.
 const FOLDERS_MOST: usize = 32;
-/// The baseline, where each start has new files.
-const BASELINE: &str = "baseline";
+/// Where the command runs on the other side: each start has new files.
+const BASELINE: &str = "new copy of the baseline's files";
 /// A command that takes longer runs once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
 

@@ -19,7 +19,7 @@ use super::{COPY, ContainerQuestion, PROOF, evidence, tried};
 use crate::analyze::RunData;
 use crate::driver::user_container::{self, Difference};
 
-/// The smallest likelihood of a suspect from the catalogue.
+/// From this likelihood on a difference, or a suspect from the catalogue, is likely.
 pub(super) const LIKELY: f64 = 0.5;
 /// The factor at the first look from which on the likeliest differences are proved at once.
 const VISIBLE: f64 = 1.2;
