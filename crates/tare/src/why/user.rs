@@ -189,6 +189,9 @@ impl Subject<'_> {
         let fresh = ask.own.take().and_then(|tried| tried.fresh);
         lines.extend(fresh.as_deref().map(fresh::described));
         output::tell(&lines[0]);
+        if fresh.is_some() {
+            output::tell(&lines[lines.len() - 1]);
+        }
         ask.carried = lines;
         ask.own = Some(ContainerQuestion {
             fresh,
