@@ -7,7 +7,7 @@
 //! Pure: measurements are passed in as shares.
 //! Limits: misses a member whose part is too small to make a set hot.
 
-use super::super::search::{LEAST_SHARE, RemovedShare};
+use super::super::search::{LEAST_SHARE, MANY, RemovedShare};
 
 /// The result of a set without one of its members.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,12 +32,9 @@ pub(super) enum SetVerdict {
     Open(Vec<String>),
 }
 
-/// The largest set that is taken apart: each member takes an arm.
-const APART_MOST: usize = 12;
-
-/// Whether a set has several members, few enough to be taken apart.
+/// Whether a set has several members, few enough to be taken apart: each takes an arm.
 pub(super) fn can_be_taken_apart(set: &[String]) -> bool {
-    (2..=APART_MOST).contains(&set.len())
+    (2..MANY).contains(&set.len())
 }
 
 /// The set in a canonical order.

@@ -10,7 +10,7 @@ use tare_model::arm::Suspect;
 use tare_model::dossier::DossierFinding;
 
 use super::super::counterfactual::MOST;
-use super::super::search::RemovedShare;
+use super::super::search::{MANY, RemovedShare};
 use super::members::{Remainder, SetVerdict, can_be_taken_apart, fate, sorted, without_one};
 use super::sides::FIRST;
 use super::{CLAIM, ContainerQuestion, ONE_OF, PROOF, RUNNING, SEVERAL, TOGETHER, TRY};
@@ -108,7 +108,7 @@ const SET: &str = "the set of ";
 /// A large set that is only variables, in words: what its members do is not known of each, but of all together.
 fn set_of_variables(asks: &ContainerQuestion, ids: &[String]) -> Option<String> {
     let is_variable = |id: &str| id.starts_with("env.");
-    if ids.len() <= ADVISED_MOST || !ids.iter().all(|id| is_variable(id)) {
+    if ids.len() < MANY || !ids.iter().all(|id| is_variable(id)) {
         return None;
     }
     let all = asks.differences.iter().filter(|it| is_variable(&it.id));
