@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::arm::{Rung, Suspect};
+use tare_model::arm::{Role, Rung, Suspect};
 use tare_model::{ArmSpec, CommandCall, CommandChange, Params};
 
 use super::counterfactual::TriedArm;
@@ -104,12 +104,13 @@ pub struct ContainerQuestion {
 }
 
 impl ContainerQuestion {
-    /// The removed differences that an arm notes because its settings do not contain them.
-    fn noted(&self, without: &[String]) -> Vec<String> {
-        if self.undo.is_empty() {
-            Vec::new()
-        } else {
-            without.to_vec()
+    /// Notes in the role of an arm what it is suspected of; and the removed differences, if its settings do not
+    /// contain them.
+    fn note(&self, role: &mut Role, suspect: Suspect, without: &[String]) {
+        role.suspects.push(suspect);
+        role.of = self.copy.as_ref().map(|_| COPY.to_owned());
+        if !self.undo.is_empty() {
+            role.without = without.to_vec();
         }
     }
 }

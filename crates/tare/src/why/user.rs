@@ -187,10 +187,11 @@ impl Subject<'_> {
         lines.extend(own.notes.iter().cloned());
         likeliest_first(&mut asks, &first);
         let fresh = ask.own.take().and_then(|tried| tried.fresh);
-        lines.extend(fresh.as_deref().map(fresh::described));
         output::tell(&lines[0]);
-        if fresh.is_some() {
-            output::tell(&lines[lines.len() - 1]);
+        if let Some(why) = &fresh {
+            let remark = fresh::described(why);
+            output::tell(&remark);
+            lines.push(remark);
         }
         ask.carried = lines;
         ask.own = Some(ContainerQuestion {

@@ -9,8 +9,6 @@ use super::ContainerQuestion;
 
 /// The number of arms for which a round leaves time in the next one.
 pub(super) const NEXT_ARMS: usize = 3;
-/// The part of the time that is planned with.
-pub(super) const SAFE: f64 = 0.85;
 
 /// The predicted durations.
 #[derive(Debug, Clone, Copy)]

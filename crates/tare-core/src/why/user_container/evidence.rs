@@ -28,7 +28,7 @@ fn fits(id: &str, look: &Observed) -> Option<bool> {
         ]);
         return hits.map(|hits| hits > 0.0);
     }
-    if begins(&["cpus", "cpu-quota"]) && !begins(&["cpuset"]) {
+    if matches!(id, "cpus" | "cpu-quota") {
         let throttled = counted(&[counter::THROTTLED, counter::CHARGED_THROTTLED]);
         return throttled.map(|ns| ns > 0.0);
     }
@@ -45,7 +45,7 @@ fn fits(id: &str, look: &Observed) -> Option<bool> {
         let printed = look.report.stdout.0.len() + look.report.stderr.0.len();
         return Some(printed as f64 >= FEW_BYTES);
     }
-    if begins(&["shm-size"]) {
+    if id == "shm-size" {
         return seen
             .filter(|_| stoppable::was_seen(&look.report))
             .map(|seen| seen.shared_memory_bytes > 0);

@@ -15,16 +15,16 @@ use super::super::counterfactual::{SuspectTrial, TriedArm};
 use super::super::pace::{Pace, enough};
 use super::super::readings::Readings;
 use super::super::search::{Item, LEAST_SHARE, Probe, RemovedShare, Search};
-use super::super::studies::{Arms, base_arms};
+use super::super::studies::{Arms, SAFE, base_arms};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
-use super::costs::{Costs, NEXT_ARMS, SAFE, fitting};
+use super::costs::{Costs, NEXT_ARMS, fitting};
 use super::likeliest::{LIKELY, proved_before, weighed, with_families};
 use super::members::{can_be_taken_apart, is_open, reduced, sorted, tries, without_one};
 use super::shares::{PLAIN_BLOCKS, floor, part, shown, whole};
 use super::sifting::{narrowest, suspect_of};
 use super::trace::Trace;
-use super::{COPY, ContainerQuestion, PLAIN, PROOF, TRY, steps, tried};
+use super::{ContainerQuestion, PLAIN, PROOF, TRY, steps, tried};
 use crate::analyze::RunData;
 use crate::driver::user_container::WITHOUT;
 
@@ -39,7 +39,7 @@ const ROUND_BLOCKS: u32 = 16;
 const PROOF_BLOCKS: u32 = 24;
 /// How often what is undecided gets twice as many blocks.
 const REOPENED_MOST: u32 = 3;
-/// The same for what is tried if nothing else fits: its durations were measured.
+/// The part of the time that is planned with for what is tried if nothing else fits: its durations were measured.
 const LAST: f64 = 0.95;
 /// The factor of the likelihood of a difference that showed nothing alone.
 const TRIED: f64 = 0.1;
@@ -352,11 +352,8 @@ impl Hunt {
         without.sort();
         let suspect = suspect_of(asks, &probe.part, &ask.metric);
         let arm = tried(ask, asks, &without);
-        let of = asks.copy.as_ref().map(|_| COPY.to_owned());
         let id = arms.put_as(self.known.get(&without), TRY, &arm, |role| {
-            role.suspects.push(suspect);
-            role.of = of;
-            role.without = asks.noted(&without);
+            asks.note(role, suspect, &without);
         });
         self.known.insert(without, id.clone());
         id
@@ -405,11 +402,8 @@ impl Hunt {
                     .push(format!("{}: {}", known.cause, known.claim));
                 suspect.evidence.extend(known.evidence.iter().cloned());
             }
-            let of = asks.copy.as_ref().map(|_| COPY.to_owned());
             let id = arms.put_as(self.proofs.get(set), PROOF, &arm, |role| {
-                role.suspects.push(suspect);
-                role.of = of;
-                role.without = asks.noted(set);
+                asks.note(role, suspect, set);
             });
             self.proofs.insert(set.clone(), id);
         }

@@ -9,13 +9,13 @@ use tare_model::{ArmSpec, whole_part};
 
 use super::super::pace::Pace;
 use super::super::search::{Item, MANY};
-use super::super::studies::Arms;
+use super::super::studies::{Arms, SAFE};
 use super::super::{Ask, FEWEST, First};
-use super::costs::{Costs, NEXT_ARMS, SAFE, fitting};
+use super::costs::{Costs, NEXT_ARMS, fitting};
 use super::shares::PLAIN_BLOCKS;
 use super::sifting::suspect_of;
 use super::trace::Trace;
-use super::{COPY, ContainerQuestion, PROOF, evidence, tried};
+use super::{ContainerQuestion, PROOF, evidence, tried};
 use crate::analyze::RunData;
 use crate::driver::user_container::{self, Difference};
 
@@ -108,9 +108,7 @@ pub fn at_once(
         let set = [item.id];
         let suspect = suspect_of(asks, &set, &ask.metric);
         arms.put(PROOF, &tried(ask, asks, &set), |role| {
-            role.suspects.push(suspect);
-            role.of = asks.copy.as_ref().map(|_| COPY.to_owned());
-            role.without = asks.noted(&set);
+            asks.note(role, suspect, &set);
         });
     }
     arms.into_specs()

@@ -42,21 +42,13 @@ pub(crate) struct Copied {
 }
 
 impl Copied {
-    /// Whether this is the name of the part that removes the mount.
-    fn is_named(&self, id: &str) -> bool {
-        id.trim_end_matches('?') == id_of(&self.target)
-    }
-
     /// Where the files are copied to in an arm without these parts, if they are.
     pub(crate) fn copy(&self, without: &[String]) -> Option<Copy> {
-        let settings_id = settings_id_of(&self.target);
-        if without
-            .iter()
-            .any(|id| id.trim_end_matches('?') == settings_id)
-        {
+        let lacks = |part: &str| without.iter().any(|id| id.trim_end_matches('?') == part);
+        if lacks(&settings_id_of(&self.target)) {
             return None;
         }
-        if self.may_go && without.iter().any(|id| self.is_named(id)) {
+        if self.may_go && lacks(&id_of(&self.target)) {
             return Some(match self.holds {
                 Holds::OverImages => Copy::Images,
                 Holds::Folder | Holds::File => Copy::Layer,
