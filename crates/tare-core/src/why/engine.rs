@@ -190,9 +190,9 @@ impl<'a> Engine<'a> {
             let time_ns = (left_ns / part).min(left_ns.saturating_sub(search_ns));
             let n_blocks = so_far.dossier.cells.iter().map(|cell| cell.n_blocks);
             let time = (time_ns, n_blocks.max().unwrap_or(0));
-            let study = studies::closer_study(ask, self.first, pace, time);
             // With all of the time there may be another look, as long as one fits.
             let (is_last, smaller) = (part == 1, (part / 2).max(1));
+            let study = studies::closer_study(ask, self.first, pace, time, is_last);
             if let Some(study) = study {
                 self.phase = if then_why {
                     Phase::Comparing(smaller)

@@ -131,20 +131,29 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
     arms
 }
 
-/// More blocks of host, A/A control and environment after an inconclusive comparison. `None` if too few would fit to
-/// be worth a restart of the arms.
+/// More blocks of host and environment after an inconclusive comparison of `n_blocks`, with the A/A control if there is
+/// time for it. `None` if too few would fit to be worth a restart of the arms. The last look, with all of the time,
+/// may be shorter, but adds a part of the blocks so far, so that the number of looks stays small.
 pub(super) fn closer_study(
     ask: &Ask,
     first: &First,
     pace: Pace,
     (time_ns, n_blocks): (u64, u32),
+    is_last: bool,
 ) -> Option<Study> {
-    let block_ns = (2 * pace.host_ns + pace.env_ns).max(1);
-    let blocks = time_ns.saturating_sub(pace.life_ns) / block_ns;
-    if blocks < u64::from(FEWEST) / 2 {
+    /// The part (1/N) of the blocks so far that a last look adds.
+    const LAST_PART: u32 = 4;
+    let both_ns = pace.host_ns + pace.env_ns;
+    let fits = |least: u32, block_ns: u64| {
+        let needed_ns = u64::from(least).saturating_mul(block_ns);
+        needed_ns.saturating_add(pace.life_ns) <= time_ns
+    };
+    let (usual, last) = (FEWEST / 2, n_blocks.div_ceil(LAST_PART).max(1));
+    let with_a_prime = fits(usual, both_ns + pace.host_ns);
+    if !(with_a_prime || fits(usual, both_ns) || is_last && fits(last, both_ns)) {
         return None;
     }
-    let arms = base_arms(ask, first, true);
+    let arms = base_arms(ask, first, with_a_prime);
     let mut study = ask.study("a closer look at host and environment", arms, first);
     // Doubling the number of blocks each time keeps the number of looks small.
     study.blocks_max = PROOF_MOST.max(n_blocks);
@@ -484,7 +493,7 @@ pub(super) mod tests {
         let long = first(300 * SECOND);
         let pace = Pace::of_one(&long);
         assert_eq!(first_study(&ask, &long, 115 * SECOND), None);
-        assert_eq!(closer_study(&ask, &long, pace, (60 * SECOND, 6)), None);
+        assert_eq!(closer_study(&ask, &long, pace, (60 * SECOND, 6), true), None);
         ask.budget_ns = 36_000 * SECOND;
         let study = first_study(&ask, &long, 35_000 * SECOND).unwrap();
         assert!(study.blocks_max >= FEWEST && study.arms.len() >= 2);

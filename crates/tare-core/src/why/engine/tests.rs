@@ -34,6 +34,11 @@ const DIFFERENCES: [&str; 8] = [
 
 /// A machine on which time is simulated.
 struct World {
+    /// The time of the command in a plain container, nanoseconds.
+    plain_ns: f64,
+    /// Whether each trial is in a new container.
+    is_fresh: bool,
+    budget_ns: u64,
     /// The differences that all have to be there for a cost, and its factor.
     costs: Vec<(&'static [&'static str], f64)>,
     /// The same, but one of them is enough.
@@ -49,6 +54,9 @@ struct World {
 impl World {
     fn new(noise: f64, seed: u64) -> Self {
         Self {
+            plain_ns: PLAIN_NS,
+            is_fresh: false,
+            budget_ns: 120 * SECOND,
             costs: Vec::new(),
             either: Vec::new(),
             noise,
@@ -78,15 +86,15 @@ impl World {
         let mut trials = Vec::new();
         for block in 0..study.blocks_max {
             let launch = block / study.blocks_per_launch;
-            if launch * study.blocks_per_launch == block {
+            if launch * study.blocks_per_launch == block && !self.is_fresh {
                 self.spent_ns += START_NS * study.arms.len() as u64;
             }
             let weather = 0.05 * self.random.normal();
             for (position, arm) in (0..).zip(&study.arms) {
                 let factor = self.factor(&arm.settings.words(WITHOUT));
                 let level = weather + self.noise * self.random.normal();
-                let wall_ns = whole_part(PLAIN_NS * factor * level.exp());
-                self.spent_ns += wall_ns;
+                let wall_ns = whole_part(self.plain_ns * factor * level.exp());
+                self.spent_ns += wall_ns + if self.is_fresh { START_NS } else { 0 };
                 trials.push(TrialData {
                     trial: Trial {
                         sequence: whole_count(trials.len()),
@@ -126,13 +134,16 @@ impl World {
         let asks = baseline::plain(&own, "docker").remove(0);
         let mut ask = ask("docker", own.settings.clone());
         ask.own = Some(asks);
+        ask.budget_ns = self.budget_ns;
+        let plain_ns = whole_part(self.plain_ns);
         let first = First {
             life_ns: START_NS,
+            is_fresh: self.is_fresh,
             env: super::super::Observed {
-                wall_ns: whole_part(PLAIN_NS * self.factor(&[])),
-                ..first(whole_part(PLAIN_NS)).env
+                wall_ns: whole_part(self.plain_ns * self.factor(&[])),
+                ..first(plain_ns).env
             },
-            ..first(whole_part(PLAIN_NS))
+            ..first(plain_ns)
         };
         let mut engine = Engine::new(&ask, &first, options);
         let mut data = self.measure(&engine.first(ask.budget_ns).unwrap());
@@ -260,6 +271,29 @@ fn equal_sides_are_not_searched() {
             why.outcome,
             WhyOutcome::Cost | WhyOutcome::StartUp
         ));
+    }
+}
+
+/// Between six blocks, after which a part of the time is left, and a search, for which it is too short.
+#[test]
+fn undecided_question_leaves_no_third_of_its_time() {
+    let budget_ns = 50 * SECOND;
+    for (plain_ns, is_fresh) in [(1e9, true), (1.5e9, true), (2e9, false), (3e9, false)] {
+        for seed in 0..3 {
+            let mut world = World {
+                plain_ns,
+                is_fresh,
+                budget_ns,
+                ..World::new(0.4, seed)
+            };
+            let (dossier, _) = world.answered(EngineOptions::default());
+            let why = dossier.why.unwrap();
+            let left_ns = budget_ns.saturating_sub(world.spent_ns);
+            assert!(
+                why.outcome != WhyOutcome::Undecided || left_ns < budget_ns / 3,
+                "{plain_ns} {is_fresh}: {} s are left", left_ns / SECOND
+            );
+        }
     }
 }
 
