@@ -4,7 +4,7 @@
 //! if none answers. Tests then fail rather than skip if something provisioned is missing. It always stops what it
 //! started.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
@@ -144,7 +144,8 @@ fn all(
         everywhere.clone()
     };
     let tested = if passed.is_empty() {
-        every_test(&tests, is_provisioned, tally)
+        let host = needs.as_ref().map(|needs| needs.engine.host());
+        every_test(&tests, host, &agent, tally)
     } else {
         part(&tests.clone().arguments(passed), tally)
             .and_then(|()| other_builds(&everywhere, is_provisioned, tally))
@@ -173,20 +174,25 @@ fn all(
     tally.skips.read(&read);
     told.push(contracts::summary(&contracts.read()?));
     tested?;
-    tally.judge()?;
-    if let Some(needs) = &needs {
-        step("planted causes, a part of them");
-        let tare = target_folder().join("debug/tare");
-        planted::small(tare, agent, needs.engine.host())?;
-    }
-    Ok(())
+    tally.judge()
 }
 
-/// Runs all tests, with the other builds in parallel; tests that compare times run afterwards, alone.
-fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
+/// Runs all tests, with the other builds in parallel, and then a planted cause if the engine at `host` was
+/// provisioned; tests that compare times run afterwards, alone.
+fn every_test(
+    tests: &Program,
+    host: Option<&str>,
+    agent: &Path,
+    tally: &Mutex<Tally>,
+) -> Result<()> {
     let lanes::Jobs { beside, alone } = lanes::build(tests, WINDOWS)?;
     let (tested, checked) = std::thread::scope(|scope| {
-        let checks = scope.spawn(|| other_builds(tests, is_provisioned, tally));
+        let checks = scope.spawn(|| {
+            other_builds(tests, host.is_some(), tally)?;
+            let Some(host) = host else { return Ok(()) };
+            step("a planted cause");
+            planted::small(target_folder().join("debug/tare"), agent.to_owned(), host)
+        });
         let tested = lanes::run(beside, |job| part(job, tally));
         (tested, checks.join().expect("checking does not panic"))
     });
@@ -213,18 +219,16 @@ fn carry_out(tests: &Program) -> (Output, Result<()>) {
 }
 
 /// Runs what tolerates noise: lints, the documentation, the second build of the agent, and the Windows tests. Has low
-/// priority, and locks no folder that a test builds in.
+/// priority. It locks the folder in which the tests were built; they no longer build there.
 fn other_builds(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
-    let folder = target_folder().join("checks");
     let check = |arguments| {
         cargo(arguments)
-            .variable("CARGO_TARGET_DIR", &folder)
-            .arguments(&["--quiet", "--workspace"])
+            .arguments(&["--quiet", "--workspace", "--all-features"])
             .politely()
     };
     step("lints");
     check(&["clippy"])
-        .arguments(&["--all-targets", "--all-features", "--", "-D", "warnings"])
+        .arguments(&["--all-targets", "--", "-D", "warnings"])
         .run()?;
     step("documentation");
     check(&["doc", "--no-deps"])

@@ -493,7 +493,10 @@ pub(super) mod tests {
         let long = first(300 * SECOND);
         let pace = Pace::of_one(&long);
         assert_eq!(first_study(&ask, &long, 115 * SECOND), None);
-        assert_eq!(closer_study(&ask, &long, pace, (60 * SECOND, 6), true), None);
+        assert_eq!(
+            closer_study(&ask, &long, pace, (60 * SECOND, 6), true),
+            None
+        );
         ask.budget_ns = 36_000 * SECOND;
         let study = first_study(&ask, &long, 35_000 * SECOND).unwrap();
         assert!(study.blocks_max >= FEWEST && study.arms.len() >= 2);

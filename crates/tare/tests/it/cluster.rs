@@ -91,6 +91,7 @@ impl Workload for RollCall {
 fn workload(id: &str) -> Option<&'static dyn Workload> {
     match id {
         "roll-call" => Some(&RollCall),
+        "ranks" => Some(&hpcc::Ranks),
         other => tare::workload::find(other),
     }
 }

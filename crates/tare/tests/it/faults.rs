@@ -245,7 +245,7 @@ fn two_homes_on_one_engine_leave_each_other_alone() {
 fn clean_and_resume_exclude_each_other() {
     let product = crate::keeping::with_killed_run();
     let mut n_gone_on = 0;
-    for _ in 0..20 {
+    for _ in 0..8 {
         let begin = product.n_trials();
         let mut started = Product::start(product.command(["resume"]));
         // At the same time, and again while it is running.

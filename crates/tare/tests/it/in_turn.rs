@@ -211,12 +211,12 @@ fn ctrl_c_in_cycle_ends_workers_and_drops_block() {
     let product = Product::new();
     let study = study("").replace(
         "blocks_min = 2\nblocks_max = 2",
-        "trial = \"2s\"\nblocks_min = 3\nblocks_max = 3",
+        "trial = \"1s\"\nblocks_min = 3\nblocks_max = 3",
     );
     let file = product.file("turns.toml", study);
     let mut started = Product::start(product.command(["run", &file, "--prove", "0s"]));
     product.wait_for_trials(&mut started, 2);
-    // The next block of two seconds is running as soon as a process computes again.
+    // The next block of a second is running as soon as a process computes again.
     let run = product.runs().into_iter().next().unwrap();
     wait_until("a worker has its turn", || is_computing(&run));
     started.signal("INT", true);

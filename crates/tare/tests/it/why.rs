@@ -180,7 +180,8 @@ fn why_small_budget_goes_to_both_sides_first() {
 #[test]
 fn why_accuses_no_cause_for_command_without_cost() {
     let product = needed!(product_with_container());
-    let dossier = why(&product, &["--env", "container"], &["sleep", "0.3"])
+    let arguments = ["--env", "container", "--budget", "15s"];
+    let dossier = why(&product, &arguments, &["sleep", "0.3"])
         .expect(0)
         .json();
     assert_valid_dossier(&dossier);
@@ -208,7 +209,8 @@ fn oci_runtime_needs_no_named_root() {
     if !is_available(&world, "runc") {
         return;
     }
-    let dossier = why(&product, &["--env", "oci"], &command).expect(0).json();
+    let arguments = ["--env", "oci", "--budget", "9s"];
+    let dossier = why(&product, &arguments, &command).expect(0).json();
     assert_valid_dossier(&dossier);
     assert_eq!(dossier["why"]["arm"], "oci");
     product.assert_nothing_left();

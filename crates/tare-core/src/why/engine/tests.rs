@@ -229,10 +229,12 @@ fn confirmed(dossier: &Dossier) -> Vec<&str> {
 #[test]
 fn planted_causes_are_found_within_the_budget() {
     type Planted = &'static [(&'static [&'static str], f64)];
-    let cases: [(Planted, Planted, &[&str]); 6] = [
+    let cases: [(Planted, Planted, &[&str]); 7] = [
         (&[(&["cpus"], 3.0)], &[], &["own.cpus"]),
         (&[(&["hostname"], 1.5)], &[], &["own.hostname"]),
         (&[(&["env.B"], 1.15)], &[], &["own.env.B"]),
+        // A gain.
+        (&[(&["env.B"], 0.4)], &[], &["own.env.B"]),
         (
             &[(&["user"], 1.4), (&["env.A"], 1.5)],
             &[],
@@ -254,6 +256,9 @@ fn planted_causes_are_found_within_the_budget() {
             };
             let (dossier, _) = world.answered(EngineOptions::default());
             assert_eq!(confirmed(&dossier), expected, "seed {seed}");
+            let is_gain = costs.iter().any(|(_, factor)| *factor < 1.0);
+            let outcome = dossier.why.map(|why| why.outcome);
+            assert_eq!(outcome == Some(WhyOutcome::Gain), is_gain, "{outcome:?}");
         }
     }
 }
@@ -291,7 +296,8 @@ fn undecided_question_leaves_no_third_of_its_time() {
             let left_ns = budget_ns.saturating_sub(world.spent_ns);
             assert!(
                 why.outcome != WhyOutcome::Undecided || left_ns < budget_ns / 3,
-                "{plain_ns} {is_fresh}: {} s are left", left_ns / SECOND
+                "{plain_ns} {is_fresh}: {} s are left",
+                left_ns / SECOND
             );
         }
     }

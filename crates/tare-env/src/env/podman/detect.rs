@@ -12,7 +12,7 @@ use super::super::image::packed::agent_for;
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::super::record;
 use super::caller::Caller;
-use super::facts::info;
+use super::facts::{info, note_hybrid};
 use super::instance::remove_containers;
 use super::settings::{Network, Settings};
 use super::{CreationRecord, Podman, errors, image};
@@ -45,6 +45,7 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
         let ran = run(cx, caller, settings, &arm, &name, left());
         match ran {
             Err(error) if errors::is_hybrid(&error) && caller.runtime.is_none() => {
+                note_hybrid(cx, caller);
                 let chosen = errors::chosen(errors::HYBRID);
                 engine
                     .facts

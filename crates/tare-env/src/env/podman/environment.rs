@@ -16,7 +16,7 @@ use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
 use super::super::text::and_cleanup;
 use super::caller::{Caller, is_reachable};
-use super::facts::{self, Engine, info};
+use super::facts::{self, Engine, info, note_hybrid};
 use super::instance::{
     Belongings, PodmanInstance, agent_file, charged_to, in_memory, remove_containers,
     remove_folder, remove_volumes,
@@ -334,16 +334,26 @@ impl PodmanEnvironment {
             engine: engine.clone(),
             facts: Facts::new(),
         };
-        let mut chosen = None;
-        let rehearsed = match self.rehearse(cx, &caller, &prepared) {
-            Err(error) if errors::is_hybrid(&error) && caller.runtime.is_none() => {
-                caller.runtime = Some("runc".into());
-                engine = info(cx, &caller, CONTROL_LIMIT)?;
-                chosen = Some(errors::HYBRID);
-                self.rehearse(cx, &caller, &prepared)
+        let has_choice = caller.runtime.is_none();
+        let rehearsed = if has_choice && engine.is_hybrid {
+            None
+        } else {
+            match self.rehearse(cx, &caller, &prepared) {
+                Err(error) if has_choice && errors::is_hybrid(&error) => {
+                    note_hybrid(cx, &caller);
+                    None
+                }
+                other => Some(other?),
             }
-            other => other,
-        }?;
+        };
+        let chosen = rehearsed.is_none().then_some(errors::HYBRID);
+        let rehearsed = if let Some(rehearsed) = rehearsed {
+            rehearsed
+        } else {
+            caller.runtime = Some("runc".into());
+            engine.take_runtime(cx, &caller, "runc");
+            self.rehearse(cx, &caller, &prepared)?
+        };
         let facts = &mut prepared.facts;
         facts.extend(engine.facts.clone());
         facts.extend(packed_facts);

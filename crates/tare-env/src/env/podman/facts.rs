@@ -4,6 +4,8 @@
 //! omitted.
 //! Limits: the configuration files behind the answers are not read.
 
+use std::sync::MutexGuard;
+
 use crate::env::prelude::*;
 
 use serde_json::Value as Json;
@@ -21,6 +23,8 @@ pub(super) struct Engine {
     pub(super) cgroup_version: u8,
     /// The controllers with which this user may set limits.
     pub(super) controllers: Vec<String>,
+    /// Whether the default runtime refuses this machine's hybrid cgroups, as far as it was tried.
+    pub(super) is_hybrid: bool,
     pub(super) facts: Facts,
 }
 
@@ -52,11 +56,59 @@ fn put(facts: &mut Facts, json: &Json, names: &[(&str, &str)]) {
     }
 }
 
-/// Queries podman about itself.
+/// A run, and the owner and OCI runtime of its podman.
+type Key = (String, Option<String>, Option<String>);
+
+/// What each run knows about podman. It takes more than a second to describe itself, because it looks up the package
+/// of each of its programs.
+static KNOWN: Mutex<BTreeMap<Key, Engine>> = Mutex::new(BTreeMap::new());
+
+fn known() -> MutexGuard<'static, BTreeMap<Key, Engine>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn key(cx: &Context<'_>, caller: &Caller) -> Key {
+    let account = caller.account.as_ref();
+    (
+        cx.run.to_string(),
+        account.map(|account| account.name.clone()),
+        caller.runtime.clone(),
+    )
+}
+
+/// Queries podman about itself, once in a run.
 pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result<Engine, EnvError> {
+    let key = key(cx, caller);
+    if let Some(engine) = known().get(&key) {
+        return Ok(engine.clone());
+    }
     let arguments = ["info", "--format=json"];
     let answer = caller.ask(cx, "describe itself", &arguments, limit)?;
-    Ok(of_engine(&answer))
+    let engine = of_engine(&answer);
+    known().insert(key, engine.clone());
+    Ok(engine)
+}
+
+impl Engine {
+    /// Uses another OCI runtime, which is asked for its own version: podman would take a second again.
+    pub(super) fn take_runtime(&mut self, cx: &Context<'_>, caller: &Caller, name: &str) {
+        let version = fact::name_for(fact::ENGINE_PART_VERSION, "runtime");
+        self.facts.insert(fact::ENGINE_RUNTIME.into(), name.into());
+        self.facts.remove(&version);
+        let command = caller.command(name, vec!["--version".into()], &[]);
+        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT).ok();
+        if let Some(finished) = finished.filter(|it| it.status == Some(0)) {
+            let text = Json::String(String::from_utf8_lossy(&finished.stdout).into_owned());
+            put(&mut self.facts, &text, &[(&version, "")]);
+        }
+    }
+}
+
+/// Notes that the default runtime refuses the hybrid cgroups of this machine.
+pub(super) fn note_hybrid(cx: &Context<'_>, caller: &Caller) {
+    if let Some(engine) = known().get_mut(&key(cx, caller)) {
+        engine.is_hybrid = true;
+    }
 }
 
 /// Parses `podman info --format json`.
@@ -113,6 +165,7 @@ fn of_engine(info: &Json) -> Engine {
     }
     let fact = |name: &str| facts.get(name).cloned().unwrap_or_default();
     Engine {
+        is_hybrid: false,
         architecture: fact(fact::ENGINE_ARCHITECTURE),
         is_rootless,
         is_remote: is_true("/host/serviceIsRemote"),
