@@ -30,7 +30,7 @@ crates/tare-report/src/terminal/why.rs 650 one page or table, drawn from top to 
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
 crates/tare/src/why/calibrate.rs 600 one stage of the question, in the order of time
 crates/tare/src/why/carry.rs 600 one stage of the question, in the order of time
-crates/tare-core/src/why/studies.rs 570 one stage of the question, in the order of time
+crates/tare-core/src/why/studies.rs 550 one stage of the question, in the order of time
 crates/tare/tests/analysis/verdicts.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/engine/fake.rs 700 one stage with all that can go wrong on it
 crates/tare/tests/it/podman.rs 700 tests of one thing, with what they set up

@@ -192,7 +192,7 @@ impl<'a> Engine<'a> {
             let time = (time_ns, n_blocks.max().unwrap_or(0));
             // With all of the time there may be another look, as long as one fits.
             let (is_last, smaller) = (part == 1, (part / 2).max(1));
-            let study = studies::closer_study(ask, self.first, pace, time, is_last);
+            let study = more_blocks::closer(ask, self.first, pace, time, is_last);
             if let Some(study) = study {
                 self.phase = if then_why {
                     Phase::Comparing(smaller)

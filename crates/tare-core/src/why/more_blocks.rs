@@ -1,10 +1,10 @@
-//! Adds blocks for suspects that were tried but are still undecided, as long as the budget allows.
+//! Adds blocks for what is still undecided, as long as the budget allows: both sides, or suspects that were tried.
 
 use tare_model::dossier::{Dossier, DossierFinding};
 use tare_model::{ArmSpec, Status, Study};
 
 use super::counterfactual::MOST;
-use super::pace::Pace;
+use super::pace::{PROOF_MOST, Pace};
 use super::studies::{SAFE, base_arms, start_up};
 use super::{Ask, FEWEST, First};
 use crate::analyze::RunData;
@@ -83,6 +83,37 @@ pub fn study(
     study.blocks_max = blocks;
     pace.plan_launches(ask, &mut study, left_ns);
     study.budget_ns = Some(left_ns);
+    Some(study)
+}
+
+/// More blocks of host and environment after an inconclusive comparison of `n_blocks`, with the A/A control if there is
+/// time for it. `None` if too few would fit to be worth a restart of the arms. The last look, with all of the time,
+/// may be shorter, but adds a part of the blocks so far, so that the number of looks stays small.
+pub fn closer(
+    ask: &Ask,
+    first: &First,
+    pace: Pace,
+    (time_ns, n_blocks): (u64, u32),
+    is_last: bool,
+) -> Option<Study> {
+    /// The part (1/N) of the blocks so far that a last look adds.
+    const LAST_PART: u32 = 4;
+    let both_ns = pace.host_ns + pace.env_ns;
+    let fits = |least: u32, block_ns: u64| {
+        let needed_ns = u64::from(least).saturating_mul(block_ns);
+        needed_ns.saturating_add(pace.life_ns) <= time_ns
+    };
+    let (usual, last) = (FEWEST / 2, n_blocks.div_ceil(LAST_PART).max(1));
+    let with_a_prime = fits(usual, both_ns + pace.host_ns);
+    if !(with_a_prime || fits(usual, both_ns) || is_last && fits(last, both_ns)) {
+        return None;
+    }
+    let arms = base_arms(ask, first, with_a_prime);
+    let mut study = ask.study("a closer look at host and environment", arms, first);
+    // Doubling the number of blocks each time keeps the number of looks small.
+    study.blocks_max = PROOF_MOST.max(n_blocks);
+    pace.plan_launches(ask, &mut study, time_ns);
+    study.budget_ns = Some(time_ns);
     Some(study)
 }
 

@@ -12,7 +12,7 @@ use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 
 use super::counterfactual::{SuspectTrial, TriedArm};
 use super::observed::PLAIN_TIMES;
-use super::pace::{Before, PROOF_MOST, Pace};
+use super::pace::{Before, Pace};
 use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, seen_facts, user_container};
 use crate::workload::{self, Workload};
 
@@ -129,37 +129,6 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
     arms.extend(user_container::copy(ask));
     arms.push(ask.env_arm(first));
     arms
-}
-
-/// More blocks of host and environment after an inconclusive comparison of `n_blocks`, with the A/A control if there is
-/// time for it. `None` if too few would fit to be worth a restart of the arms. The last look, with all of the time,
-/// may be shorter, but adds a part of the blocks so far, so that the number of looks stays small.
-pub(super) fn closer_study(
-    ask: &Ask,
-    first: &First,
-    pace: Pace,
-    (time_ns, n_blocks): (u64, u32),
-    is_last: bool,
-) -> Option<Study> {
-    /// The part (1/N) of the blocks so far that a last look adds.
-    const LAST_PART: u32 = 4;
-    let both_ns = pace.host_ns + pace.env_ns;
-    let fits = |least: u32, block_ns: u64| {
-        let needed_ns = u64::from(least).saturating_mul(block_ns);
-        needed_ns.saturating_add(pace.life_ns) <= time_ns
-    };
-    let (usual, last) = (FEWEST / 2, n_blocks.div_ceil(LAST_PART).max(1));
-    let with_a_prime = fits(usual, both_ns + pace.host_ns);
-    if !(with_a_prime || fits(usual, both_ns) || is_last && fits(last, both_ns)) {
-        return None;
-    }
-    let arms = base_arms(ask, first, with_a_prime);
-    let mut study = ask.study("a closer look at host and environment", arms, first);
-    // Doubling the number of blocks each time keeps the number of looks small.
-    study.blocks_max = PROOF_MOST.max(n_blocks);
-    pace.plan_launches(ask, &mut study, time_ns);
-    study.budget_ns = Some(time_ns);
-    Some(study)
 }
 
 /// A study that tries suspects, and the suspects that had to wait.
@@ -366,6 +335,7 @@ pub(super) mod tests {
     use tare_model::arm::Suspect;
     use tare_model::{ArmId, CommandCall, CommandChange, command::Stdout};
 
+    use super::super::more_blocks;
     use super::super::observed::Observed;
     use super::*;
     use crate::testing::raw;
@@ -494,7 +464,7 @@ pub(super) mod tests {
         let pace = Pace::of_one(&long);
         assert_eq!(first_study(&ask, &long, 115 * SECOND), None);
         assert_eq!(
-            closer_study(&ask, &long, pace, (60 * SECOND, 6), true),
+            more_blocks::closer(&ask, &long, pace, (60 * SECOND, 6), true),
             None
         );
         ask.budget_ns = 36_000 * SECOND;

@@ -295,7 +295,7 @@ impl PodmanEnvironment {
         if caller.account.is_some() {
             owner::let_through(cx.scratch)?;
         }
-        let mut engine = info(cx, &caller, CONTROL_LIMIT)?;
+        let engine = info(cx, &caller, CONTROL_LIMIT)?;
         self.check_limits(&engine)?;
         let mut packed_facts = Facts::new();
         let template = Template::of_arm(cx, &caller, &self.arm, &self.settings)?;
@@ -331,31 +331,12 @@ impl PodmanEnvironment {
         let mut prepared = Prepared {
             image: name,
             architecture,
-            engine: engine.clone(),
+            engine,
             facts: Facts::new(),
         };
-        let has_choice = caller.runtime.is_none();
-        let rehearsed = if has_choice && engine.is_hybrid {
-            None
-        } else {
-            match self.rehearse(cx, &caller, &prepared) {
-                Err(error) if has_choice && errors::is_hybrid(&error) => {
-                    note_hybrid(cx, &caller);
-                    None
-                }
-                other => Some(other?),
-            }
-        };
-        let chosen = rehearsed.is_none().then_some(errors::HYBRID);
-        let rehearsed = if let Some(rehearsed) = rehearsed {
-            rehearsed
-        } else {
-            caller.runtime = Some("runc".into());
-            engine.take_runtime(cx, &caller, "runc");
-            self.rehearse(cx, &caller, &prepared)?
-        };
+        let (rehearsed, chosen) = self.rehearse_with_runtime(cx, &mut caller, &mut prepared)?;
         let facts = &mut prepared.facts;
-        facts.extend(engine.facts.clone());
+        facts.extend(prepared.engine.facts.clone());
         facts.extend(packed_facts);
         facts::of_image(facts, &prepared.image, &found);
         facts::of_container(facts, &rehearsed);
@@ -369,13 +350,33 @@ impl PodmanEnvironment {
         if let Some(account) = &caller.account {
             put(fact::ENGINE_USER, &account.name);
         }
-        if machine(&prepared.architecture) != machine(&engine.architecture) {
+        if machine(&prepared.architecture) != machine(&prepared.engine.architecture) {
             put(fact::IMAGE_EMULATED, "true");
         }
-        prepared.engine = engine;
         self.caller = Some(caller);
         self.prepared = Some(prepared);
         Ok(())
+    }
+
+    /// Rehearses with podman's OCI runtime, or with runc if that one refuses this machine's hybrid cgroups; returns the
+    /// rehearsed container, and why runc was chosen.
+    fn rehearse_with_runtime(
+        &self,
+        cx: &Context<'_>,
+        caller: &mut Caller,
+        prepared: &mut Prepared,
+    ) -> Result<(Json, Option<&'static str>), EnvError> {
+        let has_choice = caller.runtime.is_none();
+        if !(has_choice && prepared.engine.is_hybrid) {
+            match self.rehearse(cx, caller, prepared) {
+                Err(error) if has_choice && errors::is_hybrid(&error) => note_hybrid(cx, caller),
+                other => return Ok((other?, None)),
+            }
+        }
+        caller.runtime = Some("runc".into());
+        prepared.engine.take_runtime(cx, caller, "runc");
+        let rehearsed = self.rehearse(cx, caller, prepared)?;
+        Ok((rehearsed, Some(errors::HYBRID)))
     }
 
     /// Creates and starts a container, with the agent at the other end of the pipes.
