@@ -69,7 +69,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("stress-ng", "stress-ng"),
     ("sysbench", "sysbench"),
     ("unshare", "util-linux"),
-    ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
+    ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"),
 ];
 
 /// The kernel that virtual machines boot; a container image has none.
