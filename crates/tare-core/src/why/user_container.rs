@@ -26,6 +26,7 @@ mod costs;
 mod eliminated;
 mod evidence;
 mod hunt;
+mod kinds;
 mod likeliest;
 mod members;
 mod shares;

@@ -333,7 +333,7 @@ fn own_leaves_container_volume_and_secrets_unchanged() {
     let (before, all) = (inspected(&name), bench.objects());
     let product = Product::new();
     let ask = |more: &[&str], command: &str| {
-        let arguments = ["why", "--like", &name, "--budget", "10s"];
+        let arguments = ["why", "--like", &name, "--budget", "30s"];
         product.run(
             arguments
                 .iter()

@@ -192,7 +192,7 @@ fn program_reading_other_host_files_uses_image_files() {
     let (_place, data, bench) = needed!(exchanged("other-data", "/bin/cat", "sh", "/bin/true"));
     let product = Product::new();
     let script = format!("exec 3< '{data}'; i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done");
-    let dossier = asked_for("9s", &product, (&bench, &[]), &["sh", "-c", &script]);
+    let dossier = asked_for("20s", &product, (&bench, &[]), &["sh", "-c", &script]);
     let line = compared(&dossier);
     let why = format!("the command reads `{data}`, which is other bytes on the host");
     assert!(line.contains(&why), "{line}");
@@ -211,7 +211,7 @@ fn host_only_program_in_pipe_is_flagged_not_a_cost() {
     let product = Product::new();
     let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; sort /bin/sh | cat >/dev/null";
     let command = ["sh", "-c", script];
-    let dossier = asked_for("9s", &product, (&bench, &[]), &command);
+    let dossier = asked_for("20s", &product, (&bench, &[]), &command);
     let line = compared(&dossier);
     let why = "on the host's files it writes to standard error on one side only";
     assert!(line.contains(why), "{line}");

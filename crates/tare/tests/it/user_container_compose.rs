@@ -54,7 +54,7 @@ fn compose_service_is_read_as_the_plugin_resolves_it() {
     let printed = product.file("config.json", config.to_string());
     let path = docker_with_compose(&product, &format!("cat '{printed}'; exit 0"));
     let before = bench.objects();
-    let mut command = product.command(["why", "--compose", "shop.yml", "job", "--budget", "9s"]);
+    let mut command = product.command(["why", "--compose", "shop.yml", "job", "--budget", "12s"]);
     command.env("PATH", &path);
     let ended = product.finish(command).expect(0);
     assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
@@ -120,7 +120,7 @@ fn standalone_compose_replaces_plugin_unless_old() {
     let file = product.file("config.json", config.to_string());
     let ask = |script: &str| {
         let path = with_programs(&product, &[("docker-compose", script)]);
-        let arguments = ["why", "--compose", "shop.yml", "job", "--budget", "9s"];
+        let arguments = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
         let mut command = product.command(arguments);
         command.env("PATH", &path);
         product.finish(command)
@@ -175,7 +175,7 @@ impl Shop {
     }
 
     fn command(&self, more: &[&str]) -> Command {
-        let begin = ["why", "--compose", "shop.yml", "job", "--budget", "9s"];
+        let begin = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
         let mut command = self.product.command([&begin, more].concat());
         command.env("PATH", &self.path);
         command

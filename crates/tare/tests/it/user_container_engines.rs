@@ -99,7 +99,7 @@ fn read_only(engine: String, folder: &Path) -> String {
 
 /// Runs `tare why` with another engine than the default.
 fn ask_at(product: &Product, host: &str, arguments: &[&str]) -> Ended {
-    let mut command = product.command([&["why", "--budget", "9s"], arguments].concat());
+    let mut command = product.command([&["why", "--budget", "25s"], arguments].concat());
     command.env("DOCKER_HOST", host);
     for name in ["DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
         command.env_remove(name);
@@ -192,7 +192,7 @@ fn background_entrypoint_is_reported_and_ended() {
     let ended = product.run([
         "why",
         "--budget",
-        "9s",
+        "25s",
         "--",
         "docker",
         "run",

@@ -240,7 +240,7 @@ fn arm_containers_have_protections_of_original() {
         "64",
     ];
     let line = [
-        &["why", "--budget", "9s", "--", "docker", "run"][..],
+        &["why", "--budget", "20s", "--", "docker", "run"][..],
         &flags,
     ]
     .concat();

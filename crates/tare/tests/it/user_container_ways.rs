@@ -43,7 +43,7 @@ fn inside_measures_in_running_container_and_cleans_up() {
     let before = look();
     let script = format!("{WORK}; test -n \"$PASSWORD\"; echo done");
     let ask = [
-        "why", "--inside", &name, "--budget", "9s", "--json", "-", "--", "sh", "-c", &script,
+        "why", "--inside", &name, "--budget", "20s", "--json", "-", "--", "sh", "-c", &script,
     ];
     let ended = product.run(ask).expect(0);
     let dossier = ended.json();
@@ -118,7 +118,7 @@ fn unusual_run_flags_are_noted_or_refused_with_hint() {
     let before = bench.objects();
     let image = bench.image.as_str();
     let ask = |flags: &[&str], command: &[&str]| {
-        let begin = ["why", "--budget", "8s", "--", "docker", "run"];
+        let begin = ["why", "--budget", "15s", "--", "docker", "run"];
         product.run([&begin, flags, &[image], command].concat())
     };
     // The engine's socket controls the host: it is not mounted by default.
@@ -151,7 +151,7 @@ fn image_without_a_shell_can_be_compared() {
     let bench = Bench::with_programs("bare", "ENV OF_IMAGE=1", &["sleep"]);
     let product = Product::new();
     let begin = [
-        "why", "--budget", "9s", "--", "docker", "run", "-e", "MODE=1",
+        "why", "--budget", "12s", "--", "docker", "run", "-e", "MODE=1",
     ];
     let command = [bench.image.as_str(), "sleep", "0.1"];
     let ended = product.run([&begin[..], &command].concat()).expect(0);
@@ -229,7 +229,7 @@ fn stdin_reaches_every_run_of_interactive_line() {
     let asked = |input: &[u8]| {
         let image = bench.image.as_str();
         let ask = [
-            "why", "--budget", "9s", "--json", "-", "--", "docker", "run",
+            "why", "--budget", "20s", "--json", "-", "--", "docker", "run",
         ];
         let line = ["--rm", "-i", image, "sh", "-c", script];
         let inner = product.command(ask.into_iter().chain(line));

@@ -6,6 +6,7 @@ use tare_model::command::Tie;
 use tare_model::counter;
 
 use super::super::observed::Observed;
+use super::kinds::{Kind, kinds};
 use crate::workload::stoppable;
 
 /// Fewer bytes are written and read by every program.
@@ -15,24 +16,24 @@ const WATCHED_NS: u64 = 100_000_000;
 
 /// Whether the observations fit a difference; `None` if they say nothing about it.
 fn fits(id: &str, look: &Observed) -> Option<bool> {
-    let begins = |beginnings: &[&str]| beginnings.iter().any(|it| id.starts_with(it));
+    let is = |kind: Kind| kinds(id).contains(&kind);
     let seen = look.report.seen.as_ref();
     let counted = |names: &[&str]| {
         let values = names.iter().filter_map(|name| look.counters.get(*name));
         values.copied().reduce(|one, other| one + other)
     };
-    if begins(&["memory", "kernel-memory"]) {
+    if is(Kind::Memory) {
         let hits = counted(&[
             counter::MEMORY_LIMIT_HITS,
             counter::CHARGED_MEMORY_LIMIT_HITS,
         ]);
         return hits.map(|hits| hits > 0.0);
     }
-    if matches!(id, "cpus" | "cpu-quota") {
+    if is(Kind::Quota) {
         let throttled = counted(&[counter::THROTTLED, counter::CHARGED_THROTTLED]);
         return throttled.map(|ns| ns > 0.0);
     }
-    if begins(&["device-read-", "device-write-", "blkio"]) {
+    if is(Kind::Device) {
         let moved = [
             counter::READ_BYTES,
             counter::WRITE_BYTES,
@@ -41,31 +42,22 @@ fn fits(id: &str, look: &Observed) -> Option<bool> {
         ];
         return counted(&moved).map(|bytes| bytes >= FEW_BYTES);
     }
-    if begins(&["log", "engine.log", "tty"]) {
+    if is(Kind::Output) {
         let printed = look.report.stdout.0.len() + look.report.stderr.0.len();
         return Some(printed as f64 >= FEW_BYTES);
     }
-    if id == "shm-size" {
+    if is(Kind::SharedMemory) {
         return seen
             .filter(|_| stoppable::was_seen(&look.report))
             .map(|seen| seen.shared_memory_bytes > 0);
     }
-    if begins(&[
-        "dns",
-        "network",
-        "add-host",
-        "link",
-        "publish",
-        "sysctl.net.",
-        "engine.network",
-    ]) {
+    if is(Kind::Socket) {
         let seen = seen.filter(|seen| seen.watched_ns >= WATCHED_NS)?;
         return Some(seen.ties.contains(&Tie::Socket));
     }
     // Folders that are only listed are not seen.
-    let place = ["mounted.", "tmpfs.", "tmpfs-mount."]
-        .iter()
-        .find_map(|beginning| id.strip_prefix(beginning))?;
+    let place = id.find('/').filter(|_| is(Kind::Folder));
+    let place = &id[place?..];
     let is_below = |path: &String| std::path::Path::new(path).starts_with(place);
     seen?.opened.iter().any(is_below).then_some(true)
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use tare_model::counter;
 
 use super::super::readings::{Readings, user_command_id};
+use super::kinds::{Kind, kinds};
 
 /// How much higher the command's counters are on one side than on the other; nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -48,47 +49,23 @@ impl Trace {
     /// The likelihood of a difference, raised if its kind fits the counters and lowered otherwise. Never rules one
     /// out.
     pub(super) fn weighed(self, id: &str, likelihood: f64) -> f64 {
-        const PROCESSOR: [&str; 7] = tare_model::rows! {
-            "cpus", "cpu-quota", "cgroup-parent", "cpu-shares", "cpuset-cpus", "cpu-rt-runtime",
-            "cpuset-mems",
-        };
-        const STORAGE: [&str; 7] = tare_model::rows! {
-            "memory", "mounted./", "device-", "blkio", "shm-size", "tmpfs.", "storage-opt",
-        };
-        const PEERS: [&str; 8] = tare_model::rows! {
-            "dns", "network", "add-host", "sysctl.net.", "publish", "engine.network", "log", "device-",
-        };
-        const ABLE: [&str; 7] = tare_model::rows! {
-            "env.", "mounted./", "settings./", "tmpfs", "sysctl.", "entrypoint", "workdir",
-        };
-        const SAME_WORK: [&str; 9] = [
-            concat!("engine", ".ulimit"),
-            "env.",
-            // Name lookups use CPU time in the kernel.
-            "mounted./",
-            "settings./",
-            "security-opt",
-            "engine.seccomp",
-            "runtime",
-            "ulimit",
-            "sysctl.",
-        ];
-        let is = |kind: &[&str]| kind.iter().any(|it| id.starts_with(it));
+        use Kind::{Gain, Peer, Processor, Storage, Work};
+        let is = |kind: Kind| kinds(id).contains(&kind);
         let part = |time: f64| time > 0.3 * self.longer;
         if self.longer <= 0.0 {
             // A limit makes nothing faster; a variable or the location of files may.
-            let limits = self.longer < 0.0 && !is(&ABLE);
+            let limits = self.longer < 0.0 && !is(Gain);
             return if limits { likelihood * 0.3 } else { likelihood };
         }
         let fits = if part(self.throttled) || part(self.run_delay) {
-            is(&PROCESSOR)
+            is(Processor)
         } else if self.reads {
-            is(&STORAGE)
+            is(Storage)
         } else if part(self.on_processor) {
-            is(&SAME_WORK)
+            is(Work)
         } else {
             // It waited, and not for a processor.
-            is(&PEERS) || is(&PROCESSOR) || is(&STORAGE)
+            is(Peer) || is(Processor) || is(Storage)
         };
         if fits {
             (2.0 * likelihood).min(0.95)
