@@ -334,7 +334,7 @@ impl PodmanEnvironment {
             engine,
             facts: Facts::new(),
         };
-        let (rehearsed, chosen) = self.rehearse_with_runtime(cx, &mut caller, &mut prepared)?;
+        let rehearsed = self.rehearse_with_runtime(cx, &mut caller, &mut prepared)?;
         let facts = &mut prepared.facts;
         facts.extend(prepared.engine.facts.clone());
         facts.extend(packed_facts);
@@ -344,9 +344,6 @@ impl PodmanEnvironment {
         let mut put = |name: &str, value: &str| facts.insert(name.into(), value.into());
         put(fact::AGENT_DELIVERY, delivery);
         put(fact::AGENT_SHA256, &agent.sha256);
-        if let Some(why) = chosen {
-            put(fact::ENGINE_RUNTIME_CHOSEN, &errors::chosen(why));
-        }
         if let Some(account) = &caller.account {
             put(fact::ENGINE_USER, &account.name);
         }
@@ -359,24 +356,26 @@ impl PodmanEnvironment {
     }
 
     /// Rehearses with podman's OCI runtime, or with runc if that one refuses this machine's hybrid cgroups; returns the
-    /// rehearsed container, and why runc was chosen.
+    /// rehearsed container.
     fn rehearse_with_runtime(
         &self,
         cx: &Context<'_>,
         caller: &mut Caller,
         prepared: &mut Prepared,
-    ) -> Result<(Json, Option<&'static str>), EnvError> {
+    ) -> Result<Json, EnvError> {
         let has_choice = caller.runtime.is_none();
         if !(has_choice && prepared.engine.is_hybrid) {
             match self.rehearse(cx, caller, prepared) {
                 Err(error) if has_choice && errors::is_hybrid(&error) => note_hybrid(cx, caller),
-                other => return Ok((other?, None)),
+                other => return other,
             }
         }
         caller.runtime = Some("runc".into());
         prepared.engine.take_runtime(cx, caller, "runc");
-        let rehearsed = self.rehearse(cx, caller, prepared)?;
-        Ok((rehearsed, Some(errors::HYBRID)))
+        let chosen = errors::chosen(errors::HYBRID);
+        let facts = &mut prepared.engine.facts;
+        facts.insert(fact::ENGINE_RUNTIME_CHOSEN.into(), chosen);
+        self.rehearse(cx, caller, prepared)
     }
 
     /// Creates and starts a container, with the agent at the other end of the pipes.
