@@ -150,6 +150,9 @@ impl Ask {
             host_files: self.instead.clone(),
             in_one_go: first.in_slices.as_ref().err().cloned(),
             life_ns: Some(first.life_ns),
+            first_run: asks
+                .and_then(|own| own.fresh.as_ref())
+                .and_then(|fresh| fresh.first_run.clone()),
         });
         arm
     }

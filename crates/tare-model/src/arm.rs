@@ -92,6 +92,19 @@ pub struct WhyQuestion {
     pub in_one_go: Option<String>,
     /// Time that starting and removing the environment took once, nanoseconds.
     pub life_ns: Option<u64>,
+    /// What every new environment does once more, if its next run is shorter than its first.
+    pub first_run: Option<FirstRun>,
+}
+
+/// The first run of a command in a new environment, which is longer than the next one there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstRun {
+    /// Its time, nanoseconds.
+    pub first_ns: u64,
+    /// That of the next, nanoseconds.
+    pub next_ns: u64,
+    /// Where it writes, each with the number of files; empty if unknown.
+    pub written: Vec<(String, usize)>,
 }
 
 /// A step of the ladder.
@@ -192,6 +205,11 @@ impl ArmSpec {
             put("in_one_go", asked.in_one_go.as_deref().map(Value::from));
             let life_ns = asked.life_ns.and_then(|ns| i64::try_from(ns).ok());
             put("life_ns", life_ns.map(Value::from));
+            let json = |it| serde_json::to_string(it).expect("texts and numbers are JSON");
+            put(
+                "first_run",
+                asked.first_run.as_ref().map(json).map(Value::from),
+            );
         }
         if !role.seen.is_empty() {
             let seen = serde_json::to_string(&role.seen).expect("texts are always JSON");
@@ -278,6 +296,8 @@ impl TryFrom<Stored> for ArmSpec {
             Some(Value::Int(ns)) => u64::try_from(ns).ok(),
             _ => None,
         };
+        let first_run = taken("first_run").map(|it| serde_json::from_str(&it.to_string()));
+        let first_run = first_run.transpose()?;
         let (place, title) = (taken("rung"), taken("title"));
         let role = Role {
             asked: metric.map(|metric| WhyQuestion {
@@ -287,6 +307,7 @@ impl TryFrom<Stored> for ArmSpec {
                 host_files,
                 in_one_go,
                 life_ns,
+                first_run,
             }),
             seen: match taken("seen") {
                 Some(seen) => serde_json::from_str(&seen.to_string())?,

@@ -215,6 +215,8 @@ words! {
         Unexplained: "unexplained",
         /// Time to start the environment.
         StartUp: "start-up",
+        /// What every new environment does once more.
+        FirstRun: "first-run",
         /// A different program in the image than on the host.
         Userland: "userland",
         /// Causes that were tested and have no effect.

@@ -170,6 +170,7 @@ fn arm(side: &Side, base: &Side, name: &str) -> ArmSpec {
         host_files: Vec::new(),
         in_one_go: None,
         life_ns: None,
+        first_run: None,
     });
     arm
 }

@@ -4,16 +4,40 @@
 //! The first run writes bytecode, caches and moved files, and the next one reads them, unless the container cannot
 //! write them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use tare_model::arm::FirstRun;
 use tare_model::{CommandReport, counter};
 
 /// Two runs differ if they are apart by both this factor and this many nanoseconds.
 const TIMES: f64 = 1.5;
 const APART_NS: f64 = 30e6;
 
-/// How the two runs in `place` differ, as a clause after "because".
-pub fn differs(place: &str, first: &CommandReport, next: &CommandReport) -> Option<String> {
+/// How many places are named where a first run writes.
+const PLACES_MOST: usize = 3;
+/// How many components of a path such a place has.
+const PLACE_DEPTH: usize = 3;
+
+/// Why each run needs a new container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fresh {
+    /// As a clause after "because".
+    pub why: String,
+    /// The two runs, if the first is longer.
+    pub first_run: Option<FirstRun>,
+}
+
+/// How the two runs in `place` differ. `written` is where the first one wrote.
+pub fn differs(
+    place: &str,
+    [first, next]: [&CommandReport; 2],
+    written: Vec<(String, usize)>,
+) -> Option<Fresh> {
     if first.exit.is_success() && !next.exit.is_success() {
-        return Some("a second run in the same one fails".to_owned());
+        return Some(Fresh {
+            why: "a second run in the same one fails".to_owned(),
+            first_run: None,
+        });
     }
     let (short, long) = (
         first.wall_ns.min(next.wall_ns),
@@ -24,19 +48,45 @@ pub fn differs(place: &str, first: &CommandReport, next: &CommandReport) -> Opti
         && used_ns(first)
             .zip(used_ns(next))
             .is_some_and(|(first, next)| !are_apart(first, next));
-    let ms = |ns: u64| ns / 1_000_000;
-    let saved = if first.wall_ns == long {
-        " (every start has the first: a cache that it writes can be put into the image or a volume)"
-    } else {
-        ""
-    };
-    (!is_quota && are_apart(short as f64, long as f64)).then(|| {
-        format!(
-            "its first run in a {place} took {} ms and the next {} ms{saved}",
-            ms(first.wall_ns),
-            ms(next.wall_ns)
-        )
+    (!is_quota && are_apart(short as f64, long as f64)).then(|| Fresh {
+        why: format!(
+            "its first run in a {place} took {} ms and the next {} ms",
+            first.wall_ns / 1_000_000,
+            next.wall_ns / 1_000_000
+        ),
+        first_run: (first.wall_ns == long).then_some(FirstRun {
+            first_ns: long,
+            next_ns: short,
+            written,
+        }),
     })
+}
+
+/// Sums up the files in `after` that are not in `before`: the places with the most, each with its number of files.
+pub fn places(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Vec<(String, usize)> {
+    let new: Vec<&String> = after.difference(before).collect();
+    // An engine lists folders as well.
+    let is_folder = |path: &str| {
+        let below = format!("{path}/");
+        after.iter().any(|it| it.starts_with(&below))
+    };
+    let mut counts = BTreeMap::<String, (usize, &str)>::new();
+    for path in new.into_iter().filter(|path| !is_folder(path)) {
+        let ends = path.match_indices('/').map(|(end, _)| end);
+        let end = ends.skip(1).nth(PLACE_DEPTH - 1);
+        let (n, _) = counts
+            .entry(path[..end.unwrap_or_else(|| path.rfind('/').unwrap_or(0))].to_owned())
+            .or_insert((0, path));
+        *n += 1;
+    }
+    let mut places: Vec<(String, usize)> = counts
+        .into_iter()
+        // A single file is named itself.
+        .map(|(place, (n, path))| (if n == 1 { path.to_owned() } else { place }, n))
+        .collect();
+    places.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(&other.0)));
+    places.truncate(PLACES_MOST);
+    places
 }
 
 /// Whether the container, whose own runs are alike, behaves like the first run at the baseline rather than the next,
@@ -60,7 +110,7 @@ fn used_ns(report: &CommandReport) -> Option<f64> {
 }
 
 /// The remark about it.
-pub fn described(why: &str) -> String {
+pub fn described(Fresh { why, .. }: &Fresh) -> String {
     format!(
         "each run is in a new container on both sides, because {why}; making it is not in the times"
     )
@@ -95,23 +145,56 @@ mod tests {
             report.wall_ns = ms * 1_000_000;
             report
         };
-        let between =
-            |first: u64, next: u64| differs("new container", &took(first, 0), &took(next, 0));
+        let of = |first: &CommandReport, next: &CommandReport| {
+            differs("new container", [first, next], Vec::new())
+        };
+        let between = |first: u64, next: u64| of(&took(first, 0), &took(next, 0));
         let slow_first = between(210, 90).unwrap();
-        assert!(slow_first.contains("210 ms") && slow_first.contains("cache"));
-        assert!(!between(90, 210).unwrap().contains("cache"));
+        assert!(slow_first.why.contains("210 ms"));
+        let times = slow_first
+            .first_run
+            .map(|it| (it.first_ns / 1_000_000, it.next_ns / 1_000_000));
+        assert_eq!(times, Some((210, 90)));
+        assert_eq!(between(90, 210).unwrap().first_run, None);
         let quota = [took(90, 0), took(210, 0)].map(|mut report| {
             report.usage.insert(counter::USER.to_owned(), 88e6);
             report.usage.insert(counter::SYS.to_owned(), 1e6);
             report
         });
-        assert_eq!(differs("new container", &quota[0], &quota[1]), None);
-        assert!(differs("new container", &quota[1], &quota[0]).is_some());
+        assert_eq!(of(&quota[0], &quota[1]), None);
+        assert!(of(&quota[1], &quota[0]).is_some());
         // Short runs differ because of other load on the machine, and long ones by a little.
         assert_eq!(between(20, 5), None);
         assert_eq!(between(1000, 800), None);
-        let fails = differs("new container", &took(100, 0), &took(100, 1));
-        assert!(fails.unwrap().contains("fails"));
-        assert_eq!(differs("new container", &took(100, 1), &took(100, 1)), None);
+        let fails = of(&took(100, 0), &took(100, 1));
+        assert!(fails.unwrap().why.contains("fails"));
+        assert_eq!(of(&took(100, 1), &took(100, 1)), None);
+    }
+
+    #[test]
+    fn places_of_new_files_are_counted_without_their_folders() {
+        let paths = |paths: &[&str]| paths.iter().map(|&it| it.to_owned()).collect();
+        let before = paths(&["/tare-agent", "/usr"]);
+        let after = paths(&[
+            "/tare-agent",
+            "/usr",
+            "/usr/lib",
+            "/usr/lib/python3",
+            "/usr/lib/python3/__pycache__",
+            "/usr/lib/python3/__pycache__/a.pyc",
+            "/usr/lib/python3/json/__pycache__/b.pyc",
+            "/root/.cache/x/fonts/1",
+            "/tmp/cache",
+            "/out",
+        ]);
+        let expected = [
+            ("/usr/lib/python3", 2),
+            ("/out", 1),
+            ("/root/.cache/x/fonts/1", 1),
+        ];
+        assert_eq!(
+            places(&before, &after),
+            expected.map(|(place, n)| (place.to_owned(), n))
+        );
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fresh::Fresh;
 use tare_model::command::InSlices;
 use tare_model::{CommandReport, Facts};
 
@@ -54,7 +55,7 @@ pub struct First {
     /// Whether each run gets a new environment, on both sides.
     pub is_fresh: bool,
     /// How the first run on new files of the baseline differs from the next, if it does.
-    pub base_differs: Option<String>,
+    pub base_differs: Option<Fresh>,
     /// How it is stopped and resumed, interleaved with its copies; otherwise why not, as a clause after "because it".
     pub in_slices: Result<InSlices, String>,
 }

@@ -268,7 +268,10 @@ mod tests {
         };
         assert!(launches(&usual) > 1);
         let asks = super::super::user_container::ContainerQuestion {
-            fresh: Some("it fails".to_owned()),
+            fresh: Some(super::super::fresh::Fresh {
+                why: "it fails".to_owned(),
+                first_run: None,
+            }),
             base: super::super::Base {
                 id: super::super::HOST,
                 driver: super::super::HOST.to_owned(),

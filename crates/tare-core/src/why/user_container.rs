@@ -16,6 +16,7 @@ use tare_model::arm::{Role, Rung, Suspect};
 use tare_model::{ArmSpec, CommandCall, CommandChange, Params};
 
 use super::counterfactual::TriedArm;
+use super::fresh::Fresh;
 use super::ladder::Step;
 use super::{Ask, Base};
 use crate::driver::user_container::{self, Difference, UserContainer};
@@ -97,7 +98,7 @@ pub struct ContainerQuestion {
     /// removed.
     pub copy: Option<Params>,
     /// Why each run needs a new container, if it does.
-    pub fresh: Option<String>,
+    pub fresh: Option<Fresh>,
     /// If two sides of the user are compared: how the second one changes the command.
     pub head: CommandChange,
     /// If two sides are compared: how each difference is undone.

@@ -4,6 +4,7 @@
 //! channel, stopped and removed; everything that it creates carries the run's label.
 //! To add one, add a file here and an entry in [`DRIVERS`]; a test fails if a file is not registered.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -353,6 +354,10 @@ pub trait Instance: Send {
     /// plus what was written since; `None` if unknown.
     fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
         None
+    }
+    /// Returns the paths of its own layer that were added or changed since it was created; empty if unknown.
+    fn written(&self, _cx: &Context<'_>) -> BTreeSet<String> {
+        BTreeSet::new()
     }
     /// Stops and removes it; the instance is gone afterwards, whatever is returned.
     fn stop(self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError>;

@@ -145,6 +145,7 @@ fn beginning(label: AnswerLabel) -> &'static str {
         AnswerLabel::Unexplained => "  Rest    ",
         AnswerLabel::StartUp => "  Start   ",
         AnswerLabel::Work => "  Work    ",
+        AnswerLabel::FirstRun => "  First run: ",
         AnswerLabel::Userland => "  Userland: ",
         AnswerLabel::RuledOut => "  Not the cause: ",
         AnswerLabel::Undecided => "  Not decided: ",

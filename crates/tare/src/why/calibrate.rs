@@ -485,7 +485,8 @@ impl<'a, 'b> SideRuns<'a, 'b> {
         }
         let (mut second, counters) = self.again(&place, call)?;
         let may_repeat = ask.own.as_ref().is_some_and(has_copies) && call.client.is_none();
-        let differs = may_repeat && fresh::differs(BASELINE, &first, &second).is_some();
+        let differs =
+            may_repeat && fresh::differs(BASELINE, [&first, &second], Vec::new()).is_some();
         self.until_seen(&place, call, &mut second)?;
         let look = Observed {
             wall_ns: first.wall_ns.min(second.wall_ns),

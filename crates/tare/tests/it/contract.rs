@@ -85,7 +85,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
 }
 
 /// Checks the additional duties of engine drivers: share the image that they built, put the agent into a foreign
-/// image, and report a container that others removed.
+/// image, list what was written to its layer, and report a container that others removed.
 pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     let cx = world.cx();
     let prepared = |arm: &str, settings: &Params| {
@@ -116,6 +116,9 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
         greet(instance.as_mut(), &cx);
         let reply = trial(instance.as_mut(), 1, "files", Params::new());
         assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
+        let written = instance.written(&cx);
+        let is_written = written.contains(&instance.workdir());
+        assert!(is_written || storage != "layer", "{written:?}");
         instance.stop(&cx).unwrap();
         foreign.remove(&cx).unwrap();
     }

@@ -1,6 +1,7 @@
 //! Writes the lines below the headline: the cause as far as it is proved, the fix and its price, what was ruled out,
 //! and what was not tested.
 
+use tare_model::arm::FirstRun;
 use tare_model::dossier::{AnswerLine, DossierFinding, DossierLadder, Span};
 use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
 
@@ -9,6 +10,7 @@ use crate::cause;
 use crate::driver::user_container::{
     self as own_env, ALIKE, AS_TYPED, NOT_MEASURED, NOT_REMOVED, OWN, STARTING,
 };
+use crate::foreign::harmless;
 use crate::why::more_blocks::is_most;
 use crate::why::observed::COMPLAINT;
 use crate::why::user_container;
@@ -48,7 +50,7 @@ pub(crate) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
         _ => {
             let userland = it.userland.clone();
             let userland = userland.map(|text| line(AnswerLabel::Userland, text));
-            let start = it.start_up().map(|text| line(AnswerLabel::StartUp, text));
+            let start = it.starts();
             let alike = it.alike().into_iter();
             let alike = alike.map(|text| line(AnswerLabel::NotTested, text));
             let lines = work.chain(start).chain(userland).chain(alike);
@@ -61,7 +63,7 @@ pub(crate) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
     let unexplained = it.explained.and_then(|share| unexplained(share, noun));
     let is_found = matches!(reason, WhyReason::Confirmed | WhyReason::Together);
     let is_whole = is_found && unexplained.is_none();
-    lines.extend(it.start_up().map(|text| line(AnswerLabel::StartUp, text)));
+    lines.extend(it.starts());
     lines.extend(unexplained.map(|text| line(AnswerLabel::Unexplained, text)));
     lines.extend(
         it.userland
@@ -243,6 +245,43 @@ impl<'a> Below<'a> {
             (format!("without {it}"), "goes away")
         };
         format!("{how} {part}the {noun} {verb}: {}", percents(share))
+    }
+
+    /// What each start costs.
+    fn starts(&self) -> impl Iterator<Item = AnswerLine> + use<> {
+        let start = self.start_up();
+        let first_run = self.first_run();
+        start
+            .map(|text| line(AnswerLabel::StartUp, text))
+            .into_iter()
+            .chain(first_run.map(|text| line(AnswerLabel::FirstRun, text)))
+    }
+
+    /// What the first run in every new container does that the next need not.
+    fn first_run(&self) -> Option<String> {
+        let asked = self.env.role.asked.as_ref()?;
+        let FirstRun {
+            first_ns,
+            next_ns,
+            written,
+        } = asked.first_run.as_ref()?;
+        let places: Vec<String> = written
+            .iter()
+            .map(|(place, n)| match n {
+                1 => format!("`{}`", harmless(place)),
+                _ => format!("{n} files in `{}`", harmless(place)),
+            })
+            .collect();
+        let written = if places.is_empty() {
+            "Have what it writes".to_owned()
+        } else {
+            format!("It writes {}: have that", places.join(", "))
+        };
+        Some(format!(
+            "{} in a new container, {} in its next run; each new container pays the first again. {written} in the image (run the command once when it is built) or in a volume",
+            size::time(*first_ns as f64),
+            size::time(*next_ns as f64),
+        ))
     }
 
     /// The start-up time, if it was measured on the user's container.

@@ -393,17 +393,21 @@ fn start_of_the_container_is_a_line() {
     };
     let lines = below_env(&env);
     assert_eq!(lines.len(), 2);
-    assert!(
-        lines[0]
-            .text
-            .starts_with("starting and removing the container took 310 ms")
+    has(
+        &lines[0].text,
+        "starting and removing the container took 310 ms",
     );
     // What both sides share may be slow on both.
-    assert!(
-        lines[1]
-            .text
-            .ends_with("`/data` (the command may write there)")
-    );
+    has(&lines[1].text, "`/data` (the command may write there)");
+    env.role.asked.as_mut().unwrap().first_run = Some(tare_model::arm::FirstRun {
+        first_ns: 900_000_000,
+        next_ns: 200_000_000,
+        written: vec![("/usr/lib".into(), 12), ("/tmp/one".into(), 1)],
+    });
+    let text = below_env(&env).remove(1).text;
+    has(&text, "900 ms in a new container, 200 ms in its next run");
+    has(&text, "12 files in `/usr/lib`, `/tmp/one`");
+    env.role.asked.as_mut().unwrap().first_run = None;
     let kept = format!("{}`--user 1000`: it protects you", own_env::NOT_REMOVED);
     let asked = env.role.asked.as_mut().unwrap();
     asked.carried.push(kept);

@@ -144,6 +144,10 @@ impl Instance for DockerInstance {
         Some(own + bound.map_or(0, files::taken_bytes))
     }
 
+    fn written(&self, _cx: &Context<'_>) -> BTreeSet<String> {
+        locality::written(&self.channel.api, &self.belongings.name)
+    }
+
     /// Two containers meet in the engine, so this works wherever the engine is.
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
         match &self.network {

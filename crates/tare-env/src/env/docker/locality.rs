@@ -11,7 +11,7 @@ use crate::env::prelude::*;
 
 use std::net::TcpListener;
 
-use bollard::models::ContainerInspectResponse;
+use bollard::models::{ChangeType, ContainerInspectResponse, FilesystemChange};
 use bollard::query_parameters::InspectContainerOptions;
 
 use super::super::{PublishedAt, peer};
@@ -96,6 +96,15 @@ pub(super) fn disk_bytes(api: &Api, container: &str) -> Option<u64> {
     let request = api.client.inspect_container(container, Some(options));
     let found = api.call("ask for the container's size", CONTROL_LIMIT, request);
     u64::try_from(found.ok()?.size_root_fs?).ok()
+}
+
+/// The paths of the container's layer that were added or changed.
+pub(super) fn written(api: &Api, container: &str) -> BTreeSet<String> {
+    let request = api.client.container_changes(container);
+    let found = api.call("ask for the container's changes", CONTROL_LIMIT, request);
+    let changes = found.ok().flatten().into_iter().flatten();
+    let is_left = |change: &FilesystemChange| change.kind != ChangeType::_2;
+    changes.filter(is_left).map(|change| change.path).collect()
 }
 
 /// Where this machine's kernel accounts for the container, if it does.

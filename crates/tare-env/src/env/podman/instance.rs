@@ -266,6 +266,18 @@ impl Instance for PodmanInstance {
         Some(own + bound.map_or(0, files::taken_bytes))
     }
 
+    fn written(&self, cx: &Context<'_>) -> BTreeSet<String> {
+        let arguments = ["diff", "--format=json", "--", &self.belongings.name];
+        let what = "ask for the container's changes";
+        let answer = self.caller.ask(cx, what, &arguments, CONTROL_LIMIT);
+        let answer = answer.unwrap_or_default();
+        let of = |kind: &str| answer[kind].as_array().cloned().unwrap_or_default();
+        let paths = ["added", "changed"].into_iter().flat_map(of);
+        paths
+            .filter_map(|path| path.as_str().map(str::to_owned))
+            .collect()
+    }
+
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         self.channel.farewell(cx);
         self.belongings.discard(cx, &self.caller)

@@ -24,8 +24,8 @@ const ALL: &str = "all";
 /// more strongly.
 const USUAL_RUNTIMES: [&str; 5] = ["", "runc", "crun", "io.containerd.runc.v2", "youki"];
 /// The number of Tare's processes and threads in a copy while its command runs: the agent, the worker, and its
-/// threads that read the command's two streams and watch the command.
-pub(super) const OUR_PROCESSES: i64 = 5;
+/// threads that carry the command's three streams and watch it.
+pub(super) const OUR_PROCESSES: i64 = 8;
 
 /// Whether a difference protects the user, according to the configuration.
 fn protects(body: &Value, id: &str) -> bool {
@@ -399,7 +399,7 @@ mod tests {
         assert!(!caps.iter().any(|it| it == "NET_RAW"), "{caps:?}");
         assert_eq!(
             own.bare.value("pids").map(ToString::to_string).as_deref(),
-            Some("69")
+            Some("72")
         );
         let mut own = container_with(&["user"]);
         guard(&mut own, &body(), Consent::default(), &Here).unwrap();

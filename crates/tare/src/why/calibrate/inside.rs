@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tare_model::{CommandCall, CommandReport, Params, whole_ns};
 
+use super::super::fresh::{self, Fresh};
 use super::super::observed::{Inside, Observed};
-use super::super::{Ask, WhyError, fresh};
+use super::super::{Ask, WhyError};
 use super::{SideRuns, TWICE_BELOW_NS, folders, in_started, paths};
 use crate::cx::Context;
 use crate::env;
@@ -41,7 +42,7 @@ pub fn look_inside(
     cx: &Context<'_>,
     ask: &Ask,
     limit: Duration,
-) -> Result<(Inside, Option<String>), WhyError> {
+) -> Result<(Inside, Option<Fresh>), WhyError> {
     let is_server = ask.call.client.is_some();
     let call = CommandCall {
         observe: true,
@@ -67,21 +68,29 @@ pub fn look_inside(
         })?;
     let differs = next.and_then(|next| {
         look.wall_ns = look.wall_ns.min(next.wall_ns);
-        fresh::differs(CONTAINER, &look.report, &next)
+        fresh::differs(CONTAINER, [&look.report, &next], Vec::new())
     });
     look.facts = facts;
+    let fresh = if differs.is_some() {
+        // The first run was observed.
+        let place = (CONTAINER, ask.driver.as_str(), &ask.settings);
+        differs_again(cx, ask, place, &ask.call, limit)?
+    } else {
+        None
+    };
+    if let Some(Fresh {
+        first_run: Some(run),
+        ..
+    }) = &fresh
+    {
+        look.wall_ns = run.first_ns;
+    }
     let inside = Inside {
         look,
         life_ns,
         paths,
     };
-    if differs.is_none() {
-        return Ok((inside, None));
-    }
-    // The first run was observed.
-    let place = (CONTAINER, ask.driver.as_str(), &ask.settings);
-    let again = differs_again(cx, ask, place, &ask.call, limit)?;
-    Ok((inside, again))
+    Ok((inside, fresh))
 }
 
 /// The observation inside: the known one, if it is about the same paths or another run would take long.
@@ -115,12 +124,13 @@ pub(super) fn differs_again(
     (place, driver, settings): (&str, &str, &Params),
     call: &CommandCall,
     limit: Duration,
-) -> Result<Option<String>, WhyError> {
+) -> Result<Option<Fresh>, WhyError> {
     let (differs, ..) = in_started(cx, ask, driver, settings, |instance| {
-        let mut tried = SideRuns::new(cx, ask, instance, limit);
-        let (first, _) = tried.reported(driver, call)?;
-        let next = tried.next_run(driver, call)?;
-        let differs = next.and_then(|next| fresh::differs(place, &first, &next));
+        let before = instance.written(cx);
+        let (first, _) = SideRuns::new(cx, ask, instance, limit).reported(driver, call)?;
+        let written = fresh::places(&before, &instance.written(cx));
+        let next = SideRuns::new(cx, ask, instance, limit).next_run(driver, call)?;
+        let differs = next.and_then(|next| fresh::differs(place, [&first, &next], written));
         Ok((differs, Vec::new()))
     })?;
     Ok(differs)

@@ -14,6 +14,7 @@ use crate::cx::files::{self, Kind};
 use crate::cx::{Context, sha256};
 use crate::env::user_container::{Bare, ContainerRequest, UserContainer, limits};
 use crate::env::{self, Driver};
+use crate::why::fresh::Fresh;
 use crate::why::observed::Inside;
 use crate::why::user_container::ContainerQuestion;
 use crate::why::user_container::baseline::{self, Here};
@@ -51,7 +52,7 @@ fn look_inside(
     ask: &Ask,
     own: &mut UserContainer,
     limit: Duration,
-) -> Result<(Inside, Option<String>), Failed> {
+) -> Result<(Inside, Option<Fresh>), Failed> {
     let look = why::calibrate::look_inside(cx, ask, limit).map_err(|error| alone(error, own))?;
     let inside = &look.0;
     if ask.call.client.is_none() && !inside.is_cut_off() {
@@ -69,7 +70,7 @@ struct Baselines<'a> {
     cx: &'a Context<'a>,
     own: &'a mut UserContainer,
     /// The run inside, and why each run needs a new container, if it does.
-    look: (Inside, Option<String>),
+    look: (Inside, Option<Fresh>),
     /// After which time a run inside is ended if the first one was ended too early.
     longer: Option<Duration>,
     /// The first baseline in which only the output differs; one in which only stderr differs is preferred.
@@ -266,7 +267,11 @@ impl Baselines<'_> {
         let mut first = why::calibrate::look(self.cx, ask, &ask.settings, Some(inside))?;
         // A container that loses what the first run writes, or cannot write it, never has the next.
         if fresh.is_none() && first.base_differs.is_some() {
-            self.look.1 = first.base_differs.take();
+            let of_base = first.base_differs.take();
+            self.look.1 = of_base.map(|it| Fresh {
+                first_run: None,
+                ..it
+            });
             return self.measured(ask, asks);
         }
         Ok(first)

@@ -226,7 +226,7 @@ mod tests {
         let line = [Unit::new("pids-limit", "20"), Unit::new("cpus", "1")];
         let left = for_copy(&line, policy, &mut Vec::new());
         let words: Vec<String> = left.iter().map(Unit::word).collect();
-        assert_eq!(words, ["--pids-limit=25", "--cpus=1"]);
+        assert_eq!(words, ["--pids-limit=28", "--cpus=1"]);
     }
 
     #[test]

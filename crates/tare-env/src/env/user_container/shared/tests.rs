@@ -321,7 +321,7 @@ fn volumes_from_mounts_follow_same_policy() {
 #[test]
 fn pids_limit_leaves_command_its_original_count() {
     for (limit, expected) in [
-        (json!(20), json!(25)),
+        (json!(20), json!(28)),
         (json!(0), json!(0)),
         (json!(-1), json!(-1)),
         (Value::Null, Value::Null),
