@@ -4,6 +4,7 @@ use tare_model::dossier::{AnswerLine, DossierFinding, DossierRung};
 use tare_model::{AnswerLabel, ArmId, Params, Status, WhyReason};
 
 use super::super::conclude::tests::finding;
+use super::super::observed;
 use super::super::user_container::{CLAIM, IMAGE, PLAIN, SEVERAL};
 use super::*;
 use crate::testing as composed;
@@ -57,6 +58,10 @@ fn headline_of(env: &ArmSpec, baseline: &str, metric: &str, cell: &DossierCell) 
         terms,
     };
     headline(Some(cell), sides, &SPENT, false)
+}
+
+fn has(text: &str, part: &str) {
+    assert!(text.contains(part), "{text}");
 }
 
 #[test]
@@ -259,7 +264,6 @@ fn answer_lines_follow_finding_statuses() {
     let cost = |findings: &[DossierFinding]| below_of(WhyOutcome::Cost, findings);
     let cpus = |status| difference("cpus", status, 0.97);
     let begins = |text: &str, part: &str| assert!(text.starts_with(part), "{text}");
-    let has = |text: &str, part: &str| assert!(text.contains(part), "{text}");
     let env = difference("env", Refuted, 0.02);
     assert_eq!(
         cost(&[cpus(Confirmed), env.clone()]),
@@ -408,36 +412,23 @@ fn start_of_the_container_is_a_line() {
     has(&text, "900 ms in a new container, 200 ms in its next run");
     has(&text, "12 files in `/usr/lib`, `/tmp/one`");
     env.role.asked.as_mut().unwrap().first_run = None;
-    let kept = format!("{}`--user 1000`: it protects you", own_env::NOT_REMOVED);
-    let asked = env.role.asked.as_mut().unwrap();
-    asked.carried.push(kept);
-    let lines = below_env(&env);
-    let last = &lines.last().unwrap().text;
-    assert!(
-        lines.len() == 3 && last.ends_with("`--user 1000`: it protects you"),
-        "{last}"
-    );
-    let missing = format!(
-        "{}`/nas` lies on a file system `nfs4`",
-        own_env::NOT_MEASURED
-    );
-    let asked = env.role.asked.as_mut().unwrap();
-    asked.carried.push(missing.clone());
-    assert_eq!(below_env(&env).last().unwrap().text, missing);
+    let mut carry = |note: &str, text: &str| {
+        let asked = env.role.asked.as_mut().unwrap();
+        asked.carried.push(format!("{note}{text}"));
+        below_env(&env)
+    };
+    let lines = carry(own_env::NOT_REMOVED, "`--user 1000`: it protects you");
+    assert_eq!(lines.len(), 3);
+    has(&lines[2].text, "`--user 1000`: it protects you");
+    let lines = carry(own_env::NOT_MEASURED, "`/nas` lies on `nfs4`");
+    has(&lines.last().unwrap().text, "`/nas` lies on `nfs4`");
     // The part of the start-up that causes it was searched for.
-    let known = format!("{}4.1 s and 4 s; without `-p` 0.4 s", own_env::STARTING);
-    let asked = env.role.asked.as_mut().unwrap();
-    asked.carried.push(known.clone());
-    assert_eq!(below_env(&env)[0].text, known);
+    let lines = carry(own_env::STARTING, "4.1 s and 4 s; without `-p` 0.4 s");
+    has(&lines[0].text, "without `-p` 0.4 s");
     // The first line says whether both sides do the same work.
-    let doubt = format!(
-        "{}inside only: `no such file`",
-        super::super::observed::COMPLAINT
-    );
-    let asked = env.role.asked.as_mut().unwrap();
-    asked.carried.push(doubt.clone());
-    let first = &below_env(&env)[0];
-    assert_eq!((first.label, &first.text), (AnswerLabel::Work, &doubt));
+    let lines = carry(observed::COMPLAINT, "inside only: `no such file`");
+    assert_eq!(lines[0].label, AnswerLabel::Work);
+    has(&lines[0].text, "inside only: `no such file`");
 }
 
 #[test]
