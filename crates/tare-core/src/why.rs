@@ -362,7 +362,6 @@ pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::SuspectT
     let (baseline, inside) = (evidence(host, &first.host), evidence(env, &first.env));
     let cells = [cell_of_one(ask, first)];
     let case = Case {
-        host: &baseline.facts,
         baseline: &baseline,
         arm: &inside,
         cells: &cells,

@@ -109,10 +109,8 @@ mod tests {
                 image("arm64", "aarch64"),
                 // Another machine with another kernel is simply another computer.
                 Composed::new("ssh")
-                    .base("machine", "x86_64")
-                    .fact("machine", "aarch64")
-                    .base("kernel.boot_id", "a")
-                    .fact("kernel.boot_id", "b")
+                    .differing("machine", "x86_64", "aarch64")
+                    .differing("kernel.boot_id", "a", "b")
                     .cost("cpu.integer.time", 2.0),
             ],
         );

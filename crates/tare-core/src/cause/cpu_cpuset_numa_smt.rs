@@ -57,12 +57,11 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         })
         .collect();
     Some(
-        CauseMatch::new(
-            cells.clone(),
+        case.found(&cells,
             (if fewer.is_some() || halves.is_some() { 0.55 } else { 0.4 }) * case.fit(&cells, FAMILIES),
             match fewer {
-                Some((there, here)) => format!("The arm has {here} processors where the baseline has {there}, and {}.", case.cost_clause(&cells)),
-                None => format!("The arm's processors lie otherwise on cores and memory nodes than the baseline's, and {}.", case.cost_clause(&cells)),
+                Some((there, here)) => format!("The arm has {here} processors where the baseline has {there}"),
+                None => "The arm's processors lie otherwise on cores and memory nodes than the baseline's".to_owned(),
             },
         )
         .seen_if(case.differs(fact::CPU_AFFINITY).map(|(there, here)| format!("processors `{here}`, in the baseline `{there}`")))
@@ -88,8 +87,7 @@ mod tests {
         let cpus = |there: &str, here: &str, metric: &str| {
             Composed::new("docker")
                 .setting("cpuset", here)
-                .base("cpu.affinity", there)
-                .fact("cpu.affinity", here)
+                .differing("cpu.affinity", there, here)
                 .cost(metric, 2.0)
         };
         check(
@@ -99,12 +97,9 @@ mod tests {
                 cpus("0-3", "0", "command.wall.time")
                     .fact("command.threads", "1")
                     .fact("command.processes", "2"),
-                cpus("0,2", "0-1", "hpcc.hpl.rate")
-                    .base("cpu.cores", "2")
-                    .fact("cpu.cores", "1"),
+                cpus("0,2", "0-1", "hpcc.hpl.rate").differing("cpu.cores", "2", "1"),
                 Composed::new("docker")
-                    .base("status.Mems_allowed_list", "0-1")
-                    .fact("status.Mems_allowed_list", "1")
+                    .differing("status.Mems_allowed_list", "0-1", "1")
                     .cost("mem.triad.rate", 1.5),
             ],
             &[

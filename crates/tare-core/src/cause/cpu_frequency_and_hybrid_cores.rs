@@ -39,12 +39,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         })
         .collect();
     let governor = case.differs(fact::CPU_GOVERNOR);
-    let host = |name: &str| {
-        case.host
-            .get(name)
-            .or_else(|| case.baseline.facts.get(name))
-            .map(String::as_str)
-    };
+    let host = |name: &str| case.baseline.fact(name);
     let hybrid = host(fact::CPU_EFFICIENCY_CORES).zip(host(fact::CPU_PERFORMANCE_CORES));
     let fits = case
         .leads(&all)
@@ -114,8 +109,7 @@ mod tests {
             &[
                 Composed::new("docker").cell(flagged),
                 Composed::new("ssh")
-                    .base("cpu.governor", "performance")
-                    .fact("cpu.governor", "powersave")
+                    .differing("cpu.governor", "performance", "powersave")
                     .cost("cpu.integer.time", 1.5),
                 hybrid().counted("cpu", &busy),
             ],

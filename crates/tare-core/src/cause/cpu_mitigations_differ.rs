@@ -59,10 +59,8 @@ mod tests {
     fn different_mitigations_are_suspected_of_slow_calls() {
         let kernels = |other: &str, here: &str, metric: &str| {
             Composed::new("vm")
-                .base("kernel.boot_id", "a")
-                .fact("kernel.boot_id", other)
-                .base("mitigation.mds", "Not affected")
-                .fact("mitigation.mds", here)
+                .differing("kernel.boot_id", "a", other)
+                .differing("mitigation.mds", "Not affected", here)
                 .cost(metric, 1.3)
         };
         check(

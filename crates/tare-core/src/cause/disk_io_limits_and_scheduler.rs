@@ -37,18 +37,12 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&[Kind::Disk]);
     let strength = if limit.is_some() { 0.88 } else { 0.3 };
     let claim = match limit {
-        Some((_, value)) => format!(
-            "A limit of `{value}` holds the arm's disk back, and {}.",
-            case.cost_clause(&cells)
-        ),
-        None => format!(
-            "Another scheduler orders the arm's requests, and {}.",
-            case.cost_clause(&cells)
-        ),
+        Some((_, value)) => format!("A limit of `{value}` holds the arm's disk back"),
+        None => "Another scheduler orders the arm's requests".to_owned(),
     };
     Some(
-        CauseMatch::new(
-            cells.clone(),
+        case.found(
+            &cells,
             strength * case.fit(&cells, FAMILIES).max(0.6),
             claim,
         )
@@ -83,16 +77,13 @@ mod tests {
     fn io_limit_or_scheduler_of_arm_alone_is_suspected() {
         let limit = |there: &str, here: &str| {
             Composed::new("docker")
-                .base("cgroup.io.max", there)
-                .fact("cgroup.io.max", here)
+                .differing("cgroup.io.max", there, here)
                 .cost("disk.sequential-read.rate", 4.0)
         };
         let scheduler = |here: &str| {
             Composed::new("vm")
-                .base("mount./.fstype", "ext4")
-                .fact("mount./.fstype", "ext4")
-                .base("mount./.block.scheduler", "[none] mq-deadline")
-                .fact("mount./.block.scheduler", here)
+                .both("mount./.fstype", "ext4")
+                .differing("mount./.block.scheduler", "[none] mq-deadline", here)
                 .cost("disk.random-read-qd1.time", 1.3)
         };
         check(

@@ -58,19 +58,13 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         |path| format!("The files of `{path}`"),
     );
     Some(
-        CauseMatch::new(
-            cells.clone(),
+        case.found(
+            &cells,
             likelihood * case.fit(&cells, FAMILIES),
             if there == here {
-                format!(
-                    "{files} lie on another device than in the baseline, and {}.",
-                    case.cost_clause(&cells)
-                )
+                format!("{files} lie on another device than in the baseline")
             } else {
-                format!(
-                    "{files} lie on `{here}` and in the baseline on `{there}`, and {}.",
-                    case.cost_clause(&cells)
-                )
+                format!("{files} lie on `{here}` and in the baseline on `{there}`")
             },
         )
         .seen(format!(
@@ -152,8 +146,7 @@ mod tests {
                 .both("kernel.boot_id", "one")
                 .both("command.directory", "/work")
                 .both("command.mount./work.fstype", "ext4")
-                .base("command.mount./scratch.fstype", "tmpfs")
-                .fact("command.mount./scratch.fstype", "ext4")
+                .differing("command.mount./scratch.fstype", "tmpfs", "ext4")
                 // The agent's directory is no evidence about the command's.
                 .base("mount./a.fstype", "tmpfs")
                 .fact("mount./b.fstype", "ext4")
@@ -191,8 +184,7 @@ mod tests {
             .both("kernel.boot_id", "one")
             .both("command.directory", "/work")
             .both("command.opened", "/work/data/x")
-            .base("command.mount./work/data.fstype", "ext4")
-            .fact("command.mount./work/data.fstype", "fuse.bindfs")
+            .differing("command.mount./work/data.fstype", "ext4", "fuse.bindfs")
             .fact("command.mount./work/data.point", "/work/data")
             .setting("binds", "/slow:/work/data,/work:/work")
             .cost("command.wall.time", 3.0)

@@ -83,8 +83,7 @@ mod tests {
     fn an_overlay_in_the_arm_alone_is_suspected() {
         let on = |here: &str, metric: &str| {
             Composed::new("docker")
-                .base("mount./tmp.fstype", "ext4")
-                .fact("mount./tmp.fstype", here)
+                .differing("mount./tmp.fstype", "ext4", here)
                 .cost(metric, 1.2)
         };
         check(
@@ -106,8 +105,7 @@ mod tests {
     fn a_copied_file_is_surer_than_a_slow_look_up() {
         let likelihood = |metric: &str| {
             let composed = Composed::new("docker")
-                .base("mount./.fstype", "ext4")
-                .fact("mount./.fstype", "overlay")
+                .differing("mount./.fstype", "ext4", "overlay")
                 .cost(metric, 1.2);
             composed.suspects(&CAUSE).unwrap().likelihood
         };

@@ -150,8 +150,7 @@ mod tests {
                 .both("kernel.boot_id", "one")
                 .both("command.directory", "/work")
                 .both("command.mount./work.fstype", "ext4")
-                .base("command.mount./work/data.fstype", "ext4")
-                .fact("command.mount./work/data.fstype", "fuse.sshfs")
+                .differing("command.mount./work/data.fstype", "ext4", "fuse.sshfs")
                 .both("command.opened", opened)
                 .cost("command.wall.time", 3.0)
         };

@@ -76,7 +76,6 @@ pub fn suspected(arms: &[ArmEvidence], baseline: &str, cells: &[DossierCell]) ->
             continue;
         }
         let case = Case {
-            host: &base.facts,
             baseline: base,
             arm,
             cells: &own,
@@ -121,8 +120,7 @@ mod tests {
 
     fn filtered() -> Composed {
         Composed::new("docker")
-            .base("status.Seccomp", "0")
-            .fact("status.Seccomp", "2")
+            .differing("status.Seccomp", "0", "2")
             .both("kernel.release", "6.18.44")
     }
 
@@ -155,8 +153,7 @@ mod tests {
     #[test]
     fn unlikely_cause_is_omitted_given_a_likely_one() {
         let composed = Composed::new("docker")
-            .base("shm.size_bytes", "12884901888")
-            .fact("shm.size_bytes", "67108864")
+            .differing("shm.size_bytes", "12884901888", "67108864")
             .both("cpu.affinity", "0-1")
             .fact("cgroup.cpu.max", "50000 100000")
             .cost("command.wall.time", 2.0)

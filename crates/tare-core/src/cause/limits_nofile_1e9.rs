@@ -105,8 +105,7 @@ mod tests {
     fn a_limit_without_bounds_is_suspected_of_commands() {
         let limit = |there: &str, here: &str, metric: &str| {
             Composed::new("docker")
-                .base("rlimit.nofile", there)
-                .fact("rlimit.nofile", here)
+                .differing("rlimit.nofile", there, here)
                 .cost(metric, 5.0)
         };
         let waits = [
@@ -153,8 +152,7 @@ mod tests {
             ("1048576 30000", "nofile=1024:30000"),
         ] {
             let shown = Composed::new("docker")
-                .base("rlimit.nofile", "1024 4096")
-                .fact("rlimit.nofile", here)
+                .differing("rlimit.nofile", "1024 4096", here)
                 .cost("command.wall.time", 5.0)
                 .counterfactual(&CAUSE);
             assert!(shown.contains(expected), "{shown}");

@@ -69,8 +69,7 @@ mod tests {
     fn smaller_shm_is_suspected_for_commands() {
         let shm = |there: &str, here: &str, metric: &str| {
             Composed::new("docker")
-                .base("shm.size_bytes", there)
-                .fact("shm.size_bytes", here)
+                .differing("shm.size_bytes", there, here)
                 .cost(metric, 1.5)
         };
         check(
@@ -88,8 +87,7 @@ mod tests {
     fn command_holding_more_shm_raises_shm_likelihood() {
         let holding = |bytes: &str| {
             Composed::new("docker")
-                .base("shm.size_bytes", "12884901888")
-                .fact("shm.size_bytes", "67108864")
+                .differing("shm.size_bytes", "12884901888", "67108864")
                 .base("command.shared_memory_bytes", bytes)
                 .cost("command.wall.time", 1.5)
                 .suspects(&CAUSE)

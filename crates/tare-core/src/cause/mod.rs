@@ -195,8 +195,6 @@ impl ArmEvidence {
 /// Two arms and the measurements that compare them.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
-    /// Facts of the machine.
-    pub host: &'a Facts,
     /// The arm that is compared with.
     pub baseline: &'a ArmEvidence,
     /// The arm that may be slower.

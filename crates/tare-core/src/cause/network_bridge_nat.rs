@@ -105,8 +105,7 @@ mod tests {
         let bridged = || {
             Composed::new("docker")
                 .both("kernel.boot_id", "one")
-                .base("ns.net", "net:[1]")
-                .fact("ns.net", "net:[2]")
+                .differing("ns.net", "net:[1]", "net:[2]")
                 .fact("net.default.driver", "veth")
         };
         let waiting = || {
@@ -138,9 +137,7 @@ mod tests {
                 streams(bridged().fact("engine.rootless", "true"), 5.0),
                 streams(bridged().setting("network", "published"), 2.0),
                 streams(
-                    Composed::new("ssh")
-                        .base("ns.net", "net:[1]")
-                        .fact("ns.net", "net:[2]"),
+                    Composed::new("ssh").differing("ns.net", "net:[1]", "net:[2]"),
                     2.0,
                 ),
                 bridged().cost("command.wall.time", 1.4),
@@ -149,12 +146,7 @@ mod tests {
                     .fact("command.wall_ns", "3e9")
                     .fact("command.engine_proxy_ns", "1e9"),
                 streams(bridged().fact("net.held_back", "eth0 tbf"), 9.0),
-                streams(
-                    bridged()
-                        .base("net.default.mtu", "1500")
-                        .fact("net.default.mtu", "576"),
-                    2.0,
-                ),
+                streams(bridged().differing("net.default.mtu", "1500", "576"), 2.0),
             ],
         );
     }

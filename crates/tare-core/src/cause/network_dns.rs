@@ -61,13 +61,12 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         return None;
     }
     Some(
-        CauseMatch::new(
-            cells.clone(),
+        case.found(&cells,
             (if multiplied { 0.5 } else { 0.25 }) * case.fit(&cells, FAMILIES),
             if multiplied {
-                format!("A name may take {} questions to resolve in the arm, and {}.", suffixes_here + 1, case.cost_clause(&cells))
+                format!("A name may take {} questions to resolve in the arm", suffixes_here + 1)
             } else {
-                format!("Names are resolved by another server in the arm, and {}.", case.cost_clause(&cells))
+                "Names are resolved by another server in the arm".to_owned()
             },
         )
         .seen_if(multiplied.then(|| format!("`ndots:{here}` with {suffixes_here} suffixes, in the baseline `ndots:{there}` with {suffixes_there}")))
@@ -106,8 +105,7 @@ mod tests {
                 asks("command.wall.time"),
                 asks("command.wall.time").counted("command", &waiting),
                 Composed::new("docker")
-                    .base("resolver.nameservers", "10.0.0.2")
-                    .fact("resolver.nameservers", "127.0.0.11")
+                    .differing("resolver.nameservers", "10.0.0.2", "127.0.0.11")
                     .cost("command.wall.time", 3.0),
             ],
             &[

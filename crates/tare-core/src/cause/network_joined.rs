@@ -57,8 +57,11 @@ mod tests {
         let on = |network: &str| {
             Composed::new("docker")
                 .setting("network", network)
-                .base("sysctl.net.ipv4.tcp_wmem", "4096\t16384\t4194304")
-                .fact("sysctl.net.ipv4.tcp_wmem", "2304\t2304\t2304")
+                .differing(
+                    "sysctl.net.ipv4.tcp_wmem",
+                    "4096\t16384\t4194304",
+                    "2304\t2304\t2304",
+                )
                 .cost("net.tcp.throughput.rate", 3.0)
         };
         check(&CAUSE, &[on("container:web")], &[on("bridge")]);

@@ -35,8 +35,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     }
     let own = case.link_held_back();
     let outer: Vec<&str> = case
-        .host
-        .get(fact::NET_HELD_BACK)
+        .baseline
+        .fact(fact::NET_HELD_BACK)
         .map(|list| {
             list.split(", ")
                 .filter(|entry| driver::links().any(|prefix| entry.starts_with(prefix)))
@@ -95,8 +95,7 @@ mod tests {
         let held = |inside: &str, outside: &str| {
             Composed::new("docker")
                 .both("kernel.boot_id", "one")
-                .base("ns.net", "net:[1]")
-                .fact("ns.net", "net:[2]")
+                .differing("ns.net", "net:[1]", "net:[2]")
                 .fact("net.held_back", inside)
                 .base("net.held_back", outside)
         };

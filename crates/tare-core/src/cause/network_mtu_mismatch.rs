@@ -32,8 +32,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         return Some(small(case, here, uplink));
     }
     let here = case.number(fact::NET_DEFAULT_MTU)?;
-    let uplink = number(case.host, fact::NET_DEFAULT_MTU)
-        .or_else(|| number(&case.baseline.facts, fact::NET_DEFAULT_MTU))?;
+    let uplink = number(&case.baseline.facts, fact::NET_DEFAULT_MTU)?;
     // A user-space stack does not send its 65520 bytes as they are.
     if here <= uplink || here > 9_000.0 || is_joined(case) {
         return None;
@@ -108,8 +107,7 @@ mod tests {
     fn larger_packets_than_the_uplink_takes_are_suspected() {
         let sizes = |uplink: &str, here: &str, metric: &str| {
             Composed::new("docker")
-                .base("net.default.mtu", uplink)
-                .fact("net.default.mtu", here)
+                .differing("net.default.mtu", uplink, here)
                 .cost(metric, 2.0)
         };
         let command = |user: (f64, f64), sys: (f64, f64)| {

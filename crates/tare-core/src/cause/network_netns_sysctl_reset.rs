@@ -37,26 +37,24 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         Some(count / most)
     };
     let full = share(&case.arm.facts)
-        .or_else(|| share(case.host))
+        .or_else(|| share(&case.baseline.facts))
         .filter(|share| *share >= FULL);
     if (differing.is_empty() && full.is_none()) || is_joined(case) {
         return None;
     }
     let cells = case.costs_only(&[Kind::Network]);
     Some(
-        CauseMatch::new(
-            cells.clone(),
+        case.found(
+            &cells,
             (if full.is_some() { 0.8 } else { 0.3 }) * case.fit(&cells, FAMILIES).max(0.6),
             match full {
                 Some(share) => format!(
-                    "The table of tracked connections is {:.0} % full, and {}.",
-                    share * 100.0,
-                    case.cost_clause(&cells)
+                    "The table of tracked connections is {:.0} % full",
+                    share * 100.0
                 ),
                 None => format!(
-                    "{} network settings differ from the baseline's, and {}.",
-                    differing.len(),
-                    case.cost_clause(&cells)
+                    "{} network settings differ from the baseline's",
+                    differing.len()
                 ),
             },
         )
@@ -85,8 +83,7 @@ mod tests {
     fn netns_buffers_and_full_conntrack_are_suspected() {
         let buffers = |here: &str, metric: &str| {
             Composed::new("docker")
-                .base("sysctl.net.ipv4.tcp_rmem", "4096\t131072\t6291456")
-                .fact("sysctl.net.ipv4.tcp_rmem", here)
+                .differing("sysctl.net.ipv4.tcp_rmem", "4096\t131072\t6291456", here)
                 .cost(metric, 1.5)
         };
         let table = |count: &str| {

@@ -96,8 +96,7 @@ mod tests {
         let proxied = |inside: &str, outside: &str| {
             Composed::new("docker")
                 .both("command.wall_ns", "1e9")
-                .base("command.engine_proxy_ns", outside)
-                .fact("command.engine_proxy_ns", inside)
+                .differing("command.engine_proxy_ns", outside, inside)
                 .cost("command.wall.time", 3.0)
         };
         let mut away = cell("net.tcp.round-trip.time", 2.7);

@@ -159,8 +159,7 @@ impl<'a> Case<'a> {
     /// of a data centre.
     pub fn small_packets(&self) -> Option<(f64, f64)> {
         let here = self.number(fact::NET_DEFAULT_MTU)?;
-        let uplink = number(self.host, fact::NET_DEFAULT_MTU)
-            .or_else(|| number(&self.baseline.facts, fact::NET_DEFAULT_MTU))?;
+        let uplink = number(&self.baseline.facts, fact::NET_DEFAULT_MTU)?;
         (here * SMALL <= uplink.min(USUAL_MTU)).then_some((here, uplink))
     }
 

@@ -106,8 +106,7 @@ mod tests {
         let refused = |name: &str, here: &str, metric: &str| {
             let name = format!("errno.{name}");
             Composed::new("docker")
-                .base(&name, "EFAULT")
-                .fact(&name, here)
+                .differing(&name, "EFAULT", here)
                 .cost(metric, 1.5)
         };
         check(

@@ -58,8 +58,7 @@ mod tests {
     fn a_confined_arm_is_suspected_of_little() {
         let label = |there: &str, here: &str, ratio: f64| {
             Composed::new("docker")
-                .base("lsm.label", there)
-                .fact("lsm.label", here)
+                .differing("lsm.label", there, here)
                 .cost("fs.stat.time", ratio)
         };
         check(

@@ -173,17 +173,18 @@ mod tests {
     fn filtered(release: &str) -> Composed {
         Composed::new("docker")
             .both("kernel.release", release)
-            .base("status.Seccomp", "0")
-            .fact("status.Seccomp", "2")
+            .differing("status.Seccomp", "0", "2")
             .cost("cpu.chase.time", 2.4)
     }
 
     #[test]
     fn old_kernels_are_suspected_and_from_5_16_on_never() {
         let shown = |here: &str| {
-            filtered("5.15.0-91-generic")
-                .base("status.Speculation_Store_Bypass", "thread vulnerable")
-                .fact("status.Speculation_Store_Bypass", here)
+            filtered("5.15.0-91-generic").differing(
+                "status.Speculation_Store_Bypass",
+                "thread vulnerable",
+                here,
+            )
         };
         check(
             &CAUSE,
@@ -212,9 +213,11 @@ mod tests {
 
     #[test]
     fn ssbd_on_new_kernel_blames_requester_not_seccomp() {
-        let mut forced = filtered("6.18.44")
-            .base("status.Speculation_Store_Bypass", "thread vulnerable")
-            .fact("status.Speculation_Store_Bypass", "thread mitigated");
+        let mut forced = filtered("6.18.44").differing(
+            "status.Speculation_Store_Bypass",
+            "thread vulnerable",
+            "thread mitigated",
+        );
         let on_docker = forced.suspects(&CAUSE).unwrap();
         assert!(on_docker.likelihood > 0.9);
         assert!(!on_docker.claim.contains("seccomp"), "{}", on_docker.claim);

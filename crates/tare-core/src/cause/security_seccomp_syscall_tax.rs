@@ -135,8 +135,7 @@ mod tests {
 
     fn filtered(metric: &str, ratio: f64) -> Composed {
         Composed::new("docker")
-            .base("status.Seccomp", "0")
-            .fact("status.Seccomp", "2")
+            .differing("status.Seccomp", "0", "2")
             .cost(metric, ratio)
     }
 

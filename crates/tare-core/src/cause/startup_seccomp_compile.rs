@@ -54,8 +54,7 @@ mod tests {
     fn seccomp_compile_is_suspected_only_with_a_filter() {
         let start = |driver: &str, mode: &str| {
             Composed::new(driver)
-                .base("status.Seccomp", "0")
-                .fact("status.Seccomp", mode)
+                .differing("status.Seccomp", "0", mode)
                 .cost("start-up.ready.time", 3.0)
         };
         check(
@@ -65,8 +64,7 @@ mod tests {
                 start("oci", "0"),
                 start("container", "2"),
                 Composed::new("oci")
-                    .base("status.Seccomp", "0")
-                    .fact("status.Seccomp", "2")
+                    .differing("status.Seccomp", "0", "2")
                     .cost("syscall.getppid.time", 1.2),
             ],
         );

@@ -151,8 +151,7 @@ mod tests {
     fn a_longer_way_for_each_line_is_suspected() {
         let to = |there: &str, here: &str| {
             Composed::new("docker")
-                .base("fd.1", there)
-                .fact("fd.1", here)
+                .differing("fd.1", there, here)
                 .cost("command.wall.time", 2.0)
         };
         // A command that takes 100 ns more in these cases; one line may explain that.
@@ -181,8 +180,7 @@ mod tests {
                 to("pipe:[1]", "pipe:[2]"),
                 to("/dev/pts/3", "pipe:[2]"),
                 Composed::new("docker")
-                    .base("fd.1", "/dev/null")
-                    .fact("fd.1", "pipe:[1]")
+                    .differing("fd.1", "/dev/null", "pipe:[1]")
                     .cost("cpu.integer.time", 2.0),
             ],
         );

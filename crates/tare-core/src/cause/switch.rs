@@ -21,14 +21,19 @@ fn set_to(case: &Case<'_>, found: Option<(&str, impl Into<Value>)>, what: &str) 
         Some((name, value))
             if case.setting(name).as_deref() == Some(value.to_string().as_str()) =>
         {
-            Counterfactual::NotHere(format!("`{name} = \"{value}\"` is set already"))
+            not_here(format!("`{name} = \"{value}\"` is set already"))
         }
         Some((name, value)) => Counterfactual::Settings(one(name, value)),
-        None => Counterfactual::NotHere(format!(
+        None => not_here(format!(
             "the driver `{}` has no setting for {what}",
             case.arm.driver
         )),
     }
+}
+
+/// `name` set to `value`, where the arm's driver takes it; `what` says what it is otherwise lacking.
+fn if_taken(case: &Case<'_>, name: &str, value: &str, what: &str) -> Counterfactual {
+    set_to(case, case.takes(name).then_some((name, value)), what)
 }
 
 fn one(name: &str, value: impl Into<Value>) -> Params {
@@ -99,8 +104,7 @@ const FILES: &str = "where files lie";
 
 /// Puts the files in memory.
 pub fn tmpfs(case: &Case<'_>) -> Counterfactual {
-    let set = case.takes("storage").then_some(("storage", "tmpfs"));
-    set_to(case, set, FILES)
+    if_taken(case, "storage", "tmpfs", FILES)
 }
 
 /// Puts the files in a host directory.
@@ -141,8 +145,7 @@ pub fn same_folder(case: &Case<'_>, place: &FileLocation<'_>) -> Counterfactual 
 
 /// Uses this runtime.
 pub fn runtime(case: &Case<'_>, name: &str) -> Counterfactual {
-    let set = case.takes("runtime").then_some(("runtime", name));
-    set_to(case, set, "the runtime")
+    if_taken(case, "runtime", name, "the runtime")
 }
 
 /// Discards the log of standard output.
@@ -158,7 +161,7 @@ pub fn engine(case: &Case<'_>, name: &str, value: impl Into<Value>) -> Counterfa
     if case.is_of_engine() {
         Counterfactual::Settings(one(name, value))
     } else {
-        Counterfactual::NotHere(format!(
+        not_here(format!(
             "the driver `{}` has no setting `{name}`",
             case.arm.driver
         ))
@@ -167,8 +170,7 @@ pub fn engine(case: &Case<'_>, name: &str, value: impl Into<Value>) -> Counterfa
 
 /// Changes a setting of the virtual machine.
 pub fn machine(case: &Case<'_>, name: &str, value: &str) -> Counterfactual {
-    let set = case.takes(name).then_some((name, value));
-    set_to(case, set, "virtual hardware")
+    if_taken(case, name, value, "virtual hardware")
 }
 
 /// Uses a small init as process 1. Docker mounts its own at `/sbin/docker-init`, which a bind mount at `/sbin` would
@@ -194,11 +196,9 @@ pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     if case.arm.settings.value(name).is_some() {
         Counterfactual::Settings(one(name, ""))
     } else if user_container::is_own(&case.arm.settings) {
-        Counterfactual::NotHere(
-            "the options of your container are removed one by one instead".into(),
-        )
+        not_here("the options of your container are removed one by one instead")
     } else {
-        Counterfactual::NotHere(format!(
+        not_here(format!(
             "no setting `{name}` of this arm asks for it: it comes from elsewhere"
         ))
     }
@@ -246,9 +246,8 @@ pub fn other_cpus(case: &Case<'_>) -> Counterfactual {
         .zip(list(&case.arm.facts))
         .filter(|_| case.arm.settings.value("cpuset").is_some())
     else {
-        return Counterfactual::NotHere(
-            "who else uses the machine is not a setting of an arm: the run has to be repeated"
-                .into(),
+        return not_here(
+            "who else uses the machine is not a setting of an arm: the run has to be repeated",
         );
     };
     let others: Vec<String> = all
@@ -258,7 +257,7 @@ pub fn other_cpus(case: &Case<'_>) -> Counterfactual {
         .map(usize::to_string)
         .collect();
     if others.len() < own.len() {
-        return Counterfactual::NotHere("there are not as many other processors to move to".into());
+        return not_here("there are not as many other processors to move to");
     }
     Counterfactual::Settings(one("cpuset", others.join(",")))
 }
@@ -288,8 +287,7 @@ mod tests {
         let pinned = |all: &str, own: &str| {
             Composed::new("container")
                 .setting("cpuset", own)
-                .base("cpu.affinity", all)
-                .fact("cpu.affinity", own)
+                .differing("cpu.affinity", all, own)
         };
         let moved = |composed: &Composed| match other_cpus(&composed.case()) {
             Counterfactual::Settings(params) => Some(params.value("cpuset").unwrap().to_string()),

@@ -58,12 +58,10 @@ mod tests {
             &CAUSE,
             &[
                 Composed::new("docker")
-                    .base("os", "windows")
-                    .fact("os", "linux")
+                    .differing("os", "windows", "linux")
                     .cost("cpu.des.time", 1.7),
                 Composed::new("vm")
-                    .base("kernel.release", "6.18.44")
-                    .fact("kernel.release", "6.1.0-32")
+                    .differing("kernel.release", "6.18.44", "6.1.0-32")
                     .cost("syscall.getppid.time", 1.3),
             ],
             &[

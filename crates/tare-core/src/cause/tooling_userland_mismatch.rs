@@ -168,21 +168,16 @@ mod tests {
         check(
             &CAUSE,
             &[
+                tool().differing("tool.stress-ng.version", "0.17.06", "0.13.12"),
                 tool()
-                    .base("tool.stress-ng.version", "0.17.06")
-                    .fact("tool.stress-ng.version", "0.13.12"),
-                tool()
-                    .base("libc", "glibc")
-                    .fact("libc", "musl")
+                    .differing("libc", "glibc", "musl")
                     .setting("image", "alpine:3"),
                 Composed::new("docker")
                     .cost("cpu.integer.time", 1.2)
-                    .base("agent.sha256", "a")
-                    .fact("agent.sha256", "b"),
+                    .differing("agent.sha256", "a", "b"),
                 Composed::new("docker")
                     .cost("command.wall.time", 0.5)
-                    .base("os", "windows")
-                    .fact("os", "linux"),
+                    .differing("os", "windows", "linux"),
             ],
             &[
                 tool()
@@ -191,13 +186,13 @@ mod tests {
                 tool(),
                 Composed::new("docker")
                     .cost("cpu.integer.time", 1.2)
-                    .base("libc", "glibc")
-                    .fact("libc", "none"),
+                    .differing("libc", "glibc", "none"),
                 tool().fact("libc", "musl"),
-                tool()
-                    .both("tool.stress-ng.sha256", "aa")
-                    .base("libc", "glibc and musl")
-                    .fact("libc", "glibc"),
+                tool().both("tool.stress-ng.sha256", "aa").differing(
+                    "libc",
+                    "glibc and musl",
+                    "glibc",
+                ),
             ],
         );
     }

@@ -97,8 +97,6 @@ pub struct Usage {
     pub read_bytes: Option<f64>,
     /// Read and write calls; all calls if `syscalls` is counted.
     pub calls: Option<f64>,
-    /// The largest number of threads at once.
-    pub threads: Option<f64>,
     /// CPU time that the host's kernel charged to the arm, for all of its processes.
     pub charged_ns: Option<f64>,
 }
@@ -139,7 +137,6 @@ impl Usage {
             }),
             read_bytes: get(counter::READ_BYTES),
             calls: both,
-            threads: counters.get(counter::THREADS).copied(),
             charged_ns: get(counter::CHARGED_CPU),
         }
     }
@@ -363,7 +360,6 @@ mod tests {
             steal_ns: Some(0.0),
             read_bytes: Some(0.0),
             calls: Some(1000.0),
-            threads: None,
             charged_ns: None,
         }
     }
@@ -401,7 +397,7 @@ mod tests {
             change(&mut arm);
             arm
         };
-        let spin = |it: &mut Usage| (it.nivcsw, it.threads) = (Some(200.0), Some(8.0));
+        let spin = |it: &mut Usage| it.nivcsw = Some(200.0);
         let rows = tare_model::rows! {
             (Family::Quota, slow(0.8, 0.1, |it| it.throttled_ns = Some(1e9))),
             (Family::Contention, slow(0.8, 0.1, |it| it.run_delay_ns = Some(0.9e9))),

@@ -63,8 +63,7 @@ mod tests {
     fn masked_cpu_flags_are_suspected_added_ones_are_not() {
         let flags = |there: &str, here: &str, metric: &str| {
             Composed::new("vm")
-                .base("cpu.flags", there)
-                .fact("cpu.flags", here)
+                .differing("cpu.flags", there, here)
                 .cost(metric, 3.0)
         };
         check(

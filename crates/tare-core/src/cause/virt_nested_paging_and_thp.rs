@@ -70,14 +70,12 @@ mod tests {
     fn thp_difference_or_guest_suspected_of_slow_memory() {
         let pages = |there: &str, here: &str, metric: &str| {
             Composed::new("vm")
-                .base("thp.enabled", there)
-                .fact("thp.enabled", here)
+                .differing("thp.enabled", there, here)
                 .cost(metric, 1.4)
         };
         let guest = |there: &str, here: &str| {
             Composed::new("vm")
-                .base("cpu.flags", there)
-                .fact("cpu.flags", here)
+                .differing("cpu.flags", there, here)
                 .cost("mem.random.time", 1.4)
         };
         check(

@@ -74,7 +74,6 @@ pub(super) fn suspects(run: &RunData, dossier: &Dossier) -> Vec<SuspectTrial> {
         .cloned()
         .collect();
     let case = Case {
-        host: &baseline.facts,
         baseline: &baseline,
         arm: &inside,
         cells: &cells,

@@ -380,15 +380,12 @@ pub(super) mod tests {
         SuspectTrial {
             suspect: Suspect {
                 cause: cause.into(),
-                claim: String::new(),
-                size: String::new(),
-                evidence: Vec::new(),
+
                 likelihood: 0.9,
-                advice: String::new(),
-                price: String::new(),
+
                 metric: user_command::WALL.into(),
                 tried: "tried".into(),
-                is_outside: false,
+                ..Suspect::default()
             },
             arm: Some(TriedArm {
                 driver: "docker".into(),

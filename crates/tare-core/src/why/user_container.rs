@@ -234,14 +234,12 @@ pub(super) fn copy(ask: &Ask) -> Option<ArmSpec> {
     arm.role.suspects.push(Suspect {
         cause: RUNNING.to_owned(),
         claim: format!("{what}{CLAIM}"),
-        size: String::new(),
-        evidence: Vec::new(),
         likelihood: 0.5,
         advice: "start it afresh and compare; if that helps, look at what runs in it (`docker top`), what it wrote (`docker diff`) and what it holds of its limits (`docker stats`)".to_owned(),
         price: "what it holds in memory is lost when it is started afresh".to_owned(),
         metric: ask.metric.clone(),
         tried: "a fresh container like it".to_owned(),
-        is_outside: false,
+        ..Suspect::default()
     });
     Some(arm)
 }

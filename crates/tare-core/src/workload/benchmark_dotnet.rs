@@ -12,7 +12,7 @@ use tare_model::command::Pick;
 use tare_model::{CommandCall, CommandReport, Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::tool_text::{agreeing, fitting, garbled, is_argument, number, text, whole};
+use super::tool_text::{agreeing, garbled, number, program, text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output, probe_output};
 
 const ID: &str = "benchmark-dotnet";
@@ -44,10 +44,7 @@ impl Workload for BenchmarkDotnet {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        let given = |name, hint| {
-            let fits = |text: &str| !text.is_empty() && !text.starts_with('-') && is_argument(text);
-            fitting(&params, name, fits, hint)
-        };
+        let given = |name, hint| program(&params, name, hint);
         let program = given(
             "program",
             "use the path of an assembly, such as `/opt/benchmarks/benchmarks.dll`",

@@ -48,23 +48,23 @@ impl Workload for AnyCommand {
         let argv = argv(&params)?;
         let pick = text(&params, "pick");
         if !pick.is_empty() {
-            expression(pick).map_err(|problem| ParamError {
-                param: "pick".to_owned(),
-                problem: format!("`pick` is no usable regular expression: {problem}"),
-                hint: Some(
-                    "put a group around the number, such as `\"took ([0-9.]+) s\"`".to_owned(),
-                ),
+            expression(pick).map_err(|problem| {
+                ParamError::new(
+                    "pick",
+                    format!("`pick` is no usable regular expression: {problem}"),
+                    "put a group around the number, such as `\"took ([0-9.]+) s\"`",
+                )
             })?;
         }
         let directory = text(&params, "directory");
         let is_usable =
             directory.is_empty() || (directory.starts_with('/') && is_argument(directory));
         if !is_usable {
-            return Err(ParamError {
-                param: "directory".to_owned(),
-                problem: format!("`directory` cannot be `{}`", directory.escape_debug()),
-                hint: Some("use an absolute path of the arm".to_owned()),
-            });
+            return Err(ParamError::new(
+                "directory",
+                format!("`directory` cannot be `{}`", directory.escape_debug()),
+                "use an absolute path of the arm",
+            ));
         }
         let call = CommandCall {
             directory: (!directory.is_empty()).then(|| directory.to_owned()),
@@ -120,12 +120,12 @@ impl Workload for AnyCommand {
 
 /// The program and its arguments.
 fn argv(params: &Params) -> Result<Vec<String>, ParamError> {
-    let refused = |problem: String| ParamError {
-        param: "argv".to_owned(),
-        problem,
-        hint: Some(
-            "write a list of texts, such as `argv = [\"gzip\", \"-k\", \"file\"]`".to_owned(),
-        ),
+    let refused = |problem: String| {
+        ParamError::new(
+            "argv",
+            problem,
+            "write a list of texts, such as `argv = [\"gzip\", \"-k\", \"file\"]`",
+        )
     };
     let argv: Vec<String> = match params.value("argv") {
         Some(Value::List(values)) => values.iter().map(ToString::to_string).collect(),
@@ -169,10 +169,12 @@ fn tolerated(params: &Params) -> Result<Vec<i32>, ParamError> {
         None => Some(Vec::new()),
         Some(_) => None,
     };
-    statuses.ok_or_else(|| ParamError {
-        param: "tolerated".to_owned(),
-        problem: "`tolerated` holds something that is no exit status".to_owned(),
-        hint: Some("write a list of whole numbers from 1 to 255".to_owned()),
+    statuses.ok_or_else(|| {
+        ParamError::new(
+            "tolerated",
+            "`tolerated` holds something that is no exit status",
+            "write a list of whole numbers from 1 to 255",
+        )
     })
 }
 

@@ -197,11 +197,11 @@ fn complete(params: &Params) -> Result<Params, ParamError> {
         Some("read_iops") => read_iops(),
         Some("none") | None => Params::new(),
         Some(other) => {
-            return Err(ParamError {
-                param: "preset".to_owned(),
-                problem: format!("there is no preset `{}`", other.escape_default()),
-                hint: Some("use `none` or `read_iops`".to_owned()),
-            });
+            return Err(ParamError::new(
+                "preset",
+                format!("there is no preset `{}`", other.escape_default()),
+                "use `none` or `read_iops`",
+            ));
         }
     };
     // A plan contains every default; over a preset only values that differ from the default count as given.
@@ -232,11 +232,11 @@ fn call(params: &Params) -> Result<CommandCall, ParamError> {
     let bytes = |name| tool_params::size(params, name, 512, 1 << 50);
     let (block, size) = (bytes("bs")?, bytes("size")?);
     if size < block {
-        return Err(ParamError {
-            param: "size".to_owned(),
-            problem: "`size` is less than one request of `bs`".to_owned(),
-            hint: Some(format!("use at least {block} bytes")),
-        });
+        return Err(ParamError::new(
+            "size",
+            "`size` is less than one request of `bs`",
+            format!("use at least {block} bytes"),
+        ));
     }
     let runtime_ms = tool_params::duration_ms(params, "runtime", 1, 86_400_000)?;
     let ramp_ms = tool_params::duration_ms(params, "ramp_time", 0, 86_400_000)?;

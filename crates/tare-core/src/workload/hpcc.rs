@@ -78,16 +78,18 @@ fn numbers(params: &Params) -> [u64; 5] {
 fn problem(params: &Params) -> Result<Problem, ParamError> {
     let [nodes, cores, memory, block, scale] = numbers(params);
     if nodes * cores < 2 {
-        return Err(ParamError {
-            param: "nodes".to_owned(),
-            problem: "one process alone cannot exchange data".to_owned(),
-            hint: Some("take two nodes or more, or two processes on one".to_owned()),
-        });
+        return Err(ParamError::new(
+            "nodes",
+            "one process alone cannot exchange data",
+            "take two nodes or more, or two processes on one",
+        ));
     }
-    Problem::derive(nodes, cores, memory, block, scale).ok_or_else(|| ParamError {
-        param: "memory".to_owned(),
-        problem: format!("{scale} % of what fits into {memory} MiB a node is less than one block"),
-        hint: Some("raise `memory` or `scale`, or lower `block`".to_owned()),
+    Problem::derive(nodes, cores, memory, block, scale).ok_or_else(|| {
+        ParamError::new(
+            "memory",
+            format!("{scale} % of what fits into {memory} MiB a node is less than one block"),
+            "raise `memory` or `scale`, or lower `block`",
+        )
     })
 }
 
@@ -164,11 +166,11 @@ impl Workload for Hpcc {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         if path != Some(Path::ArmToArm) {
-            return Err(ParamError {
-                param: "path".to_owned(),
-                problem: "the nodes of `hpcc` are instances of one arm".to_owned(),
-                hint: Some(format!("use `{}`", Path::ArmToArm.name())),
-            });
+            return Err(ParamError::new(
+                "path",
+                "the nodes of `hpcc` are instances of one arm",
+                format!("use `{}`", Path::ArmToArm.name()),
+            ));
         }
         let params = self.complete(params, path)?;
         let problem = problem(&params)?;

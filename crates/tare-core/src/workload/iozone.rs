@@ -147,8 +147,6 @@ pub struct Table {
 pub struct Row {
     /// File size, bytes.
     pub file_bytes: f64,
-    /// Record size, bytes.
-    pub record_bytes: f64,
     /// The index of each test in [`Workload::metrics`], with its bytes per second.
     pub bytes_per_s: Vec<(usize, f64)>,
 }
@@ -230,7 +228,6 @@ impl Row {
         }
         Ok(Self {
             file_bytes: sizes[0] * 1_024.0,
-            record_bytes: sizes[1] * 1_024.0,
             bytes_per_s: columns
                 .iter()
                 .zip(values)

@@ -226,14 +226,20 @@ pub struct ParamError {
 }
 
 impl ParamError {
+    /// What is wrong with `param`, and what to do about it.
+    pub fn new(param: &str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            param: param.to_owned(),
+            problem: problem.into(),
+            hint: Some(hint.into()),
+        }
+    }
+
     /// An error for a rejected value; `hint` says which are valid.
     pub fn refused(param: &str, given: Option<&Value>, hint: impl Into<String>) -> Self {
         let given = given.map_or_else(String::new, ToString::to_string);
-        Self {
-            param: param.to_owned(),
-            problem: format!("`{param}` cannot be `{}`", given.escape_default()),
-            hint: Some(hint.into()),
-        }
+        let problem = format!("`{param}` cannot be `{}`", given.escape_default());
+        Self::new(param, problem, hint)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tare_model::{CommandCall, Params, Path, RawOutput, Reason, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::tool_text::{fitting, garbled, is_argument, text, whole};
+use super::tool_text::{self, garbled, text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output, unreadable};
 
 /// The format of the program's output.
@@ -101,10 +101,9 @@ impl Workload for PhpPages {
 
 /// The interpreter.
 fn program(params: &Params) -> Result<&str, ParamError> {
-    fitting(
+    tool_text::program(
         params,
         "php",
-        |text| !text.is_empty() && !text.starts_with('-') && is_argument(text),
         "use a name such as `php` or a path such as `/usr/bin/php8.2`",
     )
 }

@@ -12,7 +12,7 @@
 use serde::Deserialize;
 use tare_model::{CommandCall, Params, RawOutput};
 
-use super::tool_text::{fitting, garbled, is_argument};
+use super::tool_text::{self, garbled};
 use super::{
     Accepts, DecodeError, DefaultValue, ParamError, ParamSpec, Tool, command_output, unreadable,
 };
@@ -47,10 +47,9 @@ pub const PYTHON: ParamSpec = ParamSpec {
 
 /// The interpreter.
 pub fn program(params: &Params) -> Result<&str, ParamError> {
-    fitting(
+    tool_text::program(
         params,
         "python",
-        |text| !text.is_empty() && !text.starts_with('-') && is_argument(text),
         "use a name such as `python3` or a path such as `/usr/bin/python3`",
     )
 }

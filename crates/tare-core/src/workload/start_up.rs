@@ -41,11 +41,11 @@ impl Workload for StartUp {
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.declared().complete(params)?;
         if let Some(path) = path {
-            return Err(ParamError {
-                param: "path".to_owned(),
-                problem: format!("`start-up` has one end and no path `{}`", path.name()),
-                hint: Some("leave the path out".to_owned()),
-            });
+            return Err(ParamError::new(
+                "path",
+                format!("`start-up` has one end and no path `{}`", path.name()),
+                "leave the path out",
+            ));
         }
         let held = params.int("held").and_then(|held| u32::try_from(held).ok());
         Ok(Recipe::Lifecycle {

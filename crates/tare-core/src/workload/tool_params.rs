@@ -13,30 +13,17 @@ use super::ParamError;
 /// # Errors
 /// The value is not such a size.
 pub fn size(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, ParamError> {
-    let given = params.value(name);
-    let bytes = match given {
-        Some(Value::Int(bytes)) => u64::try_from(*bytes).ok(),
-        Some(Value::Text(text)) => {
-            let text = text.trim().to_ascii_lowercase();
-            let text = text.strip_suffix("ib").unwrap_or(&text);
-            let units = [
-                ("", 1),
-                ("b", 1),
-                ("k", 1 << 10),
-                ("m", 1 << 20),
-                ("g", 1 << 30),
-                ("t", 1 << 40),
-            ];
-            scaled(text, &units)
-        }
-        _ => None,
-    };
-    within(bytes, low, high).ok_or_else(|| {
-        ParamError::refused(
-            name,
-            given,
-            format!("use a size between {low} and {high} bytes, such as `4k` or `64m`"),
-        )
+    let units = [
+        ("", 1),
+        ("b", 1),
+        ("k", 1 << 10),
+        ("m", 1 << 20),
+        ("g", 1 << 30),
+        ("t", 1 << 40),
+    ];
+    let read = |text: &str| scaled(text.strip_suffix("ib").unwrap_or(text), &units);
+    within(params, name, (low, high), (1, read), || {
+        format!("use a size between {low} and {high} bytes, such as `4k` or `64m`")
     })
 }
 
@@ -45,23 +32,15 @@ pub fn size(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, Par
 /// # Errors
 /// The value is not such a rate.
 pub fn bit_rate(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, ParamError> {
-    let given = params.value(name);
-    let rate = match given {
-        Some(Value::Int(rate)) => u64::try_from(*rate).ok(),
-        Some(Value::Text(text)) => {
-            let units = [
-                ("", 1),
-                ("k", 1_000),
-                ("m", 1_000_000),
-                ("g", 1_000_000_000),
-            ];
-            scaled(&text.trim().to_ascii_lowercase(), &units)
-        }
-        _ => None,
-    };
-    within(rate, low, high).ok_or_else(|| {
-        let hint = format!("use a rate between {low} and {high} bits per second, such as `100m`");
-        ParamError::refused(name, given, hint)
+    let units = [
+        ("", 1),
+        ("k", 1_000),
+        ("m", 1_000_000),
+        ("g", 1_000_000_000),
+    ];
+    let read = |text: &str| scaled(text, &units);
+    within(params, name, (low, high), (1, read), || {
+        format!("use a rate between {low} and {high} bits per second, such as `100m`")
     })
 }
 
@@ -70,30 +49,16 @@ pub fn bit_rate(params: &Params, name: &str, low: u64, high: u64) -> Result<u64,
 /// # Errors
 /// The value is not such a duration.
 pub fn duration_ms(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, ParamError> {
-    let given = params.value(name);
-    let ms = match given {
-        Some(Value::Int(seconds)) => u64::try_from(*seconds)
-            .ok()
-            .and_then(|seconds| seconds.checked_mul(1_000)),
-        Some(Value::Text(text)) => {
-            let text = text.trim().to_ascii_lowercase();
-            let units = [
-                ("ms", 1),
-                ("s", 1_000),
-                ("", 1_000),
-                ("m", 60_000),
-                ("h", 3_600_000),
-            ];
-            scaled(&text, &units)
-        }
-        _ => None,
-    };
-    within(ms, low, high).ok_or_else(|| {
-        ParamError::refused(
-            name,
-            given,
-            format!("use a duration between {low} and {high} ms, such as `500ms`, `1s` or `5m`"),
-        )
+    let units = [
+        ("ms", 1),
+        ("s", 1_000),
+        ("", 1_000),
+        ("m", 60_000),
+        ("h", 3_600_000),
+    ];
+    let read = |text: &str| scaled(text, &units);
+    within(params, name, (low, high), (1_000, read), || {
+        format!("use a duration between {low} and {high} ms, such as `500ms`, `1s` or `5m`")
     })
 }
 
@@ -109,8 +74,25 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-fn within(value: Option<u64>, low: u64, high: u64) -> Option<u64> {
-    value.filter(|value| (low..=high).contains(value))
+/// Parameter `name` between `low` and `high`: a number of what `of_number` says, or a text that `read` understands.
+fn within(
+    params: &Params,
+    name: &str,
+    (low, high): (u64, u64),
+    (of_number, read): (u64, impl Fn(&str) -> Option<u64>),
+    hint: impl FnOnce() -> String,
+) -> Result<u64, ParamError> {
+    let given = params.value(name);
+    let value = match given {
+        Some(Value::Int(number)) => u64::try_from(*number)
+            .ok()
+            .and_then(|number| number.checked_mul(of_number)),
+        Some(Value::Text(text)) => read(&text.trim().to_ascii_lowercase()),
+        _ => None,
+    };
+    value
+        .filter(|value| (low..=high).contains(value))
+        .ok_or_else(|| ParamError::refused(name, given, hint()))
 }
 
 #[cfg(test)]

@@ -105,6 +105,15 @@ pub fn fitting<'a>(
     }
 }
 
+/// The text of parameter `name`, which can be run: not empty, no option, and nothing that no argument holds.
+///
+/// # Errors
+/// It is no such text.
+pub fn program<'a>(params: &'a Params, name: &str, hint: &str) -> Result<&'a str, ParamError> {
+    let fits = |text: &str| !text.is_empty() && !text.starts_with('-') && is_argument(text);
+    fitting(params, name, fits, hint)
+}
+
 /// Whether a text can be an argument of a program.
 pub fn is_argument(text: &str) -> bool {
     !text.contains('\0')

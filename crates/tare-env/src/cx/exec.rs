@@ -16,8 +16,10 @@ use super::timed_write::Patient;
 use super::{Cancel, vars};
 
 mod error;
+mod finished;
 
 pub use error::CommandError;
+pub use finished::Finished;
 
 /// A program with its arguments and additional environment variables. Never goes through a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,17 +119,6 @@ impl fmt::Display for CommandLine {
         }
         Ok(())
     }
-}
-
-/// The status and output of a command that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
-    /// Its exit status; `None` if a signal ended it.
-    pub status: Option<i32>,
-    /// Standard output.
-    pub stdout: Vec<u8>,
-    /// Standard error.
-    pub stderr: Vec<u8>,
 }
 
 /// A running program with its standard input and output as pipes. Killed and reaped when dropped.

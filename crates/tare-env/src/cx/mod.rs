@@ -6,6 +6,7 @@
 //! test checks this).
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tare_model::RunId;
@@ -53,6 +54,11 @@ pub fn drawn_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     // The only source of system randomness in the standard library.
     RandomState::new().build_hasher().finish() >> 32
+}
+
+/// Locks a mutex, even if a thread that held it has panicked.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The resources that a driver or the measuring engine may use.

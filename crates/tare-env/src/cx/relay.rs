@@ -11,12 +11,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::aside;
 use super::exec::{CommandLine, Exec, Running, SystemExec};
+use super::{aside, locked};
 
 /// How long a program may take to end after its connection.
 const END_LIMIT: Duration = Duration::from_secs(3);
@@ -41,10 +41,6 @@ type Program = Arc<Mutex<Box<dyn Running>>>;
 struct Shared {
     programs: Mutex<Vec<Program>>,
     words: Mutex<Option<String>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Relay {

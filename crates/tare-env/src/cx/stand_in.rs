@@ -11,9 +11,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use super::locked;
 
 /// How long a client may take to send a request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
@@ -94,8 +96,7 @@ impl StandIn {
 
     /// The requests so far, oldest first.
     pub fn heard(&self) -> Vec<FakeRequest> {
-        let notes = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.clone()
+        locked(&self.heard).clone()
     }
 }
 
@@ -122,10 +123,7 @@ fn attend(
     let heard = request(&mut BufReader::new(stream))?;
     let shown = answer(&heard);
     let is_head = heard.method == "HEAD";
-    notes
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(heard);
+    locked(notes).push(heard);
     let mut text = format!("HTTP/1.1 {} Noted\r\nConnection: close\r\n", shown.status);
     text.push_str("Content-Type: application/json\r\n");
     let length = ("Content-Length", shown.body.len().to_string());

@@ -263,6 +263,16 @@ impl ProcessChannel {
         };
         Ok(Self { stream, running })
     }
+
+    /// Says goodbye and returns whether the process ended within `limit`; kills it otherwise.
+    pub(super) fn has_ended(&mut self, limit: Duration) -> bool {
+        let _ = self.stream.send(&Request::Bye);
+        let has_ended = matches!(self.running.wait(limit), Ok(Some(_)));
+        if !has_ended {
+            self.running.kill();
+        }
+        has_ended
+    }
 }
 
 impl Explaining for ProcessChannel {

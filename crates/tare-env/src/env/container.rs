@@ -127,11 +127,11 @@ fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
             Some(LaunchReport {
                 error: Some(error), ..
             }) => Err(refusal(&error)),
-            Some(report) if finished.status == Some(0) => Ok(report),
-            _ => Err(EnvError::Refused {
-                what: "starting a container".into(),
-                answer: escaped(&String::from_utf8_lossy(&finished.stderr)),
-            }),
+            Some(report) if finished.succeeded() => Ok(report),
+            _ => Err(EnvError::refused(
+                "starting a container",
+                escaped(&finished.stderr_text()),
+            )),
         }
     });
     if outcome.is_err() {
@@ -220,10 +220,10 @@ fn wait_for_start(
         }
         if let Some(status) = ended {
             wait_for_last_words(running, LAST_WORDS_LIMIT);
-            return Err(EnvError::Refused {
-                what: format!("the launcher ended with status {status}"),
-                answer: escaped(&running.stderr_tail()),
-            });
+            return Err(EnvError::refused(
+                format!("the launcher ended with status {status}"),
+                escaped(&running.stderr_tail()),
+            ));
         }
         if cx.clock.now_ns().saturating_sub(begin) > whole_ns(START_LIMIT) {
             return Err(EnvError::Timeout {
@@ -251,7 +251,7 @@ impl ContainerEnvironment {
     ) -> Result<IpAddr, Reason> {
         match self.settings.network {
             Network::Host => Ok(number.loopback().into()),
-            Network::None => Err(Reason::NoPath("network = \"none\"".into())),
+            Network::None => Err(no_path("network = \"none\"")),
             Network::Veth => {
                 let link = self.gathering.link(cx, number)?;
                 spec.siblings = Some(link);
@@ -274,10 +274,10 @@ impl ContainerEnvironment {
                 || "it has no addresses".to_owned(),
                 |missing| escaped(&missing.why),
             );
-        Err(EnvError::Absent {
-            why: format!("there is no veth pair: {why}"),
-            fix: Some("run as root, or use network = \"none\" or \"host\"".into()),
-        })
+        Err(EnvError::absent(
+            format!("there is no veth pair: {why}"),
+            "run as root, or use network = \"none\" or \"host\"",
+        ))
     }
 }
 
@@ -322,7 +322,7 @@ impl Environment for ContainerEnvironment {
         // An instance that exists for its first instruction only meets no siblings.
         let place = match mode {
             StartMode::Resident => self.place(cx, &number, &mut spec),
-            StartMode::Once => Err(Reason::NoPath("it is there for one instruction".into())),
+            StartMode::Once => Err(no_path("it is there for one instruction")),
         };
         let shared = self.shared(cx).filter(|_| mode == StartMode::Resident);
         let shared = shared.map(|folder| folder.display().to_string());
@@ -370,10 +370,7 @@ impl Environment for ContainerEnvironment {
         };
         self.report = Some(report.clone());
         let living = self.living.clone();
-        living
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert((name.clone(), folder.clone()));
+        locked(&living).insert((name.clone(), folder.clone()));
         Ok(Box::new(ContainerInstance {
             channel,
             name,
@@ -399,7 +396,7 @@ impl Environment for ContainerEnvironment {
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         let left: Vec<_> = {
-            let mut living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut living = locked(&self.living);
             std::mem::take(&mut *living).into_iter().collect()
         };
         let mut first = Ok(());

@@ -104,10 +104,7 @@ impl Docker {
     }
 
     fn endpoint(&self) -> Result<Endpoint, EnvError> {
-        Endpoint::resolve(&self.named()).map_err(|none| EnvError::Absent {
-            why: none.why,
-            fix: none.fix,
-        })
+        Endpoint::resolve(&self.named())
     }
 
     fn connect(&self, cx: &Context<'_>, limit: Duration) -> Result<Api, EnvError> {
@@ -143,14 +140,13 @@ impl Docker {
     }
 
     /// The same for what works with Linux containers only.
-    fn identify_linux(&self, cx: &Context<'_>, limit: Duration) -> Result<(Api, Engine), EnvError> {
-        let (api, engine) = self.identify(cx, limit)?;
+    fn identify_linux(&self, cx: &Context<'_>) -> Result<(Api, Engine), EnvError> {
+        let (api, engine) = self.identify(cx, DETECT_LIMIT)?;
         if engine.system == System::Windows {
-            return Err(EnvError::Absent {
-                why: "the engine runs Windows containers, and one of the user's own can be asked about on Linux only"
-                    .into(),
-                fix: Some("in Docker Desktop's menu: `Switch to Linux containers`".into()),
-            });
+            return Err(EnvError::absent(
+                "the engine runs Windows containers, and one of the user's own can be asked about on Linux only",
+                "in Docker Desktop's menu: `Switch to Linux containers`",
+            ));
         }
         Ok((api, engine))
     }
@@ -168,21 +164,20 @@ struct Engine {
 fn in_context(name: &str, error: EnvError) -> EnvError {
     let place = format!("of the docker context `{name}`");
     match error {
-        EnvError::Absent { why, .. } => EnvError::Absent {
-            why: format!("the engine {place}: {why}"),
-            fix: Some(CONTEXT_FIX.into()),
-        },
+        EnvError::Absent { why, .. } => {
+            EnvError::absent(format!("the engine {place}: {why}"), CONTEXT_FIX)
+        }
         EnvError::Denied { what, fix } => EnvError::Denied {
             what: format!("the engine {place}: {what}"),
             fix,
         },
-        EnvError::Timeout { phase, limit } => EnvError::Absent {
-            why: format!(
+        EnvError::Timeout { phase, limit } => EnvError::absent(
+            format!(
                 "the engine {place} does not answer: {phase} took longer than {} s",
                 limit.as_secs_f64()
             ),
-            fix: Some(CONTEXT_FIX.into()),
-        },
+            CONTEXT_FIX,
+        ),
         other => other,
     }
 }
@@ -198,28 +193,27 @@ fn unreachable(
     limit: Duration,
 ) -> EnvError {
     match reason {
-        Unreachable::Denied => EnvError::Denied {
-            what: format!("`{endpoint}` is there, and this user may not connect to it"),
-            fix: Some(DENIED_FIX.into()),
-        },
+        Unreachable::Denied => EnvError::denied(
+            format!("`{endpoint}` is there, and this user may not connect to it"),
+            DENIED_FIX,
+        ),
         Unreachable::Silent => EnvError::Timeout {
             phase: format!("connecting to `{endpoint}`"),
             limit,
         },
-        Unreachable::Failed(words) => EnvError::Absent {
-            why: format!("cannot connect to `{endpoint}`: {words}"),
-            fix: None,
-        },
-        Unreachable::NobodyListens => EnvError::Absent {
-            why: format!("nothing listens at `{endpoint}`: the Docker engine is not running"),
-            fix: Some(how_to_start(cx).1),
-        },
+        Unreachable::Failed(words) => {
+            EnvError::unavailable(format!("cannot connect to `{endpoint}`: {words}"))
+        }
+        Unreachable::NobodyListens => EnvError::absent(
+            format!("nothing listens at `{endpoint}`: the Docker engine is not running"),
+            how_to_start(cx).1,
+        ),
         Unreachable::NoSocket => {
             let (state, fix) = how_to_start(cx);
-            EnvError::Absent {
-                why: format!("no Docker engine listens at `{endpoint}`: {state}"),
-                fix: Some(fix),
-            }
+            EnvError::absent(
+                format!("no Docker engine listens at `{endpoint}`: {state}"),
+                fix,
+            )
         }
     }
 }
@@ -241,7 +235,7 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
                 b"",
                 Duration::from_secs(2),
             )
-            .is_ok_and(|finished| finished.status == Some(0))
+            .is_ok_and(|finished| finished.succeeded())
     };
     if !cfg!(target_os = "linux") {
         return (
@@ -307,7 +301,7 @@ impl Driver for Docker {
         asked: &ImageCommand,
     ) -> Option<Vec<String>> {
         let driver = self.within(settings.text("context"));
-        let (api, _) = driver.identify_linux(cx, DETECT_LIMIT).ok()?;
+        let (api, _) = driver.identify_linux(cx).ok()?;
         let image = image::inspect(&api, settings.text("image")?).ok()?;
         let config = image.config.unwrap_or_default();
         asked.line("docker", settings, &config.env.unwrap_or_default())
@@ -435,20 +429,8 @@ impl Docker {
     fn sweep_engine(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let limit = self.endpoint()?.patience();
         let api = self.connect(cx, limit)?;
-        let mut removed = Vec::new();
         let labels = ["tare=1".to_owned(), format!("tare.run={run}")];
-        for container in api.containers(&labels)? {
-            api.remove_container(&container.key)?;
-            removed.push(format!("docker container {}", container.name));
-        }
-        for volume in api.volumes(&labels)? {
-            api.remove_volume(&volume.key)?;
-            removed.push(format!("docker volume {}", volume.name));
-        }
-        for network in api.networks(&labels)? {
-            api.remove_network(&network.key)?;
-            removed.push(format!("docker network {}", network.name));
-        }
+        let mut removed = api.remove_labelled(&labels)?;
         for image in image::packed(&api, &labels)? {
             if image::remove(&api, &image.key)? {
                 removed.push(format!("docker image {}", image.name));

@@ -12,9 +12,8 @@ use super::grammar::is_cpu_range;
 use super::reader::Reader;
 use super::setting::{Between, Form, settings};
 use super::siblings::{Number, Numbers};
+use super::text::escaped;
 use super::{Published, PublishedAt, SettingsError};
-#[cfg(target_os = "linux")]
-use crate::cx::CONTROL_LIMIT;
 use crate::cx::pinned::Pinned;
 use crate::cx::turn_page;
 
@@ -44,15 +43,13 @@ impl Driver for Host {
             fix: Some("name an agent that runs here with `--agent`".to_owned()),
         };
         match cx.exec.run(&command, &[], DETECT_LIMIT) {
-            Ok(finished) if finished.status == Some(0) => Availability::Ready(Facts::from([(
+            Ok(finished) if finished.succeeded() => Availability::Ready(Facts::from([(
                 fact::AGENT_VERSION.to_owned(),
-                String::from_utf8_lossy(&finished.stdout).trim().to_owned(),
+                finished.stdout_text().trim().to_owned(),
             )])),
             Ok(finished) => absent(format!(
                 "the agent does not run here: {}",
-                String::from_utf8_lossy(&finished.stderr)
-                    .trim()
-                    .escape_debug()
+                escaped(&finished.stderr)
             )),
             Err(error) => absent(error.to_string()),
         }
@@ -72,18 +69,11 @@ impl Driver for Host {
         }))
     }
 
-    #[cfg(target_os = "linux")]
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
-        let arguments = ["end-runs", run];
-        let command = cx.agent.command(arguments);
-        lines_of(cx, &command, "ending the processes of dead runs")
-    }
-
     /// On other systems a process's environment cannot be read; an agent ends by itself when its host is gone,
     /// because its input ends.
-    #[cfg(not(target_os = "linux"))]
-    fn sweep(&self, _cx: &Context<'_>, _run: &str) -> Result<Vec<String>, EnvError> {
-        Ok(Vec::new())
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+        let what = "ending the processes of dead runs";
+        lines_of(cx, &["end-runs", run], what)
     }
 }
 
@@ -164,10 +154,7 @@ impl HostEnvironment {
         let agent = self.agent.as_ref().map(Pinned::program).transpose();
         agent
             .map(Option::unwrap_or_default)
-            .map_err(|error| EnvError::Refused {
-                what: "start the agent".to_owned(),
-                answer: error.to_string(),
-            })
+            .map_err(|error| EnvError::refused("start the agent", error.to_string()))
     }
 
     /// The folder that the instances share, if several are wanted; all of them see it anyway.
@@ -320,37 +307,28 @@ impl Instance for HostInstance {
 
 /// Ends what an agent that could not do so itself has left in its cgroup. Descendants that have left the session and
 /// removed the run's name from their environment cannot be found otherwise.
-#[cfg(target_os = "linux")]
 fn end_group(cx: &Context<'_>, agent: u32) -> Result<(), EnvError> {
-    let agent = agent.to_string();
-    let command = cx.agent.command(["end-group", cx.run.as_str(), &agent]);
-    lines_of(cx, &command, "ending what an agent left").map(drop)
+    let arguments = ["end-group", cx.run.as_str(), &agent.to_string()];
+    lines_of(cx, &arguments, "ending what an agent left").map(drop)
 }
 
-/// Other systems have no cgroups.
-#[cfg(not(target_os = "linux"))]
-fn end_group(_cx: &Context<'_>, _agent: u32) -> Result<(), EnvError> {
-    Ok(())
-}
-
-/// The output of one of the agent's commands, line by line.
-#[cfg(target_os = "linux")]
-fn lines_of(
+/// The output of one of the agent's commands, line by line; nothing on systems other than Linux, where the agent has
+/// no such command.
+pub(super) fn lines_of(
     cx: &Context<'_>,
-    command: &crate::cx::CommandLine,
+    arguments: &[&str],
     what: &str,
 ) -> Result<Vec<String>, EnvError> {
-    let finished = cx.exec.run(command, &[], CONTROL_LIMIT)?;
-    if finished.status != Some(0) {
-        return Err(EnvError::Refused {
-            what: what.to_owned(),
-            answer: String::from_utf8_lossy(&finished.stderr)
-                .trim()
-                .escape_debug()
-                .to_string(),
-        });
+    if !cfg!(target_os = "linux") {
+        return Ok(Vec::new());
     }
-    Ok(String::from_utf8_lossy(&finished.stdout)
+    let command = cx.agent.command(arguments.iter().copied());
+    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+    if !finished.succeeded() {
+        return Err(EnvError::refused(what, escaped(&finished.stderr)));
+    }
+    Ok(finished
+        .stdout_text()
         .lines()
         .map(|line| line.escape_debug().to_string())
         .collect())

@@ -11,9 +11,10 @@ use std::time::Duration;
 use tare_model::wire::{Reply, Request};
 use tare_model::{ArmId, Facts, Params, Reason};
 
-use crate::cx::{CommandError, Context, files::FileError};
+use crate::cx::Context;
 
 pub use charged::Charged;
+pub use error::EnvError;
 pub use image::host_files::FileRequest;
 pub use published::{Published, PublishedAt};
 pub use setting::Setting;
@@ -28,6 +29,7 @@ mod common;
 mod common_settings;
 pub mod container;
 pub mod docker;
+mod error;
 mod grammar;
 pub mod host;
 pub mod image;
@@ -144,10 +146,10 @@ pub trait Driver: Sync {
         _cx: &Context<'_>,
         _wish: &user_container::ContainerRequest<'_>,
     ) -> Result<user_container::UserContainer, EnvError> {
-        Err(EnvError::Absent {
-            why: format!("`{}` cannot be made like something of your own", self.id()),
-            fix: Some("`--env docker` can, for containers and `docker run` lines".into()),
-        })
+        Err(EnvError::absent(
+            format!("`{}` cannot be made like something of your own", self.id()),
+            "`--env docker` can, for containers and `docker run` lines",
+        ))
     }
     /// Returns the container's files as bare processes: first without any difference, then with those that the
     /// program may need. Nothing of the user's is touched or written to.
@@ -160,10 +162,10 @@ pub trait Driver: Sync {
         _wish: &user_container::ContainerRequest<'_>,
         _taken: &user_container::UserContainer,
     ) -> Result<Vec<user_container::Bare>, EnvError> {
-        Err(EnvError::Absent {
-            why: format!("`{}` does not expose the files of its images", self.id()),
-            fix: None,
-        })
+        Err(EnvError::unavailable(format!(
+            "`{}` does not expose the files of its images",
+            self.id()
+        )))
     }
     /// Returns settings that give bare processes a network from which they reach what a copy of the container
     /// reaches, and nothing of the user's. `None` if the container has only a loopback device, or no other network is
@@ -231,10 +233,10 @@ pub trait Driver: Sync {
         _paths: &[String],
         _folder: &std::path::Path,
     ) -> Result<user_container::ImageParts, EnvError> {
-        Err(EnvError::Absent {
-            why: format!("`{}` does not expose the files of its images", self.id()),
-            fix: None,
-        })
+        Err(EnvError::unavailable(format!(
+            "`{}` does not expose the files of its images",
+            self.id()
+        )))
     }
     /// Removes everything with the label of `run`, while that run is not running, and returns what was removed, one
     /// line each. For leftovers of a crash. An error means that something may be left.
@@ -322,15 +324,15 @@ pub trait Instance: Send {
     fn host_address(&self) -> Result<IpAddr, Reason>;
     /// Returns the address at which another instance of the same environment reaches a server inside.
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
-        Err(Reason::NoPath(
-            "two instances of this environment share no network".into(),
+        Err(no_path(
+            "two instances of this environment share no network",
         ))
     }
     /// Returns the port published on the host's loopback, or on the host's address on the arm's bridge, at which the
     /// host reaches a server inside.
     fn published(&self, at: PublishedAt) -> Result<Published, Reason> {
         let _ = at;
-        Err(Reason::NoPath("this environment publishes no port".into()))
+        Err(no_path("this environment publishes no port"))
     }
     /// Returns the path inside of a folder that all instances of the arm share.
     fn shared(&self) -> Result<String, Reason> {
@@ -371,6 +373,11 @@ pub trait Channel: Send {
     fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError>;
 }
 
+/// The reason that one end of a connection cannot be reached from the other.
+pub(crate) fn no_path(why: impl Into<String>) -> Reason {
+    Reason::NoPath(why.into())
+}
+
 /// Path of the turn page in an environment with a separate root.
 const TURN_PAGE: &str = "/tare-turns";
 
@@ -386,72 +393,6 @@ pub enum ChannelError {
     /// The answer is not a frame.
     #[error("unreadable answer from the agent: {0}")]
     Garbled(String),
-}
-
-/// Why an environment failed, classified by what the user can do.
-#[derive(Debug, thiserror::Error)]
-pub enum EnvError {
-    /// Something required is missing here.
-    #[error("{why}")]
-    Absent {
-        /// Reason, as one clause.
-        why: String,
-        /// Hint, if any.
-        fix: Option<String>,
-    },
-    /// The user lacks permission.
-    #[error("permission denied: {what}")]
-    Denied {
-        /// The refused action.
-        what: String,
-        /// Hint, if any.
-        fix: Option<String>,
-    },
-    /// The engine, runtime or kernel refused.
-    #[error("{what}: {answer}")]
-    Refused {
-        /// The requested action.
-        what: String,
-        /// Its message, with control characters escaped.
-        answer: String,
-    },
-    /// Something took too long.
-    #[error("{phase} took longer than {} s", limit.as_secs_f64())]
-    Timeout {
-        /// The awaited phase.
-        phase: String,
-        /// The limit.
-        limit: Duration,
-    },
-    /// The agent inside cannot be reached.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-    /// A command failed.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// A file could not be created.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The action failed, and so did the cleanup.
-    #[error("{first}; and cleaning up failed too: {then}")]
-    AndCleanup {
-        /// The first failure.
-        first: Box<EnvError>,
-        /// The failure of the cleanup.
-        then: Box<EnvError>,
-    },
-}
-
-impl EnvError {
-    /// Returns the hint, if any.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Absent { fix, .. } | Self::Denied { fix, .. } => fix.clone(),
-            Self::AndCleanup { first, .. } => first.hint(),
-            Self::File(error) => error.advice().map(str::to_owned),
-            _ => None,
-        }
-    }
 }
 
 impl From<EnvError> for Availability {

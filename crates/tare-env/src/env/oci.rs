@@ -141,11 +141,7 @@ fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
         })
         .and_then(|finished| match finished.status {
             Some(0) => Ok(()),
-            status => Err(refusal(
-                name,
-                status,
-                &String::from_utf8_lossy(&finished.stderr),
-            )),
+            status => Err(refusal(name, status, &finished.stderr_text())),
         });
     match ran {
         Ok(()) => files::remove_folder(&container.folder)?,
@@ -156,13 +152,12 @@ fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
 
 /// Returns the static agent that goes inside and sets up the namespaces.
 fn agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
-    cx.agents
-        .linux(std::env::consts::ARCH)
-        .ok_or_else(|| EnvError::Absent {
-            why: "there is no static agent for this machine, and a minimal root has no libraries"
-                .into(),
-            fix: Some("build one with `cargo xtask dist`, or name one with `--agent`".into()),
-        })
+    cx.agents.linux(std::env::consts::ARCH).ok_or_else(|| {
+        EnvError::absent(
+            "there is no static agent for this machine, and a minimal root has no libraries",
+            "build one with `cargo xtask dist`, or name one with `--agent`",
+        )
+    })
 }
 
 /// Creates the container's folder: root, agent, state, and a folder for files.
@@ -192,15 +187,13 @@ fn furnish(
             // These characters are separators in the mount options of an overlay.
             let text = folder.display().to_string();
             if text.contains([',', ':', '\\', '"']) {
-                return Err(EnvError::Absent {
-                    why: format!(
+                return Err(EnvError::absent(
+                    format!(
                         "`{}` holds a comma, colon, quote or backslash, which no overlay takes",
                         text.escape_debug()
                     ),
-                    fix: Some(
-                        "set TARE_HOME to a folder without them, or rootfs = \"minimal\"".into(),
-                    ),
-                });
+                    "set TARE_HOME to a folder without them, or rootfs = \"minimal\"",
+                ));
             }
             for name in ["work", "merged"] {
                 files::create_folder(&folder.join(name))?;
@@ -311,14 +304,15 @@ impl OciEnvironment {
                 Some((found.spec, found.id))
             }
             Source::File(path) => {
-                let spec =
-                    Spec::parse(&files::read_text(path)?).map_err(|error| EnvError::Refused {
-                        what: format!(
+                let spec = Spec::parse(&files::read_text(path)?).map_err(|error| {
+                    EnvError::refused(
+                        format!(
                             "`{}` is no runtime specification for Linux",
                             path.display().to_string().escape_debug()
                         ),
-                        answer: error.to_string().escape_debug().to_string(),
-                    })?;
+                        error.to_string().escape_debug().to_string(),
+                    )
+                })?;
                 Some((spec, path.display().to_string()))
             }
         };
@@ -353,10 +347,10 @@ impl OciEnvironment {
                 return Ok(());
             }
             if cx.cancel.is_requested() {
-                return Err(EnvError::Refused {
-                    what: format!("starting `{}`", self.settings.runtime.escape_debug()),
-                    answer: "interrupted".into(),
-                });
+                return Err(EnvError::refused(
+                    format!("starting `{}`", self.settings.runtime.escape_debug()),
+                    "interrupted",
+                ));
             }
             if cx.clock.now_ns().saturating_sub(begin) > whole_ns(START_LIMIT) {
                 return Err(EnvError::Timeout {
@@ -376,14 +370,14 @@ impl OciEnvironment {
         if self.settings.limits.is_empty() || !container.cgroups().is_empty() {
             return Ok(());
         }
-        Err(EnvError::Refused {
-            what: "limiting the container".into(),
-            answer: format!(
+        Err(EnvError::refused(
+            "limiting the container",
+            format!(
                 "`{}` made no cgroup `{}`, so the limits that were asked for do not hold",
                 self.settings.runtime.escape_debug(),
                 container.id
             ),
-        })
+        ))
     }
 
     /// Starts the runtime and waits for the container; does not clean up on an error.
@@ -421,11 +415,9 @@ impl OciEnvironment {
         self.check_limits(container)?;
         let addresses = if has_pair {
             let text = files::read_text(&container.folder.join("network.json"))?;
-            let pair: PairAddresses =
-                serde_json::from_str(&text).map_err(|error| EnvError::Refused {
-                    what: "reading the addresses of the veth pair".into(),
-                    answer: error.to_string(),
-                })?;
+            let pair: PairAddresses = serde_json::from_str(&text).map_err(|error| {
+                EnvError::refused("reading the addresses of the veth pair", error.to_string())
+            })?;
             Some(pair)
         } else {
             None
@@ -469,10 +461,7 @@ impl Environment for OciEnvironment {
         let container = Container::new(cx, name);
         match self.launch(cx, &container, mode) {
             Ok(instance) => {
-                self.living
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(container);
+                locked(&self.living).insert(container);
                 Ok(Box::new(instance))
             }
             // Dropping the process has killed it.
@@ -509,7 +498,7 @@ impl Environment for OciEnvironment {
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         let left = {
-            let mut living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut living = locked(&self.living);
             std::mem::take(&mut *living)
         };
         let mut first = Ok(());

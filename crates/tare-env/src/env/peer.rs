@@ -10,6 +10,8 @@ use std::net::IpAddr;
 
 use tare_model::Reason;
 
+use super::no_path;
+
 /// Returns an address that another side named, if it can belong to one machine on a network.
 pub(super) fn on_network(address: IpAddr) -> Result<IpAddr, Reason> {
     let address = address.to_canonical();
@@ -23,7 +25,7 @@ pub(super) fn on_network(address: IpAddr) -> Result<IpAddr, Reason> {
     } else {
         return Ok(address);
     };
-    Err(Reason::NoPath(format!(
+    Err(no_path(format!(
         "the other side names the address {address}, which {kind}"
     )))
 }

@@ -9,6 +9,7 @@
 use crate::env::prelude::*;
 
 use super::record;
+use super::user_container::{ArmRequest, Changed, ChangedLine, ContainerRequest, UserContainer};
 
 mod account;
 mod address;
@@ -83,25 +84,25 @@ impl Driver for Podman {
     fn take(
         &self,
         cx: &Context<'_>,
-        wish: &super::user_container::ContainerRequest<'_>,
-    ) -> Result<super::user_container::UserContainer, EnvError> {
+        wish: &ContainerRequest<'_>,
+    ) -> Result<UserContainer, EnvError> {
         self.taken(cx, wish)
     }
 
     fn take_copies(
         &self,
         cx: &Context<'_>,
-        taken: &super::user_container::ArmRequest<'_>,
-    ) -> Result<Option<Vec<super::user_container::ChangedLine>>, EnvError> {
+        taken: &ArmRequest<'_>,
+    ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
         self.taken_with_copies(cx, taken)
     }
 
     fn take_changed(
         &self,
         cx: &Context<'_>,
-        taken: &super::user_container::ArmRequest<'_>,
+        taken: &ArmRequest<'_>,
         without: &[String],
-    ) -> Result<super::user_container::Changed, EnvError> {
+    ) -> Result<Changed, EnvError> {
         self.taken_changed(cx, taken, without)
     }
 

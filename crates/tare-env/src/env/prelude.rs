@@ -3,7 +3,7 @@
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use std::net::{IpAddr, Ipv4Addr};
 pub(crate) use std::path::{Path, PathBuf};
-pub(crate) use std::sync::{Arc, Mutex, PoisonError};
+pub(crate) use std::sync::{Arc, Mutex};
 pub(crate) use std::time::Duration;
 
 pub(crate) use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ pub(crate) use tare_model::launch::Bind;
 pub(crate) use tare_model::wire::{Reply, Request};
 pub(crate) use tare_model::{ArmId, Facts, Params, Reason, RunId, fact};
 
-pub(crate) use super::text::printable;
+pub(crate) use super::text::{printable, texts_of};
 pub(crate) use super::{
     Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Instance,
-    Setting, StartMode,
+    Setting, StartMode, no_path,
 };
 pub(crate) use crate::cx::{
-    AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Running, files, vars,
+    AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Running, files, locked, vars,
 };

@@ -87,10 +87,10 @@ fn is_record(name: &str, driver: &str) -> bool {
 impl<P> Record<P> {
     /// Returns the error that a place of this record could not be swept, with how to give it up.
     pub(super) fn kept(&self, place: &str, reason: &dyn std::fmt::Display) -> EnvError {
-        EnvError::Refused {
-            what: format!("removing what a run left {place}"),
-            answer: format!("{reason}; to give it up, remove `{}`", self.path.display()),
-        }
+        EnvError::refused(
+            format!("removing what a run left {place}"),
+            format!("{reason}; to give it up, remove `{}`", self.path.display()),
+        )
     }
 }
 
@@ -109,13 +109,13 @@ impl<P: DeserializeOwned> Record<P> {
         match serde_json::from_slice(&text) {
             Ok(places) => Ok(Self { path, places }),
             // Not treated as empty: something may be left in the recorded places.
-            Err(error) => Err(EnvError::Refused {
-                what: "reading where a run has made something".to_owned(),
-                answer: format!(
+            Err(error) => Err(EnvError::refused(
+                "reading where a run has made something",
+                format!(
                     "its record `{}` cannot be used ({error}); to give it up, remove that file",
                     path.display()
                 ),
-            }),
+            )),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Numbers(Arc<Mutex<BTreeSet<u32>>>);
 impl Numbers {
     /// Takes the smallest number, from 1, that no running instance has.
     pub(super) fn take(&self) -> Number {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&self.0);
         let number = (1..=u32::MAX)
             .find(|number| !taken.contains(number))
             .expect("there are more numbers than instances");
@@ -63,7 +63,7 @@ impl Number {
 
 impl Drop for Number {
     fn drop(&mut self) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&self.taken);
         taken.remove(&self.number);
     }
 }
@@ -101,10 +101,10 @@ impl Hub {
             }),
             Ok(_) => {
                 wait_for_last_words(running.as_mut(), LAST_WORDS_LIMIT);
-                Err(EnvError::Denied {
-                    what: running.stderr_tail().trim().escape_debug().to_string(),
-                    fix: Some("run as root".to_owned()),
-                })
+                Err(EnvError::denied(
+                    running.stderr_tail().trim().escape_debug().to_string(),
+                    "run as root",
+                ))
             }
             Err(_) => Err(EnvError::Timeout {
                 phase: "making a network between instances".to_owned(),
@@ -152,17 +152,17 @@ impl Gathering {
         number: &Number,
     ) -> Result<SiblingLink, Reason> {
         if !self.is_wanted() {
-            return Err(Reason::NoPath(
-                "one instance alone was asked for, so no network joins it to others".to_owned(),
+            return Err(no_path(
+                "one instance alone was asked for, so no network joins it to others",
             ));
         }
-        let hub = self.hub.get_or_insert_with(|| {
-            Hub::start(cx).map_err(|error| Reason::NoPath(error.to_string()))
-        });
+        let hub = self
+            .hub
+            .get_or_insert_with(|| Hub::start(cx).map_err(|error| no_path(error.to_string())));
         match hub {
-            Ok(hub) => hub.link(number).ok_or_else(|| {
-                Reason::NoPath(format!("one network joins at most {PLACES} instances"))
-            }),
+            Ok(hub) => hub
+                .link(number)
+                .ok_or_else(|| no_path(format!("one network joins at most {PLACES} instances"))),
             Err(reason) => Err(reason.clone()),
         }
     }

@@ -39,13 +39,15 @@ pub struct Ssh;
 
 /// Returns the version of the local `ssh`.
 fn version(cx: &Context<'_>) -> Result<String, EnvError> {
-    let absent = |why: String| EnvError::Absent {
-        why,
-        fix: Some(if cfg!(target_os = "linux") {
-            "`sudo apt-get install openssh-client`".to_owned()
-        } else {
-            "install the OpenSSH client".to_owned()
-        }),
+    let absent = |why: String| {
+        EnvError::absent(
+            why,
+            if cfg!(target_os = "linux") {
+                "`sudo apt-get install openssh-client`".to_owned()
+            } else {
+                "install the OpenSSH client".to_owned()
+            },
+        )
     };
     let command = CommandLine::new("ssh", ["-V"]);
     let finished = match cx.exec.run(&command, &[], VERSION_LIMIT) {
@@ -54,9 +56,9 @@ fn version(cx: &Context<'_>) -> Result<String, EnvError> {
         Err(error) => return Err(absent(error.to_string())),
     };
     // `ssh -V` prints to stderr.
-    let text = String::from_utf8_lossy(&finished.stderr);
+    let text = finished.stderr_text();
     let version = text.split(',').next().unwrap_or_default().trim();
-    if finished.status != Some(0) || !version.contains("OpenSSH") {
+    if !finished.succeeded() || !version.contains("OpenSSH") {
         return Err(absent(format!(
             "`ssh` is not OpenSSH's; it answers `{}`",
             version.escape_debug()

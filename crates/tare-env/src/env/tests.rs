@@ -20,6 +20,7 @@ fn every_driver_file_is_registered_under_its_name() {
         "mod",
         "channel",
         "charged",
+        "error",
         "image",
         "refusals",
         "grammar",
@@ -97,7 +98,6 @@ fn counterfactual_settings_are_accepted_by_driver() {
             ..ArmEvidence::default()
         };
         let case = Case {
-            host: &Facts::new(),
             baseline: &ArmEvidence::default(),
             arm: &arm,
             cells: &[],

@@ -3,6 +3,8 @@
 //! Messages of an engine, a runtime or the kernel may contain anything; before they are printed, terminal control
 //! characters are escaped.
 
+use serde_json::Value;
+
 use super::EnvError;
 
 /// Makes foreign text safe to print: one line, without control or invisible characters, at most 2 000 bytes.
@@ -20,6 +22,12 @@ pub(crate) fn printable(text: &str) -> String {
         }
     }
     safe
+}
+
+/// Returns the texts of a JSON list.
+pub(crate) fn texts_of(list: &Value) -> impl Iterator<Item = &str> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str)
 }
 
 /// Escapes another program's output for a terminal.
@@ -43,10 +51,10 @@ pub(super) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> Env
 
 /// Returns the error that a temporary object could not be removed, although everything else succeeded.
 pub(super) fn not_removed(name: &str, error: EnvError) -> EnvError {
-    let first = EnvError::Refused {
-        what: format!("`{name}`, which was only looked at"),
-        answer: "it is still there".to_owned(),
-    };
+    let first = EnvError::refused(
+        format!("`{name}`, which was only looked at"),
+        "it is still there",
+    );
     and_cleanup(first, Err(error))
 }
 

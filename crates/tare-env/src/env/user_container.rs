@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tare_model::Params;
+use tare_model::{ArmId, Params};
 
 use self::fields::{VariableKind, reader_of};
 pub use tare_core::driver::user_container::{
@@ -22,7 +22,7 @@ pub use tare_core::driver::user_container::{
 use super::EnvError;
 use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
-use crate::cx::files;
+use crate::cx::{Context, files};
 
 pub(crate) mod command;
 pub(crate) mod fields;
@@ -115,6 +115,24 @@ pub(crate) fn not_joined(network: &str) -> String {
     )
 }
 
+/// Returns the name of the copies' network: of a question, or of an arm of a study.
+pub(crate) fn network_of_copies(cx: &Context<'_>, arm: Option<&ArmId>) -> String {
+    match arm {
+        None => format!("tare-{}-own", cx.run),
+        Some(arm) => format!("tare-{}-{arm}-own", cx.run),
+    }
+}
+
+/// Describes a user's network by its name, or by `container:` and the name of the container whose network it is.
+pub(crate) fn described_network(name: &str) -> String {
+    match name.split_once(':') {
+        Some(("container", other)) => {
+            format!("the network of the container `{}`", printable(other))
+        }
+        _ => format!("the network `{}`", printable(name)),
+    }
+}
+
 /// Parts of an image, to be compared with those of another one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ImageParts {
@@ -147,14 +165,13 @@ pub(super) fn keep(file: &Path, what: &impl Serialize) -> Result<(), EnvError> {
 /// # Errors
 /// The file is gone, or its content is invalid.
 pub(super) fn kept<T: DeserializeOwned>(file: &str, what: &str) -> Result<T, EnvError> {
-    let text = files::read_text(Path::new(file)).map_err(|_| EnvError::Absent {
-        why: format!("the file with {what} went with the run that kept it"),
-        fix: Some("ask again: `tare why` keeps nothing secret for later".into()),
+    let text = files::read_text(Path::new(file)).map_err(|_| {
+        EnvError::absent(
+            format!("the file with {what} went with the run that kept it"),
+            "ask again: `tare why` keeps nothing secret for later",
+        )
     })?;
-    serde_json::from_str(&text).map_err(|error| EnvError::Refused {
-        what: format!("reading {what}"),
-        answer: printable(&error.to_string()),
-    })
+    serde_json::from_str(&text).map_err(|error| EnvError::failed(format!("reading {what}"), &error))
 }
 
 /// A user's container, read again after a change.

@@ -57,22 +57,7 @@ impl Driver for Vm {
     /// Ends emulators and sandboxes, which are processes with the run's label; a TAP device is removed with its
     /// emulator.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
-        if !cfg!(target_os = "linux") {
-            return Ok(Vec::new());
-        }
-        let arguments = ["end-runs", run];
-        let command = cx.agent.command(arguments);
-        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-        if finished.status != Some(0) {
-            return Err(EnvError::Refused {
-                what: "ending the machines of dead runs".to_owned(),
-                answer: escaped(&finished.stderr),
-            });
-        }
-        Ok(String::from_utf8_lossy(&finished.stdout)
-            .lines()
-            .map(|line| line.escape_debug().to_string())
-            .collect())
+        super::host::lines_of(cx, &["end-runs", run], "ending the machines of dead runs")
     }
 }
 
@@ -129,26 +114,22 @@ impl Emulator {
 /// Queries the emulator's properties.
 fn emulator(cx: &Context<'_>) -> Result<Emulator, EnvError> {
     if !cfg!(target_os = "linux") {
-        return Err(EnvError::Absent {
-            why: "it is made from a Linux host's kernel and modules".to_owned(),
-            fix: None,
-        });
+        return Err(EnvError::unavailable(
+            "it is made from a Linux host's kernel and modules",
+        ));
     }
     let asked = cx
         .exec
         .run(&CommandLine::new(PROGRAM, ["-help"]), &[], VERSION_LIMIT);
     match asked {
-        Ok(finished) if finished.status == Some(0) => {
-            Ok(Emulator::read(&String::from_utf8_lossy(&finished.stdout)))
+        Ok(finished) if finished.succeeded() => Ok(Emulator::read(&finished.stdout_text())),
+        Ok(finished) => Err(EnvError::refused(
+            format!("`{PROGRAM} -help`"),
+            escaped(&finished.stderr),
+        )),
+        Err(error @ CommandError::Missing { .. }) => {
+            Err(EnvError::absent(error.to_string(), PROGRAM_FIX))
         }
-        Ok(finished) => Err(EnvError::Refused {
-            what: format!("`{PROGRAM} -help`"),
-            answer: escaped(&finished.stderr),
-        }),
-        Err(error @ CommandError::Missing { .. }) => Err(EnvError::Absent {
-            why: error.to_string(),
-            fix: Some(PROGRAM_FIX.to_owned()),
-        }),
         Err(error) => Err(error.into()),
     }
 }
@@ -156,8 +137,10 @@ fn emulator(cx: &Context<'_>) -> Result<Emulator, EnvError> {
 /// Returns the agent for a guest's first process: a static program.
 fn guest_agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
     let arch = std::env::consts::ARCH;
-    cx.agents.linux(arch).ok_or_else(|| EnvError::Absent {
-        why: format!("there is no agent for Linux on {arch} that needs no library"),
-        fix: Some("build one with `cargo xtask dist`".to_owned()),
+    cx.agents.linux(arch).ok_or_else(|| {
+        EnvError::absent(
+            format!("there is no agent for Linux on {arch} that needs no library"),
+            "build one with `cargo xtask dist`",
+        )
     })
 }

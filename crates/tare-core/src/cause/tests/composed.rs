@@ -62,8 +62,13 @@ impl Composed {
         self
     }
 
+    /// A fact that is `there` in the baseline and `here` in the arm.
+    pub(crate) fn differing(self, name: &str, there: &str, here: &str) -> Self {
+        self.base(name, there).fact(name, here)
+    }
+
     pub(crate) fn both(self, name: &str, value: &str) -> Self {
-        self.base(name, value).fact(name, value)
+        self.differing(name, value, value)
     }
 
     pub(crate) fn setting(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -110,7 +115,6 @@ impl Composed {
 
     pub(crate) fn case(&self) -> Case<'_> {
         Case {
-            host: &self.baseline.facts,
             baseline: &self.baseline,
             arm: &self.arm,
             cells: &self.cells,

@@ -195,22 +195,8 @@ fn headline_reports_start_up_separately_from_program() {
 #[test]
 fn another_userland_is_a_line_of_its_own() {
     let ladder = |arm: &str, low: f64| DossierLadder {
-        arm: "docker".into(),
-        metric: user_command::WALL.into(),
-        unit: "ns".into(),
         base: Some(Span::new(9.0, 10.0, 11.0)),
-        env: None,
-        total: None,
-        rungs: vec![DossierRung {
-            title: "userland".into(),
-            arm: arm.into(),
-            adds: Some(Span::new(low, 5.0, 6.0)),
-            note: None,
-        }],
-        sum: None,
-        sum_span: None,
-        agrees: None,
-        together: Vec::new(),
+        ..ladder_of(arm, low, 5.0)
     };
     let shown = |arm: &str, low: f64| userland(&ladder(arm, low), "image");
     assert!(
@@ -235,21 +221,52 @@ fn difference(id: &str, status: Status, point: f64) -> DossierFinding {
     }
 }
 
-fn below_of(outcome: WhyOutcome, findings: &[DossierFinding]) -> (Option<WhyReason>, String) {
-    let env = of_user();
-    let mut shares = findings.iter().filter(|it| it.status == Status::Confirmed);
-    let explained = shares.find_map(|it| it.share);
-    let (reason, lines) = below(&Below {
+fn nothing_below(outcome: WhyOutcome, env: &ArmSpec) -> Below<'_> {
+    Below {
         outcome,
-        env: &env,
-        arms: std::slice::from_ref(&env),
-        findings,
-        explained: explained.as_ref(),
+        env,
+        arms: &[],
+        findings: &[],
+        explained: None,
         userland: None,
         ladder: None,
         is_interrupted: false,
         terms: Terms::for_metric(user_command::WALL),
         spent: &SPENT,
+    }
+}
+
+/// A ladder of the one step `arm`, which adds from `low` on and typically `point`.
+fn ladder_of(arm: &str, low: f64, point: f64) -> DossierLadder {
+    DossierLadder {
+        arm: "docker".to_owned(),
+        metric: user_command::WALL.to_owned(),
+        unit: "ns".to_owned(),
+        base: None,
+        env: None,
+        total: None,
+        rungs: vec![DossierRung {
+            title: arm.to_owned(),
+            arm: arm.to_owned(),
+            adds: Some(Span::new(low, point, point + 1.0)),
+            note: None,
+        }],
+        sum: None,
+        sum_span: None,
+        agrees: None,
+        together: Vec::new(),
+    }
+}
+
+fn below_of(outcome: WhyOutcome, findings: &[DossierFinding]) -> (Option<WhyReason>, String) {
+    let env = of_user();
+    let mut shares = findings.iter().filter(|it| it.status == Status::Confirmed);
+    let explained = shares.find_map(|it| it.share);
+    let (reason, lines) = below(&Below {
+        arms: std::slice::from_ref(&env),
+        findings,
+        explained: explained.as_ref(),
+        ..nothing_below(outcome, &env)
     });
     let line = |it: &AnswerLine| format!("{}: {}", it.label, it.text);
     (
@@ -380,21 +397,7 @@ fn start_of_the_container_is_a_line() {
         )],
         ..tare_model::arm::WhyQuestion::default()
     });
-    let below_env = |env: &ArmSpec| {
-        let (_, lines) = below(&Below {
-            outcome: WhyOutcome::None,
-            env,
-            arms: &[],
-            findings: &[],
-            explained: None,
-            userland: None,
-            ladder: None,
-            is_interrupted: false,
-            terms: Terms::for_metric(user_command::WALL),
-            spent: &SPENT,
-        });
-        lines
-    };
+    let below_env = |env: &ArmSpec| below(&nothing_below(WhyOutcome::None, env)).1;
     let lines = below_env(&env);
     assert_eq!(lines.len(), 2);
     has(
@@ -451,43 +454,21 @@ fn causes_of_the_catalogue_have_a_title() {
 
 #[test]
 fn answer_reports_equally_slow_plain_container() {
-    let rung = |arm: &str, low: f64, point: f64| DossierRung {
-        title: arm.to_owned(),
-        arm: arm.to_owned(),
-        adds: Some(Span::new(low, point, point + 1.0)),
-        note: None,
-    };
-    let shown = |plain: DossierRung| {
+    let shown = |ladder: DossierLadder| {
         let ladder = DossierLadder {
-            arm: "docker".to_owned(),
-            metric: user_command::WALL.to_owned(),
-            unit: "ns".to_owned(),
-            base: None,
-            env: None,
             total: Some(Span::new(9.0, 10.0, 11.0)),
-            rungs: vec![plain],
-            sum: None,
-            sum_span: None,
-            agrees: None,
-            together: Vec::new(),
+            ..ladder
         };
         let env = of_user();
         let (_, lines) = below(&Below {
-            outcome: WhyOutcome::Cost,
-            env: &env,
-            arms: &[],
             findings: &[difference("cpus", Status::Untested, 0.0)],
-            explained: None,
-            userland: None,
             ladder: Some(&ladder),
-            is_interrupted: false,
-            terms: Terms::for_metric(user_command::WALL),
-            spent: &SPENT,
+            ..nothing_below(WhyOutcome::Cost, &env)
         });
         lines[0].text.clone()
     };
-    assert!(shown(rung(PLAIN, 8.0, 9.0)).contains("90 % of it is in every container"));
-    for other in [rung(PLAIN, 1.0, 2.0), rung("rung-1", 8.0, 9.0)] {
+    assert!(shown(ladder_of(PLAIN, 8.0, 9.0)).contains("90 % of it is in every container"));
+    for other in [ladder_of(PLAIN, 1.0, 2.0), ladder_of("rung-1", 8.0, 9.0)] {
         assert!(!shown(other).contains("every container"));
     }
 }

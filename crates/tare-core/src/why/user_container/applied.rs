@@ -63,14 +63,12 @@ pub fn study(
         role.suspects.push(Suspect {
             cause: CHANGE.to_owned(),
             claim: change.to_owned(),
-            size: String::new(),
-            evidence: Vec::new(),
             likelihood: 1.0,
             advice: change.to_owned(),
             price: price.to_owned(),
             metric: ask.metric.clone(),
             tried: change.to_owned(),
-            is_outside: false,
+            ..Suspect::default()
         });
     });
     let mut study = ask.study("the change applied", arms.into_specs(), first);

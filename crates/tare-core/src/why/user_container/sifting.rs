@@ -71,12 +71,10 @@ pub(super) fn suspect_of(asks: &ContainerQuestion, ids: &[String], metric: &str)
     };
     Suspect {
         cause,
-        size: String::new(),
         claim: match all.as_slice() {
             [_, _, _, ..] if !is_set => format!("{ONE_OF}{what}"),
             _ => format!("{what}{CLAIM}"),
         },
-        evidence: Vec::new(),
         likelihood: all.iter().map(|it| it.likelihood).fold(0.0, f64::max),
         advice: if is_set {
             "pass fewer variables (`-e`, `--env-file`; in a compose file: `environment:`, `env_file:`), or give it more time, so that they are tried in smaller sets".to_owned()
@@ -98,7 +96,7 @@ pub(super) fn suspect_of(asks: &ContainerQuestion, ids: &[String], metric: &str)
         } else {
             format!("b with what {FIRST} has in place of {what}")
         },
-        is_outside: false,
+        ..Suspect::default()
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Living, STOP_LIMIT, clean, escaped};
 pub(super) fn lost_place(report: &LaunchReport, is_wanted: bool) -> Option<Reason> {
     let mut missing = report.missing.iter().filter(|_| is_wanted);
     let missing = missing.find(|missing| missing.what == Missing::SIBLINGS)?;
-    Some(Reason::NoPath(escaped(&missing.why)))
+    Some(no_path(escaped(&missing.why)))
 }
 
 /// A started `container`.
@@ -39,10 +39,10 @@ impl ContainerInstance {
     ) -> Result<IpAddr, Reason> {
         match self.network {
             Network::Host => Ok(Ipv4Addr::LOCALHOST.into()),
-            Network::None => Err(Reason::NoPath("network = \"none\"".into())),
+            Network::None => Err(no_path("network = \"none\"")),
             Network::Veth => of_pair(&self.report)
                 .map(IpAddr::from)
-                .ok_or_else(|| Reason::NoPath("there is no veth pair without root".into())),
+                .ok_or_else(|| no_path("there is no veth pair without root")),
         }
     }
 
@@ -105,22 +105,15 @@ impl Instance for ContainerInstance {
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         // Fails if the agent has crashed, which is fine: its launcher is ending already.
-        let _ = self.channel.stream.send(&Request::Bye);
-        let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
-        if !ended {
-            // The kernel then kills the processes inside; the cgroups are removed below.
-            self.channel.running.kill();
-        }
+        // If it does not end, the kernel kills the processes inside; the cgroups are removed below.
+        let ended = self.channel.has_ended(STOP_LIMIT);
         let result = if ended && self.is_gone() {
             files::remove_folder(&self.folder).map_err(EnvError::from)
         } else {
             clean(cx, &self.name, &self.folder)
         };
         if result.is_ok() {
-            self.living
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&(self.name.clone(), self.folder.clone()));
+            locked(&self.living).remove(&(self.name.clone(), self.folder.clone()));
         }
         result
     }

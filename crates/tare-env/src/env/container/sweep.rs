@@ -17,27 +17,24 @@ pub(crate) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<Stri
     let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
     let command = cx.agent.command(arguments);
     let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-    let lines: Vec<String> = String::from_utf8_lossy(&finished.stdout)
-        .lines()
-        .map(swept)
-        .collect();
-    if finished.status == Some(0) {
+    let lines: Vec<String> = finished.stdout_text().lines().map(swept).collect();
+    if finished.succeeded() {
         return Ok(lines);
     }
-    let words = String::from_utf8_lossy(&finished.stderr);
-    Err(EnvError::Refused {
-        what: "removing what a container left behind".into(),
-        answer: format!("{}{}", lines.join("; "), words.trim().escape_debug()),
-    })
+    let words = finished.stderr_text();
+    Err(EnvError::refused(
+        "removing what a container left behind",
+        format!("{}{}", lines.join("; "), words.trim().escape_debug()),
+    ))
 }
 
 /// One of the agent's lines in words; an unexpected line is returned escaped.
 fn swept(line: &str) -> String {
-    let parsed: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    let parsed: Option<Value> = serde_json::from_str(line).ok();
     let words = parsed.and_then(|value| {
-        let text = |name: &str| value.get(name).and_then(serde_json::Value::as_str);
+        let text = |name: &str| value.get(name).and_then(Value::as_str);
         let (kind, name) = (text("kind")?, text("name")?);
-        let killed = value.get("killed").and_then(serde_json::Value::as_u64);
+        let killed = value.get("killed").and_then(Value::as_u64);
         let what = match (text("failed"), killed) {
             (Some(failed), _) => format!("not removed: {failed}"),
             (None, Some(count @ 1..)) => format!("removed, {count} processes killed"),

@@ -122,7 +122,22 @@ impl Api {
             .map_err(|error| self.explain(what, limit, &error))
     }
 
-    /// The same, returning the API's error unchanged.
+    /// Runs a request about something that may be missing; `None` if it is.
+    pub(super) fn found<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        request: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<Option<T>, EnvError> {
+        match self.attempt(limit, request) {
+            Err(error) if is_missing(&error) => Ok(None),
+            found => found
+                .map(Some)
+                .map_err(|error| self.explain(what, limit, &error)),
+        }
+    }
+
+    /// Runs a request, at most this long, and returns the client's own error.
     pub(super) fn attempt<T>(
         &self,
         limit: Duration,
@@ -137,10 +152,7 @@ impl Api {
     pub(super) fn explain(&self, what: &str, limit: Duration, error: &ApiError) -> EnvError {
         let endpoint = self.endpoint.to_string();
         if system_error(error) == Some(std::io::ErrorKind::PermissionDenied) {
-            return EnvError::Denied {
-                what: format!("connecting to `{endpoint}`"),
-                fix: Some(DENIED_FIX.into()),
-            };
+            return EnvError::denied(format!("connecting to `{endpoint}`"), DENIED_FIX);
         }
         #[cfg(unix)]
         if let Some(words) = self.relay.as_ref().and_then(Relay::failure)
@@ -230,14 +242,29 @@ impl Api {
         })
     }
 
-    /// Removes a network; does nothing if it is gone.
-    pub(super) fn remove_network(&self, id: &str) -> Result<(), EnvError> {
-        match self.attempt(CONTROL_LIMIT, self.client.remove_network(id)) {
-            Err(error) if !is_missing(&error) => {
-                Err(self.explain("remove a network", CONTROL_LIMIT, &error))
-            }
-            _ => Ok(()),
+    /// Removes the containers, volumes and networks with these labels; returns a line for each.
+    pub(super) fn remove_labelled(&self, labels: &[String]) -> Result<Vec<String>, EnvError> {
+        let mut removed = Vec::new();
+        for container in self.containers(labels)? {
+            self.remove_container(&container.key)?;
+            removed.push(format!("docker container {}", container.name));
         }
+        for volume in self.volumes(labels)? {
+            self.remove_volume(&volume.key)?;
+            removed.push(format!("docker volume {}", volume.name));
+        }
+        for network in self.networks(labels)? {
+            self.remove_network(&network.key)?;
+            removed.push(format!("docker network {}", network.name));
+        }
+        Ok(removed)
+    }
+
+    /// Removes a network; succeeds if it is gone.
+    fn remove_network(&self, id: &str) -> Result<(), EnvError> {
+        let removal = self.client.remove_network(id);
+        self.found("remove a network", CONTROL_LIMIT, removal)
+            .map(drop)
     }
 
     /// Stops a container as `docker stop` does: SIGTERM to its first process, and SIGKILL after `patience`, which the
@@ -247,11 +274,7 @@ impl Api {
         let stop = self
             .client
             .stop_container(id, None::<bollard::query_parameters::StopContainerOptions>);
-        match self.attempt(limit, stop) {
-            Ok(()) => Ok(()),
-            Err(error) if is_missing(&error) => Ok(()),
-            Err(error) => Err(self.explain("stop a container", limit, &error)),
-        }
+        self.found("stop a container", limit, stop).map(drop)
     }
 
     /// Kills and removes a container with its anonymous volumes, and waits until it is gone. Does nothing if it is
@@ -286,17 +309,11 @@ impl Api {
 
     /// Removes a volume; does nothing if it is gone.
     pub(super) fn remove_volume(&self, name: &str) -> Result<(), EnvError> {
-        let removal = self.attempt(
-            CONTROL_LIMIT,
-            self.client
-                .remove_volume(name, None::<bollard::query_parameters::RemoveVolumeOptions>),
-        );
-        match removal {
-            Err(error) if !is_missing(&error) => {
-                Err(self.explain("remove a volume", CONTROL_LIMIT, &error))
-            }
-            _ => Ok(()),
-        }
+        let removal = self
+            .client
+            .remove_volume(name, None::<bollard::query_parameters::RemoveVolumeOptions>);
+        self.found("remove a volume", CONTROL_LIMIT, removal)
+            .map(drop)
     }
 }
 
@@ -321,10 +338,7 @@ fn relay_failure(endpoint: &str, words: &str) -> EnvError {
     } else {
         "`docker version` with the same DOCKER_HOST or context shows whether the client reaches it"
     };
-    EnvError::Absent {
-        why: format!("`{endpoint}` cannot be reached: {shown}"),
-        fix: Some(fix.into()),
-    }
+    EnvError::absent(format!("`{endpoint}` cannot be reached: {shown}"), fix)
 }
 
 /// The API's filter for labels.

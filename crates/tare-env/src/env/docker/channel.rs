@@ -11,6 +11,8 @@ use std::pin::Pin;
 
 use bollard::container::LogOutput;
 use bollard::errors::Error as ApiError;
+use bollard::exec::StartExecResults;
+use bollard::models::ExecConfig;
 use futures_util::{Stream, StreamExt};
 use tare_model::frames::Frames;
 use tare_model::wire::write_frame;
@@ -38,6 +40,23 @@ pub(super) struct EngineChannel {
     frames: Frames,
     stderr: Vec<u8>,
     ended: Option<String>,
+}
+
+/// Starts the agent in a running container and opens the streams to it.
+pub(super) fn served_inside(
+    api: &Api,
+    container: &str,
+    config: ExecConfig,
+) -> Result<(Output, Input), EnvError> {
+    api.call("start the agent in the container", CONTROL_LIMIT, async {
+        let exec = api.client.create_exec(container, config).await?;
+        match api.client.start_exec(&exec.id, None).await? {
+            StartExecResults::Attached { output, input } => Ok((output, input)),
+            StartExecResults::Detached => Err(ApiError::DockerStreamError {
+                error: "the engine detached from the agent".into(),
+            }),
+        }
+    })
 }
 
 impl EngineChannel {

@@ -64,40 +64,37 @@ impl DockerEnvironment {
                 if matches!(self.settings.network, Network::Container(_))
                     && answer.to_lowercase().contains("no such container") =>
             {
-                EnvError::Absent {
-                    why: format!(
+                EnvError::absent(
+                    format!(
                         "there is no container whose network can be joined by `network = \"{}\"` (the engine says: {answer})",
                         self.settings.network.mode()
                     ),
-                    fix: Some("start it first; `docker ps` lists the running ones".into()),
-                }
+                    "start it first; `docker ps` lists the running ones",
+                )
             }
             EnvError::Absent { why, fix: Some(_) } if why.contains("unable to apply caps") => {
                 let Some((_, missing)) =
                     facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
                 else {
-                    return EnvError::Absent {
+                    return EnvError::absent(
                         why,
-                        fix: Some(
-                            if self.settings.common.privileged {
-                                PRIVILEGED_FIX
-                            } else {
-                                CAP_FIX
-                            }
-                            .into(),
-                        ),
-                    };
+                        if self.settings.common.privileged {
+                            PRIVILEGED_FIX
+                        } else {
+                            CAP_FIX
+                        },
+                    );
                 };
                 let list = missing.join("\", \"");
-                EnvError::Absent {
-                    why: format!(
+                EnvError::absent(
+                    format!(
                         "{why}; dockerd itself runs without CAP_{}",
                         missing.join(", CAP_")
                     ),
-                    fix: Some(format!(
+                    format!(
                         "instead of `privileged`: cap_add = [\"ALL\"], cap_drop = [\"{list}\"], seccomp = \"unconfined\""
-                    )),
-                }
+                    ),
+                )
             }
             other => other,
         }

@@ -24,11 +24,8 @@ impl CreationRecord {
     /// A place inside a user's container.
     pub(super) fn in_container(arm: &ArmId, engine: EngineName, guest: Guest) -> Self {
         Self {
-            arm: arm.to_string(),
-            at: engine.context_address(),
-            engine,
-            folder: None,
             guest: Some(guest),
+            ..Self::in_engine(arm, engine)
         }
     }
 
@@ -52,16 +49,11 @@ impl CreationRecord {
         // The run's folder is removed with the run, except for mounts in it.
         let own = (settings.storage == Storage::Served).then(|| cx.scratch.to_owned());
         Self {
-            arm: arm.to_string(),
-            at: engine.context_address(),
-            engine,
             folder: settings.bind_folder.clone().or(own),
-            guest: None,
+            ..Self::in_engine(arm, engine)
         }
     }
-}
 
-impl CreationRecord {
     /// The engine; by its address if the context has changed or is gone.
     pub(super) fn engine(&self) -> EngineName {
         match &self.at {

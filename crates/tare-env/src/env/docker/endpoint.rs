@@ -37,13 +37,6 @@ const RELAYED_LIMIT: Duration = Duration::from_secs(20);
 /// Connect timeout of ssh, seconds.
 const SSH_CONNECT_LIMIT: &str = "10";
 
-/// Why there is no endpoint to try.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NoEndpoint {
-    pub(super) why: String,
-    pub(super) fix: Option<String>,
-}
-
 /// The folder of the client's configuration.
 fn client_folder() -> Option<PathBuf> {
     let given = vars::text("DOCKER_CONFIG").map(PathBuf::from);
@@ -68,7 +61,7 @@ impl EngineName {
         }
         let current = || {
             let config = files::read_text(&client_folder()?.join("config.json")).ok()?;
-            let config: serde_json::Value = serde_json::from_str(&config).ok()?;
+            let config: Value = serde_json::from_str(&config).ok()?;
             let name = config.get("currentContext")?.as_str()?.to_owned();
             Some(name).filter(|name| !name.is_empty())
         };
@@ -128,7 +121,7 @@ impl Endpoint {
     }
 
     /// The endpoint of a named engine.
-    pub(super) fn resolve(name: &EngineName) -> Result<Self, NoEndpoint> {
+    pub(super) fn resolve(name: &EngineName) -> Result<Self, EnvError> {
         match name {
             EngineName::Host(host) => Self::parse(host, "DOCKER_HOST"),
             EngineName::Context(context) => Self::named(context),
@@ -136,30 +129,29 @@ impl Endpoint {
     }
 
     /// The endpoint of a context.
-    fn named(name: &str) -> Result<Self, NoEndpoint> {
+    fn named(name: &str) -> Result<Self, EnvError> {
         match client_folder() {
             _ if name == "default" => Ok(Self::default_here()),
             Some(folder) => Self::of_context(&folder, name),
-            None => Err(NoEndpoint {
-                why: format!(
+            None => Err(EnvError::absent(
+                format!(
                     "there is no folder with docker contexts to look up `{}` in",
                     printable(name)
                 ),
-                fix: Some("set DOCKER_CONFIG to the folder of the client's configuration".into()),
-            }),
+                "set DOCKER_CONFIG to the folder of the client's configuration",
+            )),
         }
     }
 
     /// Reads a context's endpoint from `contexts/meta/<SHA-256 of its name>/meta.json` below `folder`.
-    fn of_context(folder: &std::path::Path, name: &str) -> Result<Self, NoEndpoint> {
+    fn of_context(folder: &std::path::Path, name: &str) -> Result<Self, EnvError> {
         let digest = hex(&Sha256::digest(name.as_bytes()));
         let path = folder.join("contexts/meta").join(&digest).join("meta.json");
-        let no_context = |why: String| NoEndpoint {
-            why,
-            fix: Some(
-                "`docker context ls` lists contexts; `docker context use default` leaves this one"
-                    .into(),
-            ),
+        let no_context = |why: String| {
+            EnvError::absent(
+                why,
+                "`docker context ls` lists contexts; `docker context use default` leaves this one",
+            )
         };
         let text = files::read_text(&path).map_err(|error| {
             no_context(format!(
@@ -167,11 +159,11 @@ impl Endpoint {
                 printable(name)
             ))
         })?;
-        let meta = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+        let meta = serde_json::from_str::<Value>(&text).unwrap_or_default();
         let host = meta.pointer("/Endpoints/docker/Host");
         let host = host.and_then(|host| Some(host.as_str()?.to_owned()));
         let skips_check =
-            meta.pointer("/Endpoints/docker/SkipTLSVerify") == Some(&serde_json::Value::Bool(true));
+            meta.pointer("/Endpoints/docker/SkipTLSVerify") == Some(&Value::Bool(true));
         let tls = folder.join("contexts/tls").join(&digest).join("docker");
         let has_tls = skips_check || files::names(&tls).is_ok_and(|names| !names.is_empty());
         match host {
@@ -190,15 +182,15 @@ impl Endpoint {
     }
 
     /// An engine that is reached through the `docker` command.
-    fn by_client(arguments: &[&str], shown: &str) -> Result<Self, NoEndpoint> {
+    fn by_client(arguments: &[&str], shown: &str) -> Result<Self, EnvError> {
         if !cfg!(unix) {
-            return Err(NoEndpoint {
-                why: format!(
+            return Err(EnvError::absent(
+                format!(
                     "`{}` is behind TLS, which cannot be reached from this system",
                     printable(shown)
                 ),
-                fix: Some("run Tare on that machine".into()),
-            });
+                "run Tare on that machine",
+            ));
         }
         let arguments = arguments.iter().chain(&["system", "dial-stdio"]);
         Ok(Self::Relayed {
@@ -208,12 +200,12 @@ impl Endpoint {
     }
 
     /// Parses `unix://`, `npipe://`, `tcp://` or `ssh://`; `source` is where the text came from, for messages.
-    pub(super) fn parse(host: &str, source: &str) -> Result<Self, NoEndpoint> {
+    pub(super) fn parse(host: &str, source: &str) -> Result<Self, EnvError> {
         let refuse = |why: &str, fix: &str| {
-            Err(NoEndpoint {
-                why: format!("{source} names `{}`, {why}", printable(host)),
-                fix: Some(fix.to_owned()),
-            })
+            Err(EnvError::absent(
+                format!("{source} names `{}`, {why}", printable(host)),
+                fix,
+            ))
         };
         let Some((scheme, rest)) = host.split_once("://") else {
             return refuse(
@@ -330,11 +322,11 @@ mod tests {
         let text = r#"{"Name":"tare-test","Endpoints":{"docker":{"Host":"unix:///run/x.sock"}}}"#;
         files::write(&meta.join("meta.json"), text.as_bytes()).unwrap();
         assert_eq!(
-            Endpoint::of_context(folder.path(), "tare-test"),
-            Ok(Endpoint::Socket("/run/x.sock".into()))
+            Endpoint::of_context(folder.path(), "tare-test").unwrap(),
+            Endpoint::Socket("/run/x.sock".into())
         );
         let missing = Endpoint::of_context(folder.path(), "other").unwrap_err();
-        assert!(missing.why.contains("`other`"), "{}", missing.why);
+        assert!(missing.to_string().contains("`other`"), "{missing}");
     }
 
     #[cfg(unix)]
@@ -361,7 +353,7 @@ mod tests {
             "ssh://there;reboot",
         ] {
             let error = Endpoint::parse(bad, "DOCKER_HOST").unwrap_err();
-            assert!(error.fix.unwrap().contains("ssh://user@host"), "{bad}");
+            assert!(error.hint().unwrap().contains("ssh://user@host"), "{bad}");
         }
     }
 
@@ -391,15 +383,15 @@ mod tests {
             "unix:///a\nb",
         ] {
             let error = Endpoint::parse(text, "DOCKER_HOST").unwrap_err();
-            assert!(!error.why.contains('\n'), "{text:?}");
+            assert!(!error.to_string().contains('\n'), "{text:?}");
         }
     }
 
     #[test]
     fn plain_tcp_address_is_accepted() {
         assert_eq!(
-            Endpoint::parse("tcp://localhost:2375", "DOCKER_HOST"),
-            Ok(Endpoint::Http("localhost:2375".into()))
+            Endpoint::parse("tcp://localhost:2375", "DOCKER_HOST").unwrap(),
+            Endpoint::Http("localhost:2375".into())
         );
     }
 }

@@ -8,8 +8,6 @@ use crate::env::prelude::*;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use bollard::errors::Error as ApiError;
-use bollard::exec::StartExecResults;
 use bollard::models::{
     ContainerCreateBody, ExecConfig, HealthConfig, Mount, MountTmpfsOptions, MountType,
     MountVolumeOptions,
@@ -22,7 +20,7 @@ use super::super::record;
 use super::super::siblings::Numbers;
 use super::super::{AsTyped, FileRequest, TURN_PAGE};
 use super::api::{Api, labels_of_run};
-use super::channel::{EngineChannel, Input, Output};
+use super::channel::{EngineChannel, Input, Output, served_inside};
 use super::creation_record::CreationRecord;
 use super::errors::and_cleanup;
 use super::instance::{Belongings, DockerInstance, Siblings};
@@ -94,14 +92,11 @@ impl DockerEnvironment {
 
     fn volume(&self, cx: &Context<'_>, name: &str, target: &str) -> Mount {
         Mount {
-            target: Some(target.to_owned()),
-            source: Some(name.to_owned()),
-            typ: Some(MountType::VOLUME),
             volume_options: Some(MountVolumeOptions {
                 labels: Some(self.labels(cx)),
                 ..Default::default()
             }),
-            ..Default::default()
+            ..mounted(MountType::VOLUME, Some(name.to_owned()), target)
         }
     }
 
@@ -163,44 +158,27 @@ impl DockerEnvironment {
     }
 
     fn mount(&self, cx: &Context<'_>, system: System, belongings: &Belongings) -> Option<Mount> {
-        let target = Some(system.workdir().to_owned());
+        let target = system.workdir();
         match self.settings.storage {
             Storage::Layer => None,
-            Storage::Volume => Some(self.volume(cx, &belongings.name, system.workdir())),
-            Storage::Bind | Storage::Served => Some(Mount {
-                target,
-                source: belongings
-                    .shown()
-                    .map(|folder| folder.display().to_string()),
-                typ: Some(MountType::BIND),
-                ..Default::default()
-            }),
-            Storage::Tmpfs => Some(Mount {
-                target,
-                typ: Some(MountType::TMPFS),
-                tmpfs_options: Some(MountTmpfsOptions {
-                    mode: Some(0o1777),
-                    ..Default::default()
-                }),
-                ..Default::default()
-            }),
+            Storage::Volume => Some(self.volume(cx, &belongings.name, target)),
+            Storage::Bind | Storage::Served => {
+                let source = belongings.shown();
+                let source = source.map(|folder| folder.display().to_string());
+                Some(mounted(MountType::BIND, source, target))
+            }
+            Storage::Tmpfs => Some(open_memory(target)),
         }
     }
 
     /// The user's bind mounts and tmpfs mounts.
     fn shown(&self) -> impl Iterator<Item = Mount> {
         let binds = self.settings.common.binds.iter().map(|bind| Mount {
-            target: Some(bind.target.clone()),
-            source: Some(bind.source.clone()),
-            typ: Some(MountType::BIND),
             read_only: Some(bind.read_only),
-            ..Default::default()
+            ..mounted(MountType::BIND, Some(bind.source.clone()), &bind.target)
         });
-        let in_memory = self.settings.tmpfs.iter().map(|path| Mount {
-            target: Some(path.clone()),
-            typ: Some(MountType::TMPFS),
-            ..Default::default()
-        });
+        let in_memory = self.settings.tmpfs.iter();
+        let in_memory = in_memory.map(|path| mounted(MountType::TMPFS, None, path));
         binds.chain(in_memory)
     }
 
@@ -227,12 +205,8 @@ impl DockerEnvironment {
         let shared = self.shared(cx).filter(|_| !is_once);
         let system = prepared.system;
         let shared = shared.map(|name| self.volume(cx, &name, system.shared()));
-        let turn_page = self.turn_page(cx, prepared, mode).map(|source| Mount {
-            target: Some(TURN_PAGE.to_owned()),
-            source: Some(source),
-            typ: Some(MountType::BIND),
-            ..Default::default()
-        });
+        let turn_page = self.turn_page(cx, prepared, mode);
+        let turn_page = turn_page.map(|source| mounted(MountType::BIND, Some(source), TURN_PAGE));
         let mounts: Vec<Mount> = self
             .mount(cx, system, belongings)
             .into_iter()
@@ -294,23 +268,13 @@ impl DockerEnvironment {
         let mut body = own.clone();
         let mut host = body.host_config.take().unwrap_or_default();
         let is_closed = host.readonly_rootfs == Some(true);
+        let agent = agent_file(cx).display().to_string();
         let closed = [
             Mount {
-                target: Some(AGENT_PATH.to_owned()),
-                source: Some(agent_file(cx).display().to_string()),
-                typ: Some(MountType::BIND),
                 read_only: Some(true),
-                ..Default::default()
+                ..mounted(MountType::BIND, Some(agent), AGENT_PATH)
             },
-            Mount {
-                target: Some(WORKDIR.to_owned()),
-                typ: Some(MountType::TMPFS),
-                tmpfs_options: Some(MountTmpfsOptions {
-                    mode: Some(0o1777),
-                    ..Default::default()
-                }),
-                ..Default::default()
-            },
+            open_memory(WORKDIR),
         ];
         let mounts = host.mounts.take().into_iter().flatten().chain(more);
         host.mounts = Some(
@@ -353,14 +317,12 @@ impl DockerEnvironment {
             if host.is_some_and(|host| host.readonly_rootfs == Some(true)) {
                 // Nothing can be copied into a read-only root, so the agent is bind-mounted.
                 if let Some(engine) = &prepared.elsewhere {
-                    return Err(EnvError::Absent {
-                        why: format!(
+                    return Err(EnvError::absent(
+                        format!(
                             "the container's root is read-only, and an agent cannot be shown in it from here: {engine}"
                         ),
-                        fix: Some(
-                            "remove `--read-only`, or ask on the engine's own machine".into(),
-                        ),
-                    });
+                        "remove `--read-only`, or ask on the engine's own machine",
+                    ));
                 }
                 files::write_program(&agent_file(cx), &agent.bytes()?)?;
                 return Ok(None);
@@ -408,17 +370,30 @@ impl DockerEnvironment {
                     privileged: self.settings.common.privileged.then_some(true),
                     ..Default::default()
                 };
-                api.call("start the agent in the container", CONTROL_LIMIT, async {
-                    let exec = api.client.create_exec(id, config).await?;
-                    match api.client.start_exec(&exec.id, None).await? {
-                        StartExecResults::Attached { output, input } => Ok((output, input)),
-                        StartExecResults::Detached => Err(ApiError::DockerStreamError {
-                            error: "the engine detached from the agent".into(),
-                        }),
-                    }
-                })
+                served_inside(api, id, config)
             }
         }
+    }
+}
+
+/// A mount at this path inside.
+fn mounted(kind: MountType, source: Option<String>, target: &str) -> Mount {
+    Mount {
+        target: Some(target.to_owned()),
+        source,
+        typ: Some(kind),
+        ..Default::default()
+    }
+}
+
+/// A folder in memory to which every user inside may write.
+fn open_memory(target: &str) -> Mount {
+    Mount {
+        tmpfs_options: Some(MountTmpfsOptions {
+            mode: Some(0o1777),
+            ..Default::default()
+        }),
+        ..mounted(MountType::TMPFS, None, target)
     }
 }
 
@@ -614,15 +589,7 @@ impl Environment for DockerEnvironment {
             format!("tare.run={}", cx.run),
             format!("tare.arm={}", self.arm),
         ];
-        for container in api.containers(&labels)? {
-            api.remove_container(&container.key)?;
-        }
-        for volume in api.volumes(&labels)? {
-            api.remove_volume(&volume.key)?;
-        }
-        for network in api.networks(&labels)? {
-            api.remove_network(&network.key)?;
-        }
+        api.remove_labelled(&labels)?;
         if !self.is_foreign() {
             image::remove(&api, &packed::packed_name(cx.run, &self.arm))?;
         }

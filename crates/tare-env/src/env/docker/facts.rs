@@ -169,14 +169,14 @@ pub(super) fn of_own(facts: &mut Facts, body: &ContainerCreateBody) {
 
 /// Facts under the names of the API's `HostConfig`.
 fn of_host_config(facts: &mut Facts, config: &HostConfig) {
-    if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(config) {
+    if let Ok(Value::Object(fields)) = serde_json::to_value(config) {
         for (name, value) in fields {
             if !TOLD.contains(&name.as_str()) {
                 continue;
             }
             let text = match value {
-                serde_json::Value::Null => continue,
-                serde_json::Value::String(text) => text,
+                Value::Null => continue,
+                Value::String(text) => text,
                 other => other.to_string(),
             };
             put(facts, &fact::name_for(fact::ASKED, &name), Some(text));
@@ -233,7 +233,6 @@ pub(super) fn bounding_set(_api: &Api) -> Option<(String, Vec<&'static str>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn secrets_in_configuration_do_not_become_facts() {

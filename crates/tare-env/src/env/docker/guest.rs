@@ -104,25 +104,23 @@ impl Guest {
             Ok((Some(0), _)) => return Ok(()),
             // A missing folder need not be removed, and its agent cannot be started.
             _ if self.is_gone(api) => return Ok(()),
-            Ok((_, said)) => EnvError::Refused {
-                what: format!("removing `{}` from the container", self.folder),
-                answer: printable(said.trim()),
-            },
+            Ok((_, said)) => EnvError::refused(
+                format!("removing `{}` from the container", self.folder),
+                printable(said.trim()),
+            ),
             Err(error) => api.explain(WHAT, CONTROL_LIMIT, &error),
         };
         if !has_ended(api, &self.container) {
             return Err(failure);
         }
-        Err(EnvError::Absent {
-            why: format!(
+        Err(EnvError::absent(
+            format!(
                 "the container `{}` does not run any more, and `{}` still lies in it",
                 printable(&self.container),
                 self.folder
             ),
-            fix: Some(
-                "`docker start` it, then `tare clean`; it also goes with the container".into(),
-            ),
-        })
+            "`docker start` it, then `tare clean`; it also goes with the container",
+        ))
     }
 }
 

@@ -91,19 +91,14 @@ pub(super) fn ensure_packed(
 
 /// Inspects a local image; the error for a missing one names the command that pulls it.
 pub(super) fn inspect(api: &Api, name: &str) -> Result<ImageInspect, EnvError> {
-    api.attempt(CONTROL_LIMIT, api.client.inspect_image(name))
-        .map_err(|error| {
-            if is_missing(&error) {
-                EnvError::Absent {
-                    why: format!(
-                        "the image `{name}` is not on this engine, and Tare pulls nothing"
-                    ),
-                    fix: Some(format!("`docker pull {name}`")),
-                }
-            } else {
-                api.explain("inspect the image", CONTROL_LIMIT, &error)
-            }
-        })
+    let request = api.client.inspect_image(name);
+    let found = api.found("inspect the image", CONTROL_LIMIT, request)?;
+    found.ok_or_else(|| {
+        EnvError::absent(
+            format!("the image `{name}` is not on this engine, and Tare pulls nothing"),
+            format!("`docker pull {name}`"),
+        )
+    })
 }
 
 /// Unpacks an archive at the root of a container that has not been started.

@@ -9,14 +9,11 @@ use crate::env::prelude::*;
 
 use std::sync::OnceLock;
 
-use bollard::errors::Error as ApiError;
-use bollard::exec::StartExecResults;
 use bollard::models::ContainerInspectResponse;
 
 use super::super::image::packed;
 use super::super::record;
-use super::api::Api;
-use super::channel::{EngineChannel, Input, Output};
+use super::channel::{EngineChannel, served_inside};
 use super::creation_record::CreationRecord;
 use super::errors::and_cleanup;
 use super::guest::Guest;
@@ -49,24 +46,6 @@ impl InsideEnvironment {
     fn place(&self, guest: &Guest) -> CreationRecord {
         CreationRecord::in_container(&self.arm, self.driver.named(), guest.clone())
     }
-
-    fn launch(
-        &self,
-        cx: &Context<'_>,
-        api: &Api,
-        guest: &Guest,
-    ) -> Result<(Output, Input), EnvError> {
-        let config = guest.serving(cx.run);
-        api.call("start the agent in the container", CONTROL_LIMIT, async {
-            let exec = api.client.create_exec(&self.container, config).await?;
-            match api.client.start_exec(&exec.id, None).await? {
-                StartExecResults::Attached { output, input } => Ok((output, input)),
-                StartExecResults::Detached => Err(ApiError::DockerStreamError {
-                    error: "the engine detached from the agent".into(),
-                }),
-            }
-        })
-    }
 }
 
 /// Rejects a container into which nothing can be copied.
@@ -75,11 +54,10 @@ fn can_be_written(found: &ContainerInspectResponse) -> Result<(), EnvError> {
     if host.and_then(|host| host.readonly_rootfs) != Some(true) {
         return Ok(());
     }
-    Err(EnvError::Absent {
-        why: "the container's root is read-only, and the agent cannot be put into it while it runs"
-            .into(),
-        fix: Some("`--like` asks about a fresh container like it".into()),
-    })
+    Err(EnvError::absent(
+        "the container's root is read-only, and the agent cannot be put into it while it runs",
+        "`--like` asks about a fresh container like it",
+    ))
 }
 
 impl Environment for InsideEnvironment {
@@ -88,7 +66,7 @@ impl Environment for InsideEnvironment {
     }
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let (api, engine) = self.driver.identify_linux(cx, DETECT_LIMIT)?;
+        let (api, engine) = self.driver.identify_linux(cx)?;
         let found = must_run(&api, &self.container)?;
         let name = found.image.unwrap_or_default();
         let image = image::inspect(&api, &name)?;
@@ -109,10 +87,9 @@ impl Environment for InsideEnvironment {
 
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
         if mode == StartMode::Once {
-            return Err(EnvError::Absent {
-                why: "a container that runs is not started".into(),
-                fix: None,
-            });
+            return Err(EnvError::unavailable(
+                "a container that runs is not started",
+            ));
         }
         if self.prepared.is_none() {
             self.prepare(cx)?;
@@ -124,7 +101,7 @@ impl Environment for InsideEnvironment {
         let guest = Guest::new(cx, &self.arm, &self.container);
         record::add(cx, self.driver.id(), &self.arm, &self.place(&guest))?;
         let launched = image::upload(&api, &self.container, "/", guest.archive(&agent.bytes()?))
-            .and_then(|()| self.launch(cx, &api, &guest));
+            .and_then(|()| served_inside(&api, &self.container, guest.serving(cx.run)));
         match launched {
             Ok((output, input)) => Ok(Box::new(InsideInstance {
                 channel: EngineChannel::new(api, self.container.clone(), output, input),
@@ -174,11 +151,11 @@ impl Instance for InsideInstance {
     }
 
     fn address_from_host(&self) -> Result<IpAddr, Reason> {
-        Err(Reason::NoPath(NO_PEERS.into()))
+        Err(no_path(NO_PEERS))
     }
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
-        Err(Reason::NoPath(NO_PEERS.into()))
+        Err(no_path(NO_PEERS))
     }
 
     fn workdir(&self) -> String {
@@ -202,13 +179,13 @@ mod tests {
 
     #[test]
     fn read_only_root_is_refused_with_like_hint() {
-        let of = |host: serde_json::Value| {
-            let found = serde_json::json!({"HostConfig": host});
+        let of = |host: Value| {
+            let found = json!({"HostConfig": host});
             can_be_written(&serde_json::from_value(found).unwrap())
         };
-        let error = of(serde_json::json!({"ReadonlyRootfs": true})).unwrap_err();
+        let error = of(json!({"ReadonlyRootfs": true})).unwrap_err();
         assert!(error.hint().is_some_and(|hint| hint.contains("--like")));
-        assert!(of(serde_json::json!({"ReadonlyRootfs": false})).is_ok());
-        assert!(of(serde_json::Value::Null).is_ok());
+        assert!(of(json!({"ReadonlyRootfs": false})).is_ok());
+        assert!(of(Value::Null).is_ok());
     }
 }

@@ -78,22 +78,20 @@ impl DockerInstance {
     /// The addresses of the two ends: the container's, then this machine's as seen from the container.
     fn ends(&self) -> Result<(IpAddr, IpAddr), Reason> {
         let here = || match &self.elsewhere {
-            Some(why) => Err(Reason::NoPath(why.clone())),
+            Some(why) => Err(no_path(why.clone())),
             None => Ok(()),
         };
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let api = &self.channel.api;
         match &self.network {
-            Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
+            Network::None => Err(no_path(NO_NETWORK)),
             Network::Host => here().map(|()| (loopback, loopback)),
             Network::Bridge | Network::Published(_) => {
                 here().and_then(|()| locality::bridge(api, &self.belongings.name))
             }
             Network::Container(name) => match locality::mode_of(api, name)?.as_str() {
                 "host" => here().map(|()| (loopback, loopback)),
-                "none" => Err(Reason::NoPath(format!(
-                    "the container `{name}` has no network"
-                ))),
+                "none" => Err(no_path(format!("the container `{name}` has no network"))),
                 _ => here().and_then(|()| locality::bridge(api, name)),
             },
         }
@@ -151,7 +149,7 @@ impl Instance for DockerInstance {
     /// Two containers meet in the engine, so this works wherever the engine is.
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
         match &self.network {
-            Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
+            Network::None => Err(no_path(NO_NETWORK)),
             // All share one loopback, and each has its own address on it.
             Network::Host | Network::Container(_) => Ok(self.siblings.number.loopback().into()),
             Network::Bridge | Network::Published(_) => {
@@ -167,8 +165,8 @@ impl Instance for DockerInstance {
             Network::Published(_)
                 if matches!(api.endpoint, Endpoint::Http(_) | Endpoint::Relayed { .. }) =>
             {
-                Err(Reason::NoPath(
-                    "the engine is reached over TCP and publishes on its own machine".into(),
+                Err(no_path(
+                    "the engine is reached over TCP and publishes on its own machine",
                 ))
             }
             Network::Published(_) => {
@@ -180,8 +178,8 @@ impl Instance for DockerInstance {
                     inside: PUBLISHED_PORT,
                 })
             }
-            _ => Err(Reason::NoPath(
-                "the arm publishes no port; that takes `network = \"published\"`".into(),
+            _ => Err(no_path(
+                "the arm publishes no port; that takes `network = \"published\"`",
             )),
         }
     }

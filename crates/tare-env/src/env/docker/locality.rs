@@ -78,7 +78,7 @@ fn addresses(api: &Api, container: &str) -> Result<(IpAddr, Option<IpAddr>), Rea
 }
 
 fn no_address() -> Reason {
-    Reason::NoPath("the container has no address on the bridge".into())
+    no_path("the container has no address on the bridge")
 }
 
 fn inspect(api: &Api, container: &str) -> Result<ContainerInspectResponse, Reason> {
@@ -87,7 +87,7 @@ fn inspect(api: &Api, container: &str) -> Result<ContainerInspectResponse, Reaso
         CONTROL_LIMIT,
         api.client.inspect_container(container, None),
     )
-    .map_err(|error| Reason::NoPath(error.to_string()))
+    .map_err(|error| no_path(error.to_string()))
 }
 
 /// Size of the container's image and writable layer, bytes, without volumes.
@@ -120,7 +120,7 @@ pub(super) fn charged(api: &Api, container: &str) -> Charged {
 fn is_here(gateway: IpAddr) -> Result<(), Reason> {
     let opened = TcpListener::bind((gateway, 0));
     opened.map(drop).map_err(|error| {
-        Reason::NoPath(format!(
+        no_path(format!(
             "the engine's bridge has the gateway {gateway}, which is not this machine ({error})"
         ))
     })

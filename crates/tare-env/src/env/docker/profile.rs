@@ -88,16 +88,13 @@ enum Operator {
 pub(super) fn read(path: &Path) -> Result<Profile, EnvError> {
     let bytes = files::read(path)?;
     let wrong = |problem: &str| {
-        EnvError::Absent {
-        why: format!(
-            "`{}` is no seccomp profile: {problem}",
-            printable(&path.display().to_string())
-        ),
-        fix: Some(
-            "see the format in Docker's documentation (`seccomp.json`: `defaultAction` and `syscalls`)"
-                .into(),
-        ),
-    }
+        EnvError::absent(
+            format!(
+                "`{}` is no seccomp profile: {problem}",
+                printable(&path.display().to_string())
+            ),
+            "see the format in Docker's documentation (`seccomp.json`: `defaultAction` and `syscalls`)",
+        )
     };
     let json = check(&bytes).map_err(|problem| wrong(&problem))?;
     Ok(Profile {
@@ -111,7 +108,7 @@ fn check(bytes: &[u8]) -> Result<String, String> {
     if bytes.len() > LIMIT_BYTES {
         return Err(format!("it has more than {LIMIT_BYTES} bytes"));
     }
-    let value: serde_json::Value =
+    let value: Value =
         serde_json::from_slice(bytes).map_err(|error| printable(&error.to_string()))?;
     if !value.is_object() {
         return Err("it is no object with `defaultAction`".into());
@@ -150,8 +147,8 @@ mod tests {
             let json = check(text.as_bytes()).unwrap();
             assert!(!json.contains('\n'));
             assert_eq!(
-                serde_json::from_str::<serde_json::Value>(&json).unwrap(),
-                serde_json::from_str::<serde_json::Value>(text).unwrap()
+                serde_json::from_str::<Value>(&json).unwrap(),
+                serde_json::from_str::<Value>(text).unwrap()
             );
         }
     }

@@ -6,7 +6,7 @@ use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::ListContainersOptions;
 
 use super::api::Api;
-use super::errors::{is_missing, printable};
+use super::errors::printable;
 use crate::env::user_container::machine::writes_to;
 
 /// The engine's description of a user's container.
@@ -14,17 +14,14 @@ use crate::env::user_container::machine::writes_to;
 /// # Errors
 /// There is no container of this name.
 pub(super) fn looked_up(api: &Api, name: &str) -> Result<ContainerInspectResponse, EnvError> {
-    api.attempt(CONTROL_LIMIT, api.client.inspect_container(name, None))
-        .map_err(|error| {
-            if is_missing(&error) {
-                EnvError::Absent {
-                    why: format!("there is no container `{}` in this Docker engine", printable(name)),
-                    fix: Some("`docker ps --all` lists them; DOCKER_HOST or `--set context=NAME` names another engine".into()),
-                }
-            } else {
-                api.explain("inspect the container", CONTROL_LIMIT, &error)
-            }
-        })
+    let request = api.client.inspect_container(name, None);
+    let found = api.found("inspect the container", CONTROL_LIMIT, request)?;
+    found.ok_or_else(|| {
+        EnvError::absent(
+            format!("there is no container `{}` in this Docker engine", printable(name)),
+            "`docker ps --all` lists them; DOCKER_HOST or `--set context=NAME` names another engine",
+        )
+    })
 }
 
 /// The container, if it runs.
@@ -53,10 +50,10 @@ pub(super) fn must_run(api: &Api, name: &str) -> Result<ContainerInspectResponse
             format!("`docker start {shown}`; or `--like {shown}`, which takes stopped ones too"),
         )
     };
-    Err(EnvError::Absent {
-        why: format!("the container `{shown}` {why}, and nothing can be run inside it"),
-        fix: Some(fix),
-    })
+    Err(EnvError::absent(
+        format!("the container `{shown}` {why}, and nothing can be run inside it"),
+        fix,
+    ))
 }
 
 /// The running containers that can write to a path of the engine's machine, to a parent or to a child of it.

@@ -15,7 +15,7 @@ use tare_model::mountinfo::Mount;
 
 use super::super::image::WORKDIR;
 use super::api::Api;
-use super::errors::{is_missing, printable};
+use super::errors::printable;
 use crate::cx::Exec;
 
 /// The FUSE program.
@@ -49,16 +49,18 @@ pub(super) fn shown(folder: &Path) -> PathBuf {
 /// Checks that a folder can be served here; `elsewhere` is why the engine's machine is another one, if it is.
 pub(super) fn check(cx: &Context<'_>, elsewhere: Option<&str>) -> Result<(), EnvError> {
     if let Some(why) = elsewhere {
-        return Err(EnvError::Absent {
-            why: format!("a folder of this machine cannot be served there: {why}"),
-            fix: Some("use `storage = \"volume\"`".into()),
-        });
+        return Err(EnvError::absent(
+            format!("a folder of this machine cannot be served there: {why}"),
+            "use `storage = \"volume\"`",
+        ));
     }
-    let absent = |why: String| EnvError::Absent {
-        why,
-        fix: Some(format!(
-            "`sudo apt-get install {PROGRAM}`, and a kernel that gives containers and users `/dev/fuse`"
-        )),
+    let absent = |why: String| {
+        EnvError::absent(
+            why,
+            format!(
+                "`sudo apt-get install {PROGRAM}`, and a kernel that gives containers and users `/dev/fuse`"
+            ),
+        )
     };
     let version = CommandLine::new(PROGRAM, ["--version"]);
     match cx.exec.run(&version, b"", CONTROL_LIMIT) {
@@ -90,10 +92,10 @@ pub(super) fn serve(exec: &dyn Exec, run: &str, folder: &Path) -> Result<Server,
             waited += LOOK_AGAIN;
             continue;
         }
-        return Err(EnvError::Refused {
-            what: format!("`{PROGRAM}` does not show the folder `{}`", text(&from)),
-            answer: printable(&server.0.stderr_tail()),
-        });
+        return Err(EnvError::refused(
+            format!("`{PROGRAM}` does not show the folder `{}`", text(&from)),
+            printable(&server.0.stderr_tail()),
+        ));
     }
     Ok(server)
 }
@@ -106,16 +108,14 @@ pub(super) fn is_seen(api: &Api, container: &str) -> Result<(), EnvError> {
     let request = api
         .client
         .get_container_archive_info(container, Some(options));
-    match api.attempt(CONTROL_LIMIT, request) {
-        Ok(_) => Ok(()),
-        Err(error) if is_missing(&error) => Err(EnvError::Absent {
-            why: "the engine does not see the folder that is served here: it has mounts of its own, or another user's are closed to it".to_owned(),
-            fix: Some("have the engine share this machine's mounts, and run as root".to_owned()),
-        }),
-        Err(error) => {
-            Err(api.explain("look for the served folder in the container", CONTROL_LIMIT, &error))
-        }
-    }
+    let what = "look for the served folder in the container";
+    let found = api.found(what, CONTROL_LIMIT, request)?;
+    found.map(drop).ok_or_else(|| {
+        EnvError::absent(
+            "the engine does not see the folder that is served here: it has mounts of its own, or another user's are closed to it",
+            "have the engine share this machine's mounts, and run as root",
+        )
+    })
 }
 
 /// Unmounts the folder if it is mounted, even if its program is gone; the server ends with the mount.
@@ -134,14 +134,14 @@ fn end(exec: &dyn Exec, folder: &Path) -> Result<(), EnvError> {
             CONTROL_LIMIT,
         ) {
             Ok(_) if !is_mounted(&to) => return Ok(()),
-            Ok(finished) => answer = printable(&String::from_utf8_lossy(&finished.stderr)),
+            Ok(finished) => answer = printable(&finished.stderr_text()),
             Err(error) => answer = error.to_string(),
         }
     }
-    Err(EnvError::Refused {
-        what: format!("`{path}` cannot be unmounted"),
+    Err(EnvError::refused(
+        format!("`{path}` cannot be unmounted"),
         answer,
-    })
+    ))
 }
 
 /// Unmounts and removes a folder of this machine.

@@ -104,15 +104,14 @@ impl System {
             return packed::agent_for(agents, architecture);
         }
         let machine = packed::machine(architecture);
-        agents.windows(machine).ok_or_else(|| EnvError::Absent {
-            why: format!(
-                "there is no Windows agent for {}, which the containers of this engine need",
-                super::errors::printable(machine)
-            ),
-            fix: Some(
-                "a `tare.exe` of `cargo xtask dist --target x86_64-pc-windows-gnu` carries one"
-                    .to_owned(),
-            ),
+        agents.windows(machine).ok_or_else(|| {
+            EnvError::absent(
+                format!(
+                    "there is no Windows agent for {}, which the containers of this engine need",
+                    super::errors::printable(machine)
+                ),
+                "a `tare.exe` of `cargo xtask dist --target x86_64-pc-windows-gnu` carries one",
+            )
         })
     }
 
@@ -129,12 +128,7 @@ impl System {
 
     /// Rejects settings that the engine's system does not have.
     pub(super) fn check(self, settings: &Settings) -> Result<(), EnvError> {
-        let absent = |why: String, fix: &str| {
-            Err(EnvError::Absent {
-                why,
-                fix: Some(fix.to_owned()),
-            })
-        };
+        let absent = |why: String, fix: &str| Err(EnvError::absent(why, fix));
         let word = self.as_str();
         if let Some(platform) = &settings.platform
             && platform.split('/').next() != Some(word)

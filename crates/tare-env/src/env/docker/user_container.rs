@@ -60,8 +60,7 @@ const APPARMOR: &str = concat!("engine", ".apparmor");
 /// The command that a container runs by default, and its working directory.
 fn started(body: &Value, image: &ImageInspect) -> Started {
     let list = |value: &Value| -> Option<Vec<String>> {
-        let list = value.as_array()?.iter();
-        let words: Vec<String> = list.filter_map(Value::as_str).map(str::to_owned).collect();
+        let words: Vec<String> = texts_of(value).map(str::to_owned).collect();
         (!words.is_empty()).then_some(words)
     };
     let shown = |words: Vec<String>| -> Vec<String> {
@@ -198,10 +197,10 @@ fn service_of(
     #[cfg(unix)]
     return compose::service(cx, files, service, others);
     #[cfg(not(unix))]
-    Err(EnvError::Absent {
-        why: "a compose file can be taken only where there are Unix sockets".into(),
-        fix: Some("start the service and take its container: `--like CONTAINER`".into()),
-    })
+    Err(EnvError::absent(
+        "a compose file can be taken only where there are Unix sockets",
+        "start the service and take its container: `--like CONTAINER`",
+    ))
 }
 
 #[cfg_attr(
@@ -242,7 +241,7 @@ mod compose {
     pub(super) struct Service {
         pub(super) words: Vec<String>,
         pub(super) notes: Vec<String>,
-        pub(super) section: serde_json::Map<String, serde_json::Value>,
+        pub(super) section: Map<String, Value>,
     }
 
     impl Service {
@@ -250,7 +249,7 @@ mod compose {
             error
         }
 
-        pub(super) fn complete(&self, _body: &mut serde_json::Value) {}
+        pub(super) fn complete(&self, _body: &mut Value) {}
     }
 }
 
@@ -261,7 +260,7 @@ impl Docker {
         cx: &Context<'_>,
         wish: &ContainerRequest<'_>,
     ) -> Result<UserContainer, EnvError> {
-        let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
+        let (api, engine) = self.identify_linux(cx)?;
         let inside = match wish.source {
             Source::Inside(name) => {
                 super::running::must_run(&api, name)?;
@@ -330,9 +329,7 @@ impl Docker {
             is_elsewhere: engine.elsewhere.is_some(),
             ..own
         };
-        protect::guard(&mut taken, &template.body, wish.consent, &machine)?;
-        let ids = taken.kept.iter().map(|it| it.id.clone());
-        template.kept = ids.chain(taken.untried.iter().cloned()).collect();
+        template.kept = protect::guard(&mut taken, &template.body, wish.consent, &machine)?;
         let file = kept(wish.folder, KEPT, template)?;
         taken.settings = found.settings(&file, wish.context);
         Ok(taken)
@@ -345,7 +342,7 @@ impl Docker {
         taken: &ArmRequest<'_>,
     ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
         let ArmRequest { wish, settings } = *taken;
-        let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
+        let (api, engine) = self.identify_linux(cx)?;
         let like = settings.text(LIKE).unwrap_or_default();
         let (mut template, image) = Template::read(cx, &api, like)?;
         let machine = EngineMachine::new(&api, &engine);
@@ -364,7 +361,7 @@ impl Docker {
 
     /// Checks that the dependencies of a service still run: [`crate::env::Driver::check_beside`].
     pub(super) fn are_dependencies_up(&self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let (api, _) = self.identify_linux(cx, super::DETECT_LIMIT)?;
+        let (api, _) = self.identify_linux(cx)?;
         still_there(cx, &api)
     }
 }
@@ -426,7 +423,6 @@ fn kept(folder: &Path, name: &str, template: &Template) -> Result<PathBuf, EnvEr
 mod tests {
     use super::*;
     use bollard::models::ImageConfig;
-    use serde_json::json;
 
     #[test]
     fn custom_entrypoint_drops_image_command() {

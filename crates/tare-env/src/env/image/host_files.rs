@@ -148,12 +148,12 @@ pub fn find(cx: &Context<'_>, wanted: &FileRequest) -> Result<HostFiles, EnvErro
         }
     }
     for path in &wanted.files {
-        collector
-            .take_tree(Path::new(path))
-            .map_err(|error| EnvError::Absent {
-                why: format!("`{}` is to be packed: {error}", path.escape_debug()),
-                fix: Some("take it out of `files`, or name what is there".into()),
-            })?;
+        collector.take_tree(Path::new(path)).map_err(|error| {
+            EnvError::absent(
+                format!("`{}` is to be packed: {error}", path.escape_debug()),
+                "take it out of `files`, or name what is there",
+            )
+        })?;
     }
     for command in &wanted.told_by {
         for path in printed_paths(cx, command)? {
@@ -324,7 +324,7 @@ impl Collector {
 }
 
 fn absent(why: String) -> EnvError {
-    EnvError::Absent { why, fix: None }
+    EnvError::unavailable(why)
 }
 
 fn text(path: &Path) -> Result<String, EnvError> {
@@ -357,9 +357,11 @@ fn on_path(program: &str) -> Result<PathBuf, EnvError> {
         .filter(|folder| folder.starts_with('/'))
         .map(|folder| Path::new(folder).join(program))
         .find(|path| path.is_file())
-        .ok_or_else(|| EnvError::Absent {
-            why: format!("`{program}` is to be packed and is not installed here"),
-            fix: Some(format!("install `{program}`, or take it out of `programs`")),
+        .ok_or_else(|| {
+            EnvError::absent(
+                format!("`{program}` is to be packed and is not installed here"),
+                format!("install `{program}`, or take it out of `programs`"),
+            )
         })
 }
 
@@ -397,17 +399,17 @@ fn printed_paths(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, E
         b"",
         ASK_LIMIT,
     )?;
-    if finished.status != Some(0) {
-        let stderr_text = String::from_utf8_lossy(&finished.stderr);
-        return Err(EnvError::Refused {
-            what: format!(
+    if !finished.succeeded() {
+        let stderr_text = finished.stderr_text();
+        return Err(EnvError::refused(
+            format!(
                 "`{}` was asked which files it needs inside",
                 program.escape_debug()
             ),
-            answer: stderr_text.trim().escape_debug().to_string(),
-        });
+            stderr_text.trim().escape_debug().to_string(),
+        ));
     }
-    let list = String::from_utf8_lossy(&finished.stdout);
+    let list = finished.stdout_text();
     let paths = list.lines().filter(|line| line.starts_with('/'));
     Ok(paths.map(PathBuf::from).collect())
 }
@@ -417,9 +419,9 @@ fn files_of(cx: &Context<'_>, package: &str) -> Result<Vec<PathBuf>, EnvError> {
     for (program, option) in [("dpkg", "-L"), ("rpm", "-ql")] {
         let command = CommandLine::new(program, [option, package]);
         if let Ok(finished) = cx.exec.run(&command, b"", ASK_LIMIT)
-            && finished.status == Some(0)
+            && finished.succeeded()
         {
-            let list = String::from_utf8_lossy(&finished.stdout);
+            let list = finished.stdout_text();
             return Ok(list
                 .lines()
                 .filter(|line| line.starts_with('/') && *line != "/.")
@@ -427,10 +429,10 @@ fn files_of(cx: &Context<'_>, package: &str) -> Result<Vec<PathBuf>, EnvError> {
                 .collect());
         }
     }
-    Err(EnvError::Absent {
-        why: format!("the package `{package}` is to be packed and is not installed here"),
-        fix: Some(format!("install `{package}`, or take it out of `packages`")),
-    })
+    Err(EnvError::absent(
+        format!("the package `{package}` is to be packed and is not installed here"),
+        format!("install `{package}`, or take it out of `packages`"),
+    ))
 }
 
 #[cfg(test)]

@@ -29,15 +29,17 @@ pub(crate) fn agent_for<'a>(
     architecture: &str,
 ) -> Result<&'a AgentBinary, EnvError> {
     let machine = machine(architecture);
-    agents.linux(machine).ok_or_else(|| EnvError::Absent {
-        why: format!(
-            "there is no static Linux agent for {}, which the containers of this engine need",
-            printable(machine)
-        ),
-        fix: Some(format!(
-            "`cargo build -p tare-agent --profile agent --target {}-unknown-linux-musl`",
-            printable(machine)
-        )),
+    agents.linux(machine).ok_or_else(|| {
+        EnvError::absent(
+            format!(
+                "there is no static Linux agent for {}, which the containers of this engine need",
+                printable(machine)
+            ),
+            format!(
+                "`cargo build -p tare-agent --profile agent --target {}-unknown-linux-musl`",
+                printable(machine)
+            ),
+        )
     })
 }
 
@@ -54,17 +56,17 @@ pub(crate) fn check_processor(
         return Ok(());
     }
     let here = std::env::consts::ARCH;
-    Err(EnvError::Absent {
-        why: format!(
+    Err(EnvError::absent(
+        format!(
             "the image `{}` is built for {}, and there is no agent for that processor here",
             printable(image),
             printable(architecture)
         ),
-        fix: Some(format!(
+        format!(
             "take the image for this machine's processor ({here}), or build an agent for the other: `cargo build -p tare-agent --profile agent --target {}-unknown-linux-musl`",
             printable(machine(architecture))
-        )),
-    })
+        ),
+    ))
 }
 
 /// The contents of a packed image in addition to the agent.
@@ -94,13 +96,13 @@ pub(crate) fn root(
     let here = std::env::consts::ARCH;
     let is_foreign = machine(architecture) != here;
     if is_foreign && !contents.wanted.is_empty() {
-        return Err(EnvError::Absent {
-            why: format!(
+        return Err(EnvError::absent(
+            format!(
                 "programs of this machine ({here}) do not run in containers for {}",
                 printable(machine(architecture))
             ),
-            fix: Some("use an `image` with the programs in it".into()),
-        });
+            "use an `image` with the programs in it",
+        ));
     }
     let mut wanted = contents.wanted.clone();
     if !is_foreign {

@@ -74,7 +74,7 @@ fn name_of(id: &str, spec: &Spec) -> Option<String> {
         .filter_map(Path::parent)
         .find(|folder| folder.file_name().is_some_and(|last| last == id))?
         .join("config.v2.json");
-    let record: serde_json::Value = serde_json::from_str(&files::read_text(&record).ok()?).ok()?;
+    let record: Value = serde_json::from_str(&files::read_text(&record).ok()?).ok()?;
     let name = record.get("Name")?.as_str()?;
     Some(name.trim_start_matches('/').to_owned())
 }
@@ -121,29 +121,25 @@ pub(super) fn find(wanted: &str) -> Result<EngineSpec, EnvError> {
         if candidates.is_empty()
             && let Some(error) = denied
         {
-            return EnvError::Denied {
-                what: error.to_string(),
-                fix: Some("run as root".into()),
-            };
+            return EnvError::denied(error.to_string(), "run as root");
         }
         let known: Vec<String> = candidates
             .iter()
             .map(|one| one.name.as_ref().unwrap_or(&one.id))
             .map(|name| format!("`{}`", name.escape_debug()))
             .collect();
-        EnvError::Absent {
-            why,
-            fix: Some(if known.is_empty() {
+        EnvError::absent(why, if known.is_empty() {
                 "start it with `docker start` on this machine; while it runs its specification is there".into()
             } else {
                 format!("running are {}", known.join(", "))
-            }),
-        }
+            })
     })?;
     let text = files::read_text(&one.path)?;
-    let spec = Spec::parse(&text).map_err(|error| EnvError::Refused {
-        what: format!("reading Docker's specification `{}`", one.path.display()),
-        answer: error.to_string().escape_debug().to_string(),
+    let spec = Spec::parse(&text).map_err(|error| {
+        EnvError::refused(
+            format!("reading Docker's specification `{}`", one.path.display()),
+            error.to_string().escape_debug().to_string(),
+        )
     })?;
     Ok(EngineSpec {
         id: one.id.clone(),

@@ -54,8 +54,8 @@ impl OciInstance {
         match (self.network, &self.addresses) {
             (Network::Host, _) => Ok(Ipv4Addr::LOCALHOST.into()),
             (_, Some(pair)) => Ok(of_pair(pair).into()),
-            (_, None) => Err(Reason::NoPath(
-                "the container's network has a loopback device only; set network = \"veth\"".into(),
+            (_, None) => Err(no_path(
+                "the container's network has a loopback device only; set network = \"veth\"",
             )),
         }
     }
@@ -103,12 +103,7 @@ impl Instance for OciInstance {
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         // A crashed agent cannot receive it and does not need it: its runtime is already ending.
-        let _ = self.channel.stream.send(&Request::Bye);
-        let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
-        if !ended {
-            // The kernel then kills everything in its namespaces; the cgroups have to be removed here.
-            self.channel.running.kill();
-        }
+        let ended = self.channel.has_ended(STOP_LIMIT);
         let left = self.left();
         let result = if ended && left.is_empty() {
             files::remove_folder(&self.container.folder).map_err(EnvError::from)
@@ -116,21 +111,18 @@ impl Instance for OciInstance {
             clean(cx, &self.container)
         };
         if result.is_ok() {
-            self.living
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&self.container);
+            locked(&self.living).remove(&self.container);
         }
         if ended && !left.is_empty() {
             let words = self.channel.running.stderr_tail();
             let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
-            let first = EnvError::Refused {
-                what: format!(
+            let first = EnvError::refused(
+                format!(
                     "the runtime left {} behind, which Tare removed",
                     left.join(", ").escape_debug()
                 ),
-                answer: words.trim().escape_debug().to_string(),
-            };
+                words.trim().escape_debug().to_string(),
+            );
             return Err(and_cleanup(first, result));
         }
         result

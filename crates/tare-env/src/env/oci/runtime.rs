@@ -66,14 +66,14 @@ pub(super) fn locate(name: &str) -> Result<PathBuf, EnvError> {
         return if is_executable(&path) {
             Ok(path)
         } else {
-            Err(EnvError::Absent {
-                why: if path.exists() {
+            Err(EnvError::absent(
+                if path.exists() {
                     format!("the runtime `{shown}` is no program")
                 } else {
                     format!("there is no runtime `{shown}`")
                 },
-                fix: Some("give `runtime` the path of a program, or a name on PATH".into()),
-            })
+                "give `runtime` the path of a program, or a name on PATH",
+            ))
         };
     }
     let path = vars::text("PATH").unwrap_or_default();
@@ -112,11 +112,11 @@ pub(super) fn find(cx: &Context<'_>, agent: &AgentBinary, name: &str) -> Result<
     let program = vec![path.display().to_string(), "--version".to_owned()];
     let command = privately(cx, agent, Vec::new(), program);
     let finished = cx.exec.run(&command, &[], VERSION_LIMIT)?;
-    if finished.status != Some(0) {
-        let words = String::from_utf8_lossy(&finished.stderr);
+    if !finished.succeeded() {
+        let words = finished.stderr_text();
         return Err(refusal(name, finished.status, &words));
     }
-    let words = String::from_utf8_lossy(&finished.stdout);
+    let words = finished.stdout_text();
     let version = words.lines().next().unwrap_or_default().trim();
     Ok(Runtime {
         path,
@@ -284,14 +284,14 @@ pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError 
         }
         None => format!("`{name}` was killed before the container had started"),
     };
-    EnvError::Refused {
+    EnvError::refused(
         what,
-        answer: if answer.is_empty() {
+        if answer.is_empty() {
             "it said nothing".into()
         } else {
             answer
         },
-    }
+    )
 }
 
 #[cfg(test)]

@@ -23,29 +23,29 @@ impl Account {
     /// Looks up the user of this name or number; `None` if it is Tare's.
     pub(super) fn find(cx: &Context<'_>, name: &str) -> Result<Option<Self>, EnvError> {
         if !cfg!(unix) {
-            return Err(EnvError::Absent {
-                why: "acting as another user is not available on this system".into(),
-                fix: Some("remove `as`".into()),
-            });
+            return Err(EnvError::absent(
+                "acting as another user is not available on this system",
+                "remove `as`",
+            ));
         }
         let own = files::own_uid();
         let command = CommandLine::new("getent", ["passwd", "--", name]);
         let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-        let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+        let text = finished.stdout_text().into_owned();
         let Some(account) = text.lines().find_map(Self::parse) else {
-            return Err(EnvError::Absent {
-                why: format!("there is no user `{}` on this machine", printable(name)),
-                fix: Some(format!("`sudo useradd --create-home {}`", printable(name))),
-            });
+            return Err(EnvError::absent(
+                format!("there is no user `{}` on this machine", printable(name)),
+                format!("`sudo useradd --create-home {}`", printable(name)),
+            ));
         };
         if account.uid == own {
             return Ok(None);
         }
         if own != 0 {
-            return Err(EnvError::Denied {
-                what: format!("only root may run podman as `{}`", account.name),
-                fix: Some("run Tare as that user and remove `as`, or run it as root".into()),
-            });
+            return Err(EnvError::denied(
+                format!("only root may run podman as `{}`", account.name),
+                "run Tare as that user and remove `as`, or run it as root",
+            ));
         }
         Ok(Some(account))
     }

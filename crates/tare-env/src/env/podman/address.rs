@@ -9,8 +9,6 @@ use crate::env::prelude::*;
 
 use std::net::TcpListener;
 
-use serde_json::Value as Json;
-
 use super::super::peer;
 
 pub(super) const ROOTLESS: &str = "a rootless container's network lies behind a program in user space (slirp4netns or pasta), \
@@ -22,27 +20,25 @@ pub(super) fn loopback() -> (IpAddr, IpAddr) {
 }
 
 /// Returns the addresses of the container and its gateway, from `podman container inspect`.
-fn named(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
+fn named(container: &Value) -> Result<(IpAddr, IpAddr), Reason> {
     let settings = &container["NetworkSettings"];
     let networks = settings["Networks"].as_object();
     let networks = networks.into_iter().flat_map(|networks| networks.values());
-    let parse = |json: &Json| json.as_str().and_then(|text| text.parse::<IpAddr>().ok());
+    let parse = |json: &Value| json.as_str().and_then(|text| text.parse::<IpAddr>().ok());
     let found = std::iter::once(settings)
         .chain(networks)
         .find_map(|place| parse(&place["IPAddress"]).zip(parse(&place["Gateway"])));
     let Some((own, gateway)) = found else {
-        return Err(Reason::NoPath(
-            "the container has no address on a bridge".into(),
-        ));
+        return Err(no_path("the container has no address on a bridge"));
     };
     Ok((peer::on_network(own)?, peer::on_network(gateway)?))
 }
 
 /// Like `named`, if the gateway is this machine: checked by binding a socket to it.
-pub(super) fn bridge(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
+pub(super) fn bridge(container: &Value) -> Result<(IpAddr, IpAddr), Reason> {
     let (own, gateway) = named(container)?;
     TcpListener::bind((gateway, 0)).map_err(|error| {
-        Reason::NoPath(format!(
+        no_path(format!(
             "podman's bridge has the gateway {gateway}, which is not this machine ({error})"
         ))
     })?;
@@ -55,9 +51,10 @@ mod tests {
 
     #[test]
     fn address_is_found_with_or_without_named_network() {
-        let place = serde_json::json!({"IPAddress": "10.88.0.7", "Gateway": "10.88.0.1"});
-        let plain = serde_json::json!({"NetworkSettings": place});
-        let by_network = serde_json::json!({"NetworkSettings": {"IPAddress": "", "Networks": {"podman": place}}});
+        let place = json!({"IPAddress": "10.88.0.7", "Gateway": "10.88.0.1"});
+        let plain = json!({"NetworkSettings": place});
+        let by_network =
+            json!({"NetworkSettings": {"IPAddress": "", "Networks": {"podman": place}}});
         for container in [plain, by_network] {
             let (own, gateway) = named(&container).unwrap();
             assert_eq!(own.to_string(), "10.88.0.7");
@@ -68,23 +65,21 @@ mod tests {
     #[test]
     fn invalid_gateway_address_is_not_listened_on() {
         for bad in ["0.0.0.0", "::", "127.0.0.1", "224.0.0.1"] {
-            let place = serde_json::json!({"IPAddress": "10.88.0.7", "Gateway": bad});
-            let container = serde_json::json!({"NetworkSettings": place});
+            let place = json!({"IPAddress": "10.88.0.7", "Gateway": bad});
+            let container = json!({"NetworkSettings": place});
             assert!(bridge(&container).is_err(), "{bad}");
-            let place = serde_json::json!({"IPAddress": bad, "Gateway": "10.88.0.1"});
-            assert!(
-                named(&serde_json::json!({"NetworkSettings": place})).is_err(),
-                "{bad}"
-            );
+            let place = json!({"IPAddress": bad, "Gateway": "10.88.0.1"});
+            assert!(named(&json!({"NetworkSettings": place})).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn remote_gateway_or_missing_address_is_no_path() {
-        let elsewhere = serde_json::json!({"NetworkSettings": {"IPAddress": "198.51.100.2", "Gateway": "198.51.100.1"}});
+        let elsewhere =
+            json!({"NetworkSettings": {"IPAddress": "198.51.100.2", "Gateway": "198.51.100.1"}});
         assert!(
             matches!(bridge(&elsewhere), Err(Reason::NoPath(why)) if why.contains("not this machine"))
         );
-        assert!(matches!(bridge(&Json::Null), Err(Reason::NoPath(_))));
+        assert!(matches!(bridge(&Value::Null), Err(Reason::NoPath(_))));
     }
 }

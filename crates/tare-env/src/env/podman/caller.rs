@@ -6,8 +6,6 @@
 
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 use super::account::Account;
 use super::errors::{self, INSTALL};
 
@@ -156,8 +154,8 @@ impl Caller {
             }
             Err(error) => return Err(error.called(CALLED).into()),
         };
-        let stdout = String::from_utf8_lossy(&finished.stdout).into_owned();
-        let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();
+        let stdout = finished.stdout_text().into_owned();
+        let stderr = finished.stderr_text().into_owned();
         // The status of `env`, which runs podman for another user.
         if finished.status == Some(127) && self.account.is_some() {
             return Err(missing("podman"));
@@ -172,15 +170,17 @@ impl Caller {
         what: &str,
         arguments: &[&str],
         limit: Duration,
-    ) -> Result<Json, EnvError> {
+    ) -> Result<Value, EnvError> {
         let answer = self.call(cx, what, arguments, &[], limit)?;
         // Some versions print nothing for an empty list.
         if answer.stdout.trim().is_empty() {
-            return Ok(Json::Array(Vec::new()));
+            return Ok(Value::Array(Vec::new()));
         }
-        serde_json::from_str(&answer.stdout).map_err(|error| EnvError::Refused {
-            what: format!("unreadable answer of podman when asked to {what}"),
-            answer: printable(&format!("{error}: {}", answer.stdout)),
+        serde_json::from_str(&answer.stdout).map_err(|error| {
+            EnvError::refused(
+                format!("unreadable answer of podman when asked to {what}"),
+                printable(&format!("{error}: {}", answer.stdout)),
+            )
         })
     }
 
@@ -191,10 +191,24 @@ impl Caller {
         kind: &str,
         name: &str,
         limit: Duration,
-    ) -> Result<Json, EnvError> {
+    ) -> Result<Value, EnvError> {
         let arguments = [kind, "inspect", "--format=json", "--", name];
         let answer = self.ask(cx, &format!("inspect the {kind}"), &arguments, limit)?;
-        Ok(answer.get(0).cloned().unwrap_or(Json::Null))
+        Ok(answer.get(0).cloned().unwrap_or(Value::Null))
+    }
+
+    /// Lists everything of a kind that carries the run's label; `kind` is the action in words, and the verb.
+    pub(super) fn labelled(
+        &self,
+        cx: &Context<'_>,
+        run: &str,
+        (what, verb): (&str, [&str; 2]),
+        limit: Duration,
+    ) -> Result<Vec<Value>, EnvError> {
+        let filter = format!("--filter=label=tare.run={run}");
+        let arguments = [verb, ["--format=json", &filter]].concat();
+        let answer = self.ask(cx, what, &arguments, limit)?;
+        Ok(answer.as_array().cloned().unwrap_or_default())
     }
 
     /// Starts podman in the background, with its pipes; the process carries the run's label.
@@ -254,36 +268,30 @@ pub(super) fn is_reachable(
     let arguments = vec!["-w".to_owned(), folder.display().to_string()];
     let command = caller.command("test", arguments, &[]);
     let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-    if finished.status == Some(0) {
+    if finished.succeeded() {
         return Ok(());
     }
-    Err(EnvError::Denied {
-        what: format!(
+    Err(EnvError::denied(
+        format!(
             "`{}` cannot come to `{}`, where the bound folder would lie",
             account.name,
             folder.display()
         ),
-        fix: Some(
-            "set TARE_HOME to a folder that this user may enter, or use `storage = \"volume\"`"
-                .into(),
-        ),
-    })
+        "set TARE_HOME to a folder that this user may enter, or use `storage = \"volume\"`",
+    ))
 }
 
 fn missing(program: &str) -> EnvError {
     if program == "podman" {
-        EnvError::Absent {
-            why: "podman is not installed".into(),
-            fix: Some(INSTALL.into()),
-        }
+        EnvError::absent("podman is not installed", INSTALL)
     } else {
-        EnvError::Absent {
-            why: format!(
+        EnvError::absent(
+            format!(
                 "`{}`, which is needed to act as another user, is not installed",
                 printable(program)
             ),
-            fix: Some("`sudo apt-get install util-linux`, or run Tare as that user".into()),
-        }
+            "`sudo apt-get install util-linux`, or run Tare as that user",
+        )
     }
 }
 

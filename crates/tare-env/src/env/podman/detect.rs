@@ -46,7 +46,7 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
         match ran {
             Err(error) if errors::is_hybrid(&error) && caller.runtime.is_none() => {
                 note_hybrid(cx, caller);
-                let chosen = errors::chosen(errors::HYBRID);
+                let chosen = errors::chosen();
                 engine
                     .facts
                     .insert(fact::ENGINE_RUNTIME_CHOSEN.into(), chosen);

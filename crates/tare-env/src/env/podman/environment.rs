@@ -8,8 +8,6 @@
 
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 use super::super::FileRequest;
 use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
 use super::super::image::{AGENT_PATH, WORKDIR};
@@ -170,16 +168,13 @@ impl PodmanEnvironment {
         }
         if let Some(folder) = &belongings.folder {
             if folder.display().to_string().contains(':') {
-                return Err(EnvError::Absent {
-                    why: format!(
+                return Err(EnvError::absent(
+                    format!(
                         "podman cannot bind `{}`: its name holds a colon",
                         folder.display()
                     ),
-                    fix: Some(
-                        "put Tare's folder elsewhere with TARE_HOME, or use `storage = \"volume\"`"
-                            .into(),
-                    ),
-                });
+                    "put Tare's folder elsewhere with TARE_HOME, or use `storage = \"volume\"`",
+                ));
             }
             files::create_folder(folder)?;
             files::open_to_all(folder)?;
@@ -207,12 +202,10 @@ impl PodmanEnvironment {
         // If podman drops a limit of the user's container, it may drop it here too.
         let ignored = errors::ignored_limit(&made.stderr).filter(|_| self.own.is_none());
         if let Some(words) = ignored {
-            return Err(EnvError::Absent {
-                why: format!("podman does not apply a limit that was asked for ({words})"),
-                fix: Some(
-                    "leave the limit out, or use rootful podman or cgroups of version 2".into(),
-                ),
-            });
+            return Err(EnvError::absent(
+                format!("podman does not apply a limit that was asked for ({words})"),
+                "leave the limit out, or use rootful podman or cgroups of version 2",
+            ));
         }
         if self.is_foreign() && !self.is_closed() {
             let program = agent_for(cx.agents, &prepared.architecture)?.bytes()?;
@@ -234,7 +227,7 @@ impl PodmanEnvironment {
         cx: &Context<'_>,
         caller: &Caller,
         prepared: &Prepared,
-    ) -> Result<Json, EnvError> {
+    ) -> Result<Value, EnvError> {
         let belongings = self.belongings(cx, 0);
         let name = belongings.name.as_str();
         let outcome = self
@@ -266,22 +259,22 @@ impl PodmanEnvironment {
         }
         for (setting, controller) in self.settings.limits() {
             if engine.cgroup_version == 1 {
-                return Err(EnvError::Absent {
-                    why: format!(
+                return Err(EnvError::absent(
+                    format!(
                         "`{setting}` has no effect on rootless podman here: limits need cgroups of version 2, and this machine has version 1"
                     ),
-                    fix: Some("leave it out, or start the machine with systemd.unified_cgroup_hierarchy=1".into()),
-                });
+                    "leave it out, or start the machine with systemd.unified_cgroup_hierarchy=1",
+                ));
             }
             if !engine.controllers.iter().any(|known| known == controller) {
-                return Err(EnvError::Absent {
-                    why: format!(
+                return Err(EnvError::absent(
+                    format!(
                         "`{setting}` has no effect on rootless podman here: the controller `{controller}` is not delegated to the user"
                     ),
-                    fix: Some(format!(
+                    format!(
                         "add `Delegate={controller}` for user@.service: `systemctl edit user@.service`"
-                    )),
-                });
+                    ),
+                ));
             }
         }
         Ok(())
@@ -362,7 +355,7 @@ impl PodmanEnvironment {
         cx: &Context<'_>,
         caller: &mut Caller,
         prepared: &mut Prepared,
-    ) -> Result<Json, EnvError> {
+    ) -> Result<Value, EnvError> {
         let has_choice = caller.runtime.is_none();
         if !(has_choice && prepared.engine.is_hybrid) {
             match self.rehearse(cx, caller, prepared) {
@@ -372,7 +365,7 @@ impl PodmanEnvironment {
         }
         caller.runtime = Some("runc".into());
         prepared.engine.take_runtime(cx, caller, "runc");
-        let chosen = errors::chosen(errors::HYBRID);
+        let chosen = errors::chosen();
         let facts = &mut prepared.engine.facts;
         facts.insert(fact::ENGINE_RUNTIME_CHOSEN.into(), chosen);
         self.rehearse(cx, caller, prepared)
@@ -396,7 +389,7 @@ impl PodmanEnvironment {
             let arguments = self.creation(cx, &prepared.image, belongings, &verb, &words);
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             let running = caller.spawn(cx, &arguments)?;
-            let ends = self.ends(&prepared.engine, &Json::Null);
+            let ends = self.ends(&prepared.engine, &Value::Null);
             return Ok(PodmanInstance::new(
                 running,
                 cx.cancel,
@@ -410,7 +403,7 @@ impl PodmanEnvironment {
             StartMode::Once => &["serve", "--no-spare"],
         };
         self.create(cx, caller, prepared, belongings, words)?;
-        let mut ends = self.ends(&prepared.engine, &Json::Null);
+        let mut ends = self.ends(&prepared.engine, &Value::Null);
         let mut charged = Charged::Nowhere;
         if mode == StartMode::Resident {
             // The runtime creates the container and its network here, and reports failures at once.
@@ -432,16 +425,14 @@ impl PodmanEnvironment {
         )
     }
 
-    fn ends(&self, engine: &Engine, container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
+    fn ends(&self, engine: &Engine, container: &Value) -> Result<(IpAddr, IpAddr), Reason> {
         if engine.is_remote {
-            return Err(Reason::NoPath(
-                "podman's containers run on another machine".into(),
-            ));
+            return Err(no_path("podman's containers run on another machine"));
         }
         match self.settings.network {
-            Network::None => Err(Reason::NoPath("the arm has `network = \"none\"`".into())),
+            Network::None => Err(no_path("the arm has `network = \"none\"`")),
             Network::Host => Ok(address::loopback()),
-            _ if engine.is_rootless => Err(Reason::NoPath(address::ROOTLESS.into())),
+            _ if engine.is_rootless => Err(no_path(address::ROOTLESS)),
             _ => address::bridge(container),
         }
     }

@@ -132,12 +132,12 @@ static KNOWN: &[KnownRefusal] = &[
 ];
 
 /// Why crun is not used on hybrid cgroups.
-pub(super) const HYBRID: &str =
+const HYBRID: &str =
     "crun refuses this machine's hybrid cgroups (version 1 together with controllers of version 2)";
 
 /// Returns why another runtime than podman's default is used, as a fact.
-pub(super) fn chosen(why: &str) -> String {
-    format!("runc instead of podman's default, because {why}")
+pub(super) fn chosen() -> String {
+    format!("runc instead of podman's default, because {HYBRID}")
 }
 
 /// Whether the error is crun's about hybrid cgroups.
@@ -166,10 +166,7 @@ pub(super) fn meaning(stderr: &str) -> Option<(&'static str, &'static str)> {
 pub(super) fn explain(what: &str, stderr: &str) -> EnvError {
     let answer = words(stderr);
     if let Some((why, fix)) = meaning(stderr) {
-        return EnvError::Absent {
-            why: format!("cannot {what}: {why} (podman says: {answer})"),
-            fix: Some(fix.into()),
-        };
+        return EnvError::absent(format!("cannot {what}: {why} (podman says: {answer})"), fix);
     }
     let what = if answer.contains("already in use") {
         format!(
@@ -178,7 +175,7 @@ pub(super) fn explain(what: &str, stderr: &str) -> EnvError {
     } else {
         format!("podman could not {what}")
     };
-    EnvError::Refused { what, answer }
+    EnvError::refused(what, answer)
 }
 
 /// Returns podman's message about a limit that it accepted and then ignored, if any.

@@ -4,13 +4,10 @@
 //! omitted.
 //! Limits: the configuration files behind the answers are not read.
 
-use std::sync::MutexGuard;
-
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 use super::caller::Caller;
+use crate::cx::Finished;
 
 /// What `podman info` says about how to use it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,12 +25,12 @@ pub(super) struct Engine {
     pub(super) facts: Facts,
 }
 
-fn text_at(json: &Json, pointer: &str) -> Option<String> {
+fn text_at(json: &Value, pointer: &str) -> Option<String> {
     let text = match json.pointer(pointer)? {
-        Json::String(text) => text.clone(),
-        Json::Number(number) => number.to_string(),
-        Json::Bool(value) => value.to_string(),
-        Json::Array(items) => items
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Array(items) => items
             .iter()
             .map(|item| {
                 item.as_str()
@@ -48,7 +45,7 @@ fn text_at(json: &Json, pointer: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn put(facts: &mut Facts, json: &Json, names: &[(&str, &str)]) {
+fn put(facts: &mut Facts, json: &Value, names: &[(&str, &str)]) {
     for (name, pointer) in names {
         if let Some(text) = text_at(json, pointer) {
             facts.insert((*name).to_owned(), text);
@@ -63,10 +60,6 @@ type Key = (String, Option<String>, Option<String>);
 /// of each of its programs.
 static KNOWN: Mutex<BTreeMap<Key, Engine>> = Mutex::new(BTreeMap::new());
 
-fn known() -> MutexGuard<'static, BTreeMap<Key, Engine>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn key(cx: &Context<'_>, caller: &Caller) -> Key {
     let account = caller.account.as_ref();
     (
@@ -79,13 +72,13 @@ fn key(cx: &Context<'_>, caller: &Caller) -> Key {
 /// Queries podman about itself, once in a run.
 pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result<Engine, EnvError> {
     let key = key(cx, caller);
-    if let Some(engine) = known().get(&key) {
+    if let Some(engine) = locked(&KNOWN).get(&key) {
         return Ok(engine.clone());
     }
     let arguments = ["info", "--format=json"];
     let answer = caller.ask(cx, "describe itself", &arguments, limit)?;
     let engine = of_engine(&answer);
-    known().insert(key, engine.clone());
+    locked(&KNOWN).insert(key, engine.clone());
     Ok(engine)
 }
 
@@ -97,8 +90,8 @@ impl Engine {
         self.facts.remove(&version);
         let command = caller.command(name, vec!["--version".into()], &[]);
         let finished = cx.exec.run(&command, &[], CONTROL_LIMIT).ok();
-        if let Some(finished) = finished.filter(|it| it.status == Some(0)) {
-            let text = Json::String(String::from_utf8_lossy(&finished.stdout).into_owned());
+        if let Some(finished) = finished.filter(Finished::succeeded) {
+            let text = Value::String(finished.stdout_text().into_owned());
             put(&mut self.facts, &text, &[(&version, "")]);
         }
     }
@@ -106,13 +99,13 @@ impl Engine {
 
 /// Notes that the default runtime refuses the hybrid cgroups of this machine.
 pub(super) fn note_hybrid(cx: &Context<'_>, caller: &Caller) {
-    if let Some(engine) = known().get_mut(&key(cx, caller)) {
+    if let Some(engine) = locked(&KNOWN).get_mut(&key(cx, caller)) {
         engine.is_hybrid = true;
     }
 }
 
 /// Parses `podman info --format json`.
-fn of_engine(info: &Json) -> Engine {
+fn of_engine(info: &Value) -> Engine {
     let mut facts = Facts::new();
     let [conmon, runtime] =
         ["conmon", "runtime"].map(|of| fact::name_for(fact::ENGINE_PART_VERSION, of));
@@ -151,11 +144,11 @@ fn of_engine(info: &Json) -> Engine {
             ),
         ],
     );
-    let is_true = |pointer: &str| info.pointer(pointer) == Some(&Json::Bool(true));
+    let is_true = |pointer: &str| info.pointer(pointer) == Some(&Value::Bool(true));
     let is_rootless = is_true("/host/security/rootless");
     if is_rootless {
         let maps = info.pointer("/host/idMappings/uidmap");
-        let sizes = maps.and_then(Json::as_array).map(|maps| {
+        let sizes = maps.and_then(Value::as_array).map(|maps| {
             let sizes = maps.iter().filter_map(|map| map.get("size")?.as_u64());
             sizes.sum::<u64>()
         });
@@ -184,7 +177,7 @@ fn of_engine(info: &Json) -> Engine {
 }
 
 /// Parses the first object of `podman image inspect`.
-pub(super) fn of_image(facts: &mut Facts, name: &str, image: &Json) {
+pub(super) fn of_image(facts: &mut Facts, name: &str, image: &Value) {
     facts.insert(fact::IMAGE_NAME.into(), printable(name));
     put(
         facts,
@@ -199,7 +192,7 @@ pub(super) fn of_image(facts: &mut Facts, name: &str, image: &Json) {
 }
 
 /// Parses the first object of `podman container inspect`: the settings in effect.
-pub(super) fn of_container(facts: &mut Facts, container: &Json) {
+pub(super) fn of_container(facts: &mut Facts, container: &Value) {
     put(
         facts,
         container,
@@ -231,7 +224,7 @@ mod tests {
 
     #[test]
     fn podman_facts_omit_missing_and_escape_values() {
-        let info = serde_json::json!({
+        let info = json!({
             "host": {
                 "arch": "amd64", "cgroupVersion": "v1", "cgroupControllers": [],
                 "security": {"rootless": true},
@@ -249,7 +242,7 @@ mod tests {
         assert_eq!(fact("engine.version"), Some("4.3.1\\u{1b}[2J"));
         assert_eq!(fact("engine.user_ids"), Some("65537"));
         assert_eq!(fact("engine.storage_driver"), None);
-        assert_eq!(of_engine(&Json::Null).facts, Facts::new());
+        assert_eq!(of_engine(&Value::Null).facts, Facts::new());
     }
 
     #[test]

@@ -6,8 +6,6 @@
 
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 use super::super::image::packed::packed_name;
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::caller::{Caller, NONE, USED};
@@ -24,10 +22,10 @@ pub(super) fn ensure_packed(
     arm: &ArmId,
     root: ImageTar,
     limit: Duration,
-) -> Result<Json, EnvError> {
+) -> Result<Value, EnvError> {
     let name = own_name(cx.run, arm);
     let content = root.sha256();
-    let is_same = |image: &Json| label(image, "tare.content") == Some(content.as_str());
+    let is_same = |image: &Value| label(image, "tare.content") == Some(content.as_str());
     let present = labelled(cx, caller, cx.run.as_str(), limit)?;
     if let Some(id) = present
         .iter()
@@ -72,16 +70,16 @@ pub(super) fn inspect(
     caller: &Caller,
     name: &str,
     limit: Duration,
-) -> Result<Json, EnvError> {
+) -> Result<Value, EnvError> {
     match caller.inspect(cx, "image", name, limit) {
         Err(EnvError::Refused { .. }) if !caller.exists(cx, "image", name)? => {
-            Err(EnvError::Absent {
-                why: format!(
+            Err(EnvError::absent(
+                format!(
                     "the image `{name}` is not in the storage{}, and Tare pulls nothing",
                     caller.owner()
                 ),
-                fix: Some(format!("`podman pull {name}`")),
-            })
+                format!("`podman pull {name}`"),
+            ))
         }
         other => other,
     }
@@ -100,25 +98,20 @@ pub(super) fn labelled(
     caller: &Caller,
     run: &str,
     limit: Duration,
-) -> Result<Vec<Json>, EnvError> {
-    let filter = format!("--filter=label=tare.run={run}");
-    let arguments = ["images", "--all", "--format=json", &filter];
-    let answer = caller.ask(cx, "list images", &arguments, limit)?;
-    Ok(answer.as_array().cloned().unwrap_or_default())
+) -> Result<Vec<Value>, EnvError> {
+    caller.labelled(cx, run, ("list images", ["images", "--all"]), limit)
 }
 
 /// Returns the names of an image, or its id if it has none.
-pub(super) fn names(image: &Json) -> Vec<String> {
-    let text = |json: &Json| json.as_str().map(str::to_owned);
-    let names = image.get("Names").and_then(Json::as_array);
-    let mut names: Vec<String> = names.into_iter().flatten().filter_map(text).collect();
+pub(super) fn names(image: &Value) -> Vec<String> {
+    let mut names: Vec<String> = texts_of(&image["Names"]).map(str::to_owned).collect();
     if names.is_empty() {
-        names.extend(image.get("Id").and_then(text));
+        names.extend(image["Id"].as_str().map(str::to_owned));
     }
     names
 }
 
 /// Returns a label of an object that podman listed.
-fn label<'a>(thing: &'a Json, name: &str) -> Option<&'a str> {
+fn label<'a>(thing: &'a Value, name: &str) -> Option<&'a str> {
     thing.get("Labels")?.get(name)?.as_str()
 }

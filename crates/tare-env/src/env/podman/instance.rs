@@ -7,8 +7,6 @@
 
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 use super::super::ChannelError;
 use super::super::channel::{StreamChannel, farewell, wait_for_last_words};
 use super::super::image::WORKDIR;
@@ -47,7 +45,7 @@ impl Belongings {
 
 /// Returns where this machine's kernel accounts the resource use of a container that podman has set up and not
 /// started.
-pub(super) fn charged_to(engine: &Engine, container: &Json) -> Charged {
+pub(super) fn charged_to(engine: &Engine, container: &Value) -> Charged {
     let pid = container["State"]["Pid"].as_u64();
     let pid = pid.and_then(|pid| u32::try_from(pid).ok());
     match (pid, container["Id"].as_str()) {

@@ -5,51 +5,36 @@
 
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 use super::caller::Caller;
 use super::image;
 use super::instance::{remove_containers, remove_folder, remove_volumes};
 
 /// Returns the containers of a run, running or not.
-fn containers(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
-    let filter = format!("--filter=label=tare.run={run}");
-    let arguments = ["ps", "--all", "--format=json", &filter];
-    let answer = caller.ask(cx, "list containers", &arguments, CONTROL_LIMIT)?;
-    Ok(list(&answer, |container| {
-        let name = container.pointer("/Names/0").or(container.get("Id"));
-        name?.as_str()
-    }))
-}
-
-/// Returns the volumes of a run.
-fn volumes(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
-    let filter = format!("--filter=label=tare.run={run}");
-    let arguments = ["volume", "ls", "--format=json", &filter];
-    let answer = caller.ask(cx, "list volumes", &arguments, CONTROL_LIMIT)?;
-    Ok(list(&answer, |volume| volume.get("Name")?.as_str()))
-}
-
-/// Returns the networks of a run.
+/// Returns the names of the run's networks.
 pub(super) fn networks(
     cx: &Context<'_>,
     caller: &Caller,
     run: &str,
 ) -> Result<Vec<String>, EnvError> {
-    let filter = format!("--filter=label=tare.run={run}");
-    let arguments = ["network", "ls", "--format=json", &filter];
-    let answer = caller.ask(cx, "list networks", &arguments, CONTROL_LIMIT)?;
-    Ok(list(&answer, |network| {
-        // Podman 3 lists them in the form of its plug-ins' files.
-        network.get("name").or(network.get("Name"))?.as_str()
-    }))
+    names(
+        cx,
+        caller,
+        run,
+        ("list networks", ["network", "ls"]),
+        |it| it.get("name").or(it.get("Name"))?.as_str(),
+    )
 }
 
-fn list(answer: &Json, name: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
-    let things = answer.as_array().into_iter().flatten();
-    things
-        .filter_map(|thing| name(thing).map(str::to_owned))
-        .collect()
+/// Returns the names of everything of a kind that carries the run's label.
+fn names(
+    cx: &Context<'_>,
+    caller: &Caller,
+    run: &str,
+    kind: (&str, [&str; 2]),
+    name: fn(&Value) -> Option<&str>,
+) -> Result<Vec<String>, EnvError> {
+    let found = caller.labelled(cx, run, kind, CONTROL_LIMIT)?;
+    Ok(found.iter().filter_map(name).map(str::to_owned).collect())
 }
 
 /// Removes everything of `run` that `caller` can see; returns what was removed, one line each.
@@ -62,11 +47,15 @@ pub(super) fn sweep(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<
             caller.owner()
         ));
     };
-    for container in containers(cx, caller, run)? {
+    let kind = ("list containers", ["ps", "--all"]);
+    for container in names(cx, caller, run, kind, |it| {
+        it.pointer("/Names/0").or(it.get("Id"))?.as_str()
+    })? {
         remove_containers(cx, caller, &[container.as_str()])?;
         tell("container", &container);
     }
-    for volume in volumes(cx, caller, run)? {
+    let kind = ("list volumes", ["volume", "ls"]);
+    for volume in names(cx, caller, run, kind, |it| it.get("Name")?.as_str())? {
         remove_volumes(cx, caller, &[volume.as_str()])?;
         tell("volume", &volume);
     }

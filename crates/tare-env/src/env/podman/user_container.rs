@@ -8,8 +8,6 @@
 
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 use super::super::image::packed;
 use super::super::text::{and_cleanup, not_removed};
 use super::super::user_container::{
@@ -63,10 +61,9 @@ pub(super) struct Template {
 }
 
 /// Returns the non-empty texts of a list.
-fn texts(list: &Json) -> Vec<String> {
-    let list = list.as_array().into_iter().flatten();
-    let list = list.filter_map(Json::as_str).map(str::to_owned);
-    list.filter(|word| !word.is_empty()).collect()
+fn texts(list: &Value) -> Vec<String> {
+    let words = texts_of(list).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 /// Whether a command is a line that creates a container; podman's global flags may precede the verb.
@@ -110,10 +107,6 @@ impl Template {
         source: Source<'_>,
         shares: Shares,
     ) -> Result<Self, EnvError> {
-        let absent = |why: &str, fix: &str| EnvError::Absent {
-            why: why.into(),
-            fix: Some(fix.into()),
-        };
         let (words, original) = match source {
             Source::Line(words) => (words.to_vec(), None),
             Source::Container(name) => {
@@ -121,13 +114,13 @@ impl Template {
                 (made_by(&found, name)?, Some(found))
             }
             Source::Inside(_) => {
-                return Err(absent(
+                return Err(EnvError::absent(
                     "only Docker's running containers are measured in themselves",
                     "`--like CONTAINER` makes a copy of one of podman's",
                 ));
             }
             Source::Service { .. } => {
-                return Err(absent(
+                return Err(EnvError::absent(
                     "compose files are read by Docker's plugin, for Docker's engine",
                     "start the service and take its container: `--env podman --like CONTAINER`",
                 ));
@@ -135,21 +128,18 @@ impl Template {
         };
         let help = ["run", "--help"];
         let help = caller.call(cx, "tell its flags", &help, &[], CONTROL_LIMIT)?;
-        let refused = |answer: String| EnvError::Refused {
-            what: "podman does not take this line".into(),
-            answer,
-        };
+        let refused = |answer: String| EnvError::refused("podman does not take this line", answer);
         let line = words::line(&words, &Flags::of_help(&help.stdout)).map_err(refused)?;
         if let Some(unit) = line.units.iter().find(|unit| is_of_another(&unit.flag)) {
-            return Err(absent(
-                &format!(
+            return Err(EnvError::absent(
+                format!(
                     "`--{}` makes it a part of something that no other container gets",
                     printable(&unit.flag)
                 ),
                 "ask about the same image with `tare why -- podman run …`, without it",
             ));
         }
-        let text = |found: &Json, name: &str| found[name].as_str().map(str::to_owned);
+        let text = |found: &Value, name: &str| found[name].as_str().map(str::to_owned);
         // The image that it was created from, even if the name now means another.
         let of_original = |name| original.as_ref().and_then(|found| text(found, name));
         let name = of_original("Image").unwrap_or(line.image);
@@ -194,7 +184,7 @@ impl Template {
     ) -> Result<Vec<String>, EnvError> {
         let without = protect::removable(without, &self.kept)?;
         let mut units = difference::without(&self.units, &self.image_env, &without)
-            .map_err(|why| EnvError::Absent { why, fix: None })?;
+            .map_err(EnvError::unavailable)?;
         let machine = PodmansMachine { cx, caller };
         let is_limited = |units: &[Unit]| units.iter().any(|unit| unit.flag == "memory");
         if is_limited(&self.units)
@@ -282,27 +272,26 @@ impl Template {
 }
 
 /// Returns the line that created a container, from podman's record.
-fn made_by(found: &Json, name: &str) -> Result<Vec<String>, EnvError> {
+fn made_by(found: &Value, name: &str) -> Result<Vec<String>, EnvError> {
     if found["Pod"].as_str().is_some_and(|pod| !pod.is_empty()) {
-        return Err(EnvError::Absent {
-            why: format!(
+        return Err(EnvError::absent(
+            format!(
                 "`{}` is a part of a pod, whose namespaces no other container gets",
                 printable(name)
             ),
-            fix: Some("ask about the same image with `tare why -- podman run …`".into()),
-        });
+            "ask about the same image with `tare why -- podman run …`",
+        ));
     }
-    let words = found["Config"]["CreateCommand"].as_array();
-    let words = words.into_iter().flatten().filter_map(Json::as_str);
+    let words = texts_of(&found["Config"]["CreateCommand"]);
     let words: Vec<String> = words.map(str::to_owned).collect();
     if words::verb(&words).is_none() {
-        return Err(EnvError::Absent {
-            why: format!(
+        return Err(EnvError::absent(
+            format!(
                 "podman does not keep the line that made `{}`: it was not made by its command",
                 printable(name)
             ),
-            fix: Some("ask with the line itself: `tare why -- podman run …`".into()),
-        });
+            "ask with the line itself: `tare why -- podman run …`",
+        ));
     }
     Ok(words)
 }
@@ -386,9 +375,7 @@ impl Podman {
             },
             ..own
         };
-        protect::guard(&mut taken, &body, wish.consent, &machine)?;
-        let ids = taken.kept.iter().map(|it| it.id.clone());
-        template.kept = ids.chain(taken.untried.iter().cloned()).collect();
+        template.kept = protect::guard(&mut taken, &body, wish.consent, &machine)?;
         if !taken.networks.is_empty() {
             let network = ["network", protect::ENGINES_NETWORK].map(str::to_owned);
             template.kept.extend(network);
@@ -473,11 +460,10 @@ fn own_arm() -> tare_model::ArmId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn podman_create_command_is_read_or_explained() {
-        let of = |found: Json| made_by(&found, "web");
+        let of = |found: Value| made_by(&found, "web");
         let line = json!({"Config": {"CreateCommand": ["podman", "run", "-d", "img"]}});
         assert_eq!(of(line).unwrap()[1..], ["run", "-d", "img"]);
         let error = of(json!({"Pod": "1f", "Config": {}})).unwrap_err();

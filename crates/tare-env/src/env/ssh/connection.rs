@@ -11,7 +11,7 @@ use crate::env::prelude::*;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, mpsc};
+use std::sync::mpsc;
 
 use tare_model::whole_ns;
 
@@ -112,11 +112,6 @@ impl Report {
 
 /// A connection shared by the environment and its instances, which need its messages when it ends.
 pub(super) type Shared = Arc<Mutex<Connection>>;
-
-/// Locks the connection. A panic while it was locked has not changed it.
-pub(super) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An open connection. When dropped, its guard ends and removes the folders there.
 pub(super) struct Connection {
@@ -280,10 +275,7 @@ impl Connection {
 
 /// Returns the error that this host refused something.
 pub(super) fn refused(settings: &Settings, what: &str, answer: &str) -> EnvError {
-    EnvError::Refused {
-        what: format!("{what} `{}`", settings.host),
-        answer: answer.to_owned(),
-    }
+    EnvError::refused(format!("{what} `{}`", settings.host), answer)
 }
 
 /// Reads the guard's report on a thread, then discards any further output so that nothing blocks.
@@ -356,12 +348,12 @@ fn explain(
                 .or_else(of_jump)
                 .unwrap_or_else(|| refused(settings, "connecting to", &stderr_text))
         }
-        Some(status::NO_FOLDER) => EnvError::Absent {
-            why: format!("no folder can be made on `{host}`: {stderr_text}"),
-            fix: Some("name one that you may write to: `folder = \"/…\"`".to_owned()),
-        },
-        Some(status) => EnvError::Absent {
-            why: format!(
+        Some(status::NO_FOLDER) => EnvError::absent(
+            format!("no folder can be made on `{host}`: {stderr_text}"),
+            "name one that you may write to: `folder = \"/…\"`",
+        ),
+        Some(status) => EnvError::absent(
+            format!(
                 "`{host}` lets you in but runs no command for you (status {status}): {}",
                 if is_in && !instead.is_empty() {
                     join(instead, &join(&words(&log), &words(&stderr)))
@@ -369,11 +361,11 @@ fn explain(
                     stderr_text
                 }
             ),
-            fix: Some(format!(
+            format!(
                 "an account there with an ordinary shell; `{} true` must work",
                 by_hand(settings)
-            )),
-        },
+            ),
+        ),
     };
     NoConnection { error, is_touched }
 }

@@ -6,7 +6,7 @@ use super::super::record;
 use super::super::text::and_cleanup;
 use super::ID;
 use super::command::control_path;
-use super::connection::{Connection, Shared, lock, own_boot};
+use super::connection::{Connection, Shared, own_boot};
 use super::folder_record::{FolderRecord, folder_name};
 use super::install::{agent_for, install, sweep};
 use super::instance::SshInstance;
@@ -46,11 +46,11 @@ impl SshEnvironment {
         let stands = self
             .ready
             .as_ref()
-            .is_some_and(|ready| lock(&ready.connection).is_alive());
+            .is_some_and(|ready| locked(&ready.connection).is_alive());
         if !stands {
             // Leftovers of a lost connection stay on record until `remove` has swept them.
             if let Some(lost) = self.ready.take() {
-                forget_socket(&lock(&lost.connection));
+                forget_socket(&locked(&lost.connection));
             }
             self.ready = Some(self.connect(cx)?);
         }
@@ -99,29 +99,26 @@ impl SshEnvironment {
     fn look(&self, connection: &Connection) -> Result<(), EnvError> {
         let host = &self.settings.host;
         if connection.log.has_changed_key {
-            return Err(EnvError::Absent {
-                why: format!(
+            return Err(EnvError::absent(
+                format!(
                     "the key of `{host}` is not the one that is known for it, and your ssh configuration lets that pass"
                 ),
-                fix: Some(format!(
+                format!(
                     "if you know why it changed, remove the old key: `ssh-keygen -R '{}'`",
                     connection.log.known_name.as_ref().unwrap_or(host)
-                )),
-            });
+                ),
+            ));
         }
         if let Some(key) = &self.settings.identity
             && connection.log.has_no_identity
         {
-            return Err(EnvError::Absent {
-                why: format!(
+            return Err(EnvError::absent(
+                format!(
                     "`ssh` did not use the key `{}` but another one: it cannot be read, or others can read it too",
                     key.escape_debug()
                 ),
-                fix: Some(
-                    "name the file of a private key, `identity = \"FILE\"`, and `chmod 600` it"
-                        .to_owned(),
-                ),
-            });
+                "name the file of a private key, `identity = \"FILE\"`, and `chmod 600` it",
+            ));
         }
         Ok(())
     }
@@ -195,7 +192,7 @@ impl Environment for SshEnvironment {
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         if let Some(ready) = self.ready.take() {
             // If this fails, the folder stays on record and is swept below.
-            let _ = self.close(cx, &mut lock(&ready.connection));
+            let _ = self.close(cx, &mut locked(&ready.connection));
         }
         for place in record::of_arm::<FolderRecord>(cx, ID, &self.arm)? {
             sweep(cx, &self.settings, None, std::slice::from_ref(&place.name))?;

@@ -30,29 +30,23 @@ pub(super) fn agent_for<'a>(
         report.machine.escape_debug().to_string(),
     );
     if report.system != "Linux" {
-        return Err(EnvError::Absent {
-            why: format!(
-                "`{}` runs {system}, and the agent that can be sent is a Linux program",
-                settings.host
-            ),
-            fix: None,
-        });
+        return Err(EnvError::unavailable(format!(
+            "`{}` runs {system}, and the agent that can be sent is a Linux program",
+            settings.host
+        )));
     }
     let arch = match report.machine.as_str() {
         "amd64" => "x86_64",
         "arm64" => "aarch64",
         other => other,
     };
-    cx.agents.linux(arch).ok_or_else(|| EnvError::Absent {
-        why: format!(
+    cx.agents.linux(arch).ok_or_else(|| EnvError::absent(format!(
             "there is no static Linux agent for `{machine}`, which `{}` is",
             settings.host
-        ),
-        fix: Some(format!(
+        ), format!(
             "build one file with agents inside, `cargo xtask dist`, or name one for `{arch}-unknown-linux-musl` with `--agent`",
             arch = arch.escape_debug()
-        )),
-    })
+        )))
 }
 
 /// Copies the agent into the connection's folder and checks that it runs there; returns its path.
@@ -64,12 +58,7 @@ pub(super) fn install(
 ) -> Result<String, EnvError> {
     let folder = &connection.report.folder;
     let path = format!("{folder}/agent-{}", &agent.sha256[..12]);
-    let absent = |why: String, fix: &str| {
-        Err(EnvError::Absent {
-            why,
-            fix: Some(fix.to_owned()),
-        })
-    };
+    let absent = |why: String, fix: &str| Err(EnvError::absent(why, fix));
     let Some(script) = remote(Some(cx.run), COPY, &[&path]) else {
         return absent(
             format!(
@@ -83,7 +72,7 @@ pub(super) fn install(
     let bytes = agent.bytes()?;
     let command = ssh(settings, connection.share(), None, cx.run, script);
     let finished = run(cx, settings, &command, &bytes, COPY_LIMIT)?;
-    let stderr_text = words(&String::from_utf8_lossy(&finished.stderr));
+    let stderr_text = words(&finished.stderr_text());
     match finished.status {
         Some(0) => {}
         Some(status::NOT_WRITTEN) => {
@@ -154,7 +143,7 @@ pub(super) fn sweep(
         command.variables.remove("TARE_RUN");
     }
     let finished = run_command(cx, settings, &command)?;
-    if finished.status != Some(0) {
+    if !finished.succeeded() {
         return Err(failed(settings, "removing the folders on", &finished));
     }
     let done = after_mark(&finished.stdout).map_or(&[][..], |at| &finished.stdout[at..]);
@@ -192,7 +181,7 @@ fn run(
 
 /// Returns the error for a command that failed in `ssh` or on the other machine.
 fn failed(settings: &Settings, what: &str, finished: &Finished) -> EnvError {
-    let stderr = String::from_utf8_lossy(&finished.stderr);
+    let stderr = finished.stderr_text();
     let known = (finished.status == Some(255))
         .then(|| trouble(settings, &stderr))
         .flatten();

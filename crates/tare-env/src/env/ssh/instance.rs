@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use super::super::channel::{Explaining, StreamChannel, pipes, wait_for_last_words};
 use super::super::{ChannelError, peer};
 use super::command::{Share, ssh};
-use super::connection::{Connection, Shared, lock, refused};
+use super::connection::{Connection, Shared, refused};
 use super::errors::words;
 use super::reader::AfterMark;
 use super::script::{SERVE, remote};
@@ -38,7 +38,7 @@ impl SshInstance {
         agent: &str,
         mode: StartMode,
     ) -> Result<Self, EnvError> {
-        let connection = lock(&shared);
+        let connection = locked(&shared);
         let workdir = connection.report.work.clone();
         let mut arguments = vec![agent, workdir.as_str()];
         let share = match mode {
@@ -138,7 +138,7 @@ impl Explaining for SshChannel {
         };
         let status = wait_for_last_words(self.running.as_mut(), STOP_LIMIT);
         let mut stderr = words(&self.running.stderr_tail());
-        let mut connection = lock(&self.connection);
+        let mut connection = locked(&self.connection);
         // `ssh` reserves status 255 for its own errors, and the agent never ends with it. The session notices the end
         // before its master has ended, and the next session must not use a connection that is ending.
         let is_lost = status == Some(SSH_FAILED) || !connection.is_alive();

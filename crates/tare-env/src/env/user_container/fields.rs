@@ -105,7 +105,7 @@ pub(crate) static FIELDS: &[Field] = &tare_model::rows! {
     field("link", "Links", "--link", "links", NAMES, 0.1).needed(),
     field("network", "NetworkMode", "--network", "networks", "it may no longer reach the same peers", 0.4).needed(),
     field("publish", "PortBindings", "-p", "ports", "the port is not reachable from outside", 0.2).with(&["PublishAllPorts"]),
-    field("publish-all", "PublishAllPorts", "-P", "ports", "the port is not reachable from outsides", 0.1),
+    field("publish-all", "PublishAllPorts", "-P", "ports", "the port is not reachable from outside", 0.1),
     field("group-add", "GroupAdd", "--group-add", "group_add", RIGHTS, 0.05).needed(),
     field("device", "Devices", "--device", "devices", "the device is not there", 0.1).needed(),
     field("device-cgroup-rule", "DeviceCgroupRules", "--device-cgroup-rule", "device_cgroup_rules", RIGHTS, 0.05).needed(),

@@ -32,8 +32,7 @@ fn protects(body: &Value, id: &str) -> bool {
     let host = &body["HostConfig"];
     let text = |name: &str| host[name].as_str().unwrap_or_default();
     let option = |name: &str| {
-        let options = host["SecurityOpt"].as_array().into_iter().flatten();
-        let mut texts = options.filter_map(Value::as_str);
+        let mut texts = texts_of(&host["SecurityOpt"]);
         texts.find_map(|text| {
             let rest = text.strip_prefix(name)?;
             (rest.is_empty() || rest.starts_with(['=', ':'])).then(|| rest.get(1..).unwrap_or(""))
@@ -58,6 +57,7 @@ fn protects(body: &Value, id: &str) -> bool {
 }
 
 /// Removes protections that are not loosened from the differences, and notes what a bare process keeps of them.
+/// Returns the names of those that no arm may lack.
 ///
 /// # Errors
 /// A name to loosen is not one of its protections.
@@ -66,7 +66,7 @@ pub(crate) fn guard(
     body: &Value,
     consent: Consent<'_>,
     machine: &dyn Machine,
-) -> Result<(), EnvError> {
+) -> Result<Vec<String>, EnvError> {
     let (kept, removed): (Vec<Difference>, Vec<Difference>) = std::mem::take(&mut own.differences)
         .into_iter()
         .partition(|it| protects(body, &it.id));
@@ -75,14 +75,14 @@ pub(crate) fn guard(
         let name = name.as_str();
         name != ALL && !known.contains(&protection(name))
     }) {
-        return Err(EnvError::Absent {
-            why: format!("`--loosen {}` names nothing that is kept", printable(name)),
-            fix: Some(if known.is_empty() {
+        return Err(EnvError::absent(
+            format!("`--loosen {}` names nothing that is kept", printable(name)),
+            if known.is_empty() {
                 "this container has no protection of its own: remove `--loosen`".to_owned()
             } else {
                 format!("it keeps: {}", known.join(", "))
-            }),
-        });
+            },
+        ));
     }
     let is_loosened = |it: &Difference| {
         let mut names = consent.loosen.iter();
@@ -124,8 +124,10 @@ pub(crate) fn guard(
             .with("cgroup", true)
             .with("memory", format!("{free}m"));
     }
+    let ids = kept.iter().map(|it| it.id.clone());
+    let ids = ids.chain(own.untried.iter().cloned()).collect();
     own.kept = kept;
-    Ok(())
+    Ok(ids)
 }
 
 /// Returns a hint if nothing else was found: which of the protections in these lines could be the cause, and how to
@@ -171,10 +173,10 @@ pub(crate) fn removable(without: &[String], kept: &[String]) -> Result<Vec<Strin
     } else {
         format!("--loosen {}", printable(protection(name)))
     };
-    Err(EnvError::Absent {
-        why: format!("`{}` is not removed without `{flag}`", printable(name)),
-        fix: None,
-    })
+    Err(EnvError::unavailable(format!(
+        "`{}` is not removed without `{flag}`",
+        printable(name)
+    )))
 }
 
 /// Sets what a bare process in place of the container keeps of it, or why there can be none.
@@ -206,13 +208,8 @@ fn bare(own: &mut UserContainer, body: &Value, kept: &[Difference], has_hosts_ne
 
 /// Returns the remaining capabilities of a container that drops some, in the form of the built-in one's setting.
 fn capabilities_left(body: &Value) -> Setting {
-    let dropped = body["HostConfig"]["CapDrop"].as_array();
-    let dropped: Vec<String> = dropped
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(plain_capability)
-        .collect();
+    let dropped = texts_of(&body["HostConfig"]["CapDrop"]);
+    let dropped: Vec<String> = dropped.map(plain_capability).collect();
     let mut left: Vec<Setting> = DOCKER_CAPABILITIES
         .iter()
         .map(|name| plain_capability(name))

@@ -324,7 +324,7 @@ fn copy_notes(share: &Share, machine: &dyn Machine) -> Vec<String> {
 }
 
 fn names_and_labels(body: &mut Value, notes: &mut Vec<String>) {
-    let labels = body["Labels"].as_object().map_or(0, serde_json::Map::len);
+    let labels = body["Labels"].as_object().map_or(0, Map::len);
     if labels > 0 {
         notes.push(format!(
             "its {labels} label{} left out: proxies and compose act on containers by them",

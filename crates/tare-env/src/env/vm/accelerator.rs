@@ -37,15 +37,15 @@ pub(super) fn choose(
     if settings.accel == Accel::Tcg {
         return Ok((Accelerator::Tcg, None));
     }
-    match (why_not(cx, agent, emulator, settings, kernel), settings.accel) {
+    match (
+        why_not(cx, agent, emulator, settings, kernel),
+        settings.accel,
+    ) {
         (None, _) => Ok((Accelerator::Kvm, None)),
-        (Some(why), Accel::Kvm) => Err(EnvError::Absent {
-            why: format!("KVM does not work here: {why}"),
-            fix: Some(
-                "switch virtualisation on in the firmware or nested virtualisation in the host above, or use accel = \"tcg\""
-                    .to_owned(),
-            ),
-        }),
+        (Some(why), Accel::Kvm) => Err(EnvError::absent(
+            format!("KVM does not work here: {why}"),
+            "switch virtualisation on in the firmware or nested virtualisation in the host above, or use accel = \"tcg\"",
+        )),
         (Some(why), _) => Ok((Accelerator::Tcg, Some(why))),
     }
 }
@@ -65,7 +65,7 @@ fn why_not(
         settings.cpu.clone(),
     );
     // Held during the trial, so that two arms do not try at once and slow each other down.
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = locked(&KNOWN);
     known
         .entry(key)
         .or_insert_with(|| {

@@ -55,10 +55,10 @@ pub(super) fn boot(
             Ok((Ok(report), reader)) => {
                 if let Some(problem) = &report.error {
                     end(running.as_mut());
-                    return Err(EnvError::Refused {
-                        what: "setting up the guest".to_owned(),
-                        answer: problem.escape_debug().to_string(),
-                    });
+                    return Err(EnvError::refused(
+                        "setting up the guest",
+                        problem.escape_debug().to_string(),
+                    ));
                 }
                 return Ok(Booted {
                     running,
@@ -72,17 +72,14 @@ pub(super) fn boot(
                 wait_for_last_words(running.as_mut(), LAST_WORDS_LIMIT);
                 let words = last_words(running.as_ref(), machine.console);
                 end(running.as_mut());
-                return Err(EnvError::Refused {
-                    what: "the machine ended before its guest was ready".to_owned(),
-                    answer: words.unwrap_or_else(|| error.to_string()),
-                });
+                return Err(EnvError::refused(
+                    "the machine ended before its guest was ready",
+                    words.unwrap_or_else(|| error.to_string()),
+                ));
             }
             Err(_) if cx.cancel.is_requested() => {
                 end(running.as_mut());
-                return Err(EnvError::Refused {
-                    what: "booting the guest".to_owned(),
-                    answer: "interrupted".to_owned(),
-                });
+                return Err(EnvError::refused("booting the guest", "interrupted"));
             }
             Err(_) if elapsed() >= limit => {
                 let words = last_words(running.as_ref(), machine.console);

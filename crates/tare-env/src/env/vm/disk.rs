@@ -49,11 +49,7 @@ impl Drop for Lease {
             // Removing the environment tries again.
             let _ = files::remove_folder(&self.folder);
         }
-        self.disks
-            .in_use
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.number);
+        locked(&self.disks.in_use).remove(&self.number);
     }
 }
 
@@ -67,7 +63,7 @@ impl Disks {
         settings: &Settings,
     ) -> Result<Lease, EnvError> {
         let number = {
-            let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut in_use = locked(&self.in_use);
             let number = (0..=u32::MAX)
                 .find(|number| !in_use.contains(number))
                 .expect("fewer machines run than there are numbers");
@@ -93,11 +89,11 @@ fn make(cx: &Context<'_>, lease: &Lease, settings: &Settings) -> Result<(), EnvE
     let image = lease.image().display().to_string();
     let allocate = cx.agent.command(["allocate", &image, &bytes.to_string()]);
     let finished = cx.exec.run(&allocate, &[], CONTROL_LIMIT)?;
-    if finished.status != Some(0) {
-        return Err(EnvError::Refused {
-            what: format!("no disk image of {} MiB can be made", bytes >> 20),
-            answer: escaped(&finished.stderr),
-        });
+    if !finished.succeeded() {
+        return Err(EnvError::refused(
+            format!("no disk image of {} MiB can be made", bytes >> 20),
+            escaped(&finished.stderr),
+        ));
     }
     // Discarding would free the blocks, and lazy initialisation would run during a measurement.
     let mut options = vec![
@@ -116,17 +112,17 @@ fn make(cx: &Context<'_>, lease: &Lease, settings: &Settings) -> Result<(), EnvE
         match cx.exec.run(&command, &[], MAKING_LIMIT) {
             Err(CommandError::Missing { .. }) => {}
             Err(error) => return Err(error.into()),
-            Ok(finished) if finished.status == Some(0) => return Ok(()),
+            Ok(finished) if finished.succeeded() => return Ok(()),
             Ok(finished) => {
-                return Err(EnvError::Refused {
-                    what: "making a file system in the disk image".to_owned(),
-                    answer: escaped(&finished.stderr),
-                });
+                return Err(EnvError::refused(
+                    "making a file system in the disk image",
+                    escaped(&finished.stderr),
+                ));
             }
         }
     }
-    Err(EnvError::Absent {
-        why: "`mkfs.ext4` is not installed, so there is no file system for the disk".to_owned(),
-        fix: Some("`apt-get install e2fsprogs`, or disk = \"none\"".to_owned()),
-    })
+    Err(EnvError::absent(
+        "`mkfs.ext4` is not installed, so there is no file system for the disk",
+        "`apt-get install e2fsprogs`, or disk = \"none\"",
+    ))
 }

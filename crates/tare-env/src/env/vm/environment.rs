@@ -82,10 +82,10 @@ impl VmEnvironment {
         match prepared.link {
             // A machine for one first instruction needs no siblings.
             Link::Tap if mode == StartMode::Resident => self.gathering.link(cx, number),
-            Link::Tap => Err(Reason::NoPath("it is there for one instruction".into())),
+            Link::Tap => Err(no_path("it is there for one instruction")),
             Link::None => Err(no_device(prepared.no_tap.as_deref())),
-            Link::User => Err(Reason::NoPath(
-                "behind the emulator's own network stack no machine can reach another".into(),
+            Link::User => Err(no_path(
+                "behind the emulator's own network stack no machine can reach another",
             )),
         }
     }
@@ -116,10 +116,10 @@ impl VmEnvironment {
             ))
         };
         if let (true, Err(why)) = (is_served, &sharing) {
-            return Err(EnvError::Absent {
-                why: format!("no folder can be served to the machine: {why}"),
-                fix: Some("`apt-get install qemu-system-common` has `virtiofsd`".to_owned()),
-            });
+            return Err(EnvError::absent(
+                format!("no folder can be served to the machine: {why}"),
+                "`apt-get install qemu-system-common` has `virtiofsd`",
+            ));
         }
         let mut modules = self.settings.modules();
         if sharing.is_ok() {
@@ -188,19 +188,20 @@ impl VmEnvironment {
         ];
         let command = cx.agent.command(arguments);
         let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-        if finished.status == Some(0) {
+        if finished.succeeded() {
             return Ok((Link::Tap, None));
         }
-        let why = String::from_utf8_lossy(&finished.stderr)
+        let why = finished
+            .stderr_text()
             .trim()
             .trim_start_matches("tare-agent: sandbox: ")
             .escape_debug()
             .to_string();
         if self.settings.network == Network::Tap {
-            return Err(EnvError::Denied {
-                what: why,
-                fix: Some("run as root, or use network = \"user\"".to_owned()),
-            });
+            return Err(EnvError::denied(
+                why,
+                "run as root, or use network = \"user\"",
+            ));
         }
         // The emulator's network stack would let the guest reach servers on this machine's loopback.
         Ok((Link::None, Some(why)))
@@ -402,17 +403,16 @@ impl VmInstance {
     fn no_path(&self) -> Reason {
         match self.link {
             Link::None => no_device(self.no_tap.as_deref()),
-            Link::Tap | Link::User => Reason::NoPath(
-                "behind the emulator's own network stack the host cannot reach the guest"
-                    .to_owned(),
-            ),
+            Link::Tap | Link::User => {
+                no_path("behind the emulator's own network stack the host cannot reach the guest")
+            }
         }
     }
 }
 
 /// Returns why the guest has no network device.
 fn no_device(no_tap: Option<&str>) -> Reason {
-    Reason::NoPath(no_tap.map_or_else(
+    no_path(no_tap.map_or_else(
         || "nic = \"none\"".to_owned(),
         |why| {
             format!(

@@ -58,13 +58,13 @@ pub(super) fn make(
     // The packed and the unpacked copy exist at the same time.
     let needed = bytes.len() as u64 * 2 + KERNEL_SHARE_BYTES;
     if settings.memory_bytes < needed {
-        return Err(EnvError::Absent {
-            why: format!(
+        return Err(EnvError::absent(
+            format!(
                 "{} MiB of memory are too small for the guest's own files",
                 settings.memory_bytes >> 20
             ),
-            fix: Some(format!("memory = \"{}m\" or more", (needed >> 20) + 1)),
-        });
+            format!("memory = \"{}m\" or more", (needed >> 20) + 1),
+        ));
     }
     files::create_folder(folder)?;
     let path = folder.join("initramfs.cpio");

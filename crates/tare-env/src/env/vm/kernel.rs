@@ -26,13 +26,6 @@ pub(super) struct Kernel {
     pub(super) release: Option<String>,
 }
 
-fn absent(why: String, fix: impl Into<String>) -> EnvError {
-    EnvError::Absent {
-        why,
-        fix: Some(fix.into()),
-    }
-}
-
 impl Kernel {
     /// Returns the chosen kernel, or the newest readable one of this machine.
     pub(super) fn find(chosen: Option<&Path>) -> Result<Self, EnvError> {
@@ -54,7 +47,7 @@ impl Kernel {
             }
         }
         Err(first_failure.unwrap_or_else(|| {
-            absent(
+            EnvError::absent(
                 format!("there is no kernel in `{}`", folder.display()),
                 KERNEL_FIX,
             )
@@ -64,18 +57,18 @@ impl Kernel {
     fn read(path: &Path) -> Result<Self, EnvError> {
         let shown = path.display().to_string().escape_debug().to_string();
         let bytes = files::read(path).map_err(|error| match error.source.kind() {
-            std::io::ErrorKind::PermissionDenied => EnvError::Denied {
-                what: format!("the kernel `{shown}` cannot be read"),
-                fix: Some(format!("make it readable with `chmod a+r {shown}`")),
-            },
-            _ => absent(
+            std::io::ErrorKind::PermissionDenied => EnvError::denied(
+                format!("the kernel `{shown}` cannot be read"),
+                format!("make it readable with `chmod a+r {shown}`"),
+            ),
+            _ => EnvError::absent(
                 format!("the kernel `{shown}` cannot be read: {}", error.source),
                 KERNEL_FIX,
             ),
         })?;
         let header = header(&bytes);
         if header.is_none() {
-            return Err(absent(
+            return Err(EnvError::absent(
                 format!("`{shown}` is not a Linux kernel"),
                 KERNEL_FIX,
             ));
@@ -104,7 +97,7 @@ impl Kernel {
         chain
             .map(|paths| paths.iter().map(|path| folder.join(path)).collect())
             .map_err(|module| {
-                absent(
+                EnvError::absent(
                     format!("the kernel {release} has no driver `{module}`"),
                     "choose other devices, or a kernel that has it, such as that of `apt-get install linux-image-amd64`",
                 )

@@ -302,7 +302,6 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::super::super::reader::tests::{assert_refused, assert_refuses, with};
     use super::*;

@@ -111,10 +111,10 @@ impl Sharing {
         while !server.socket.exists() {
             let waited = Duration::from_nanos(cx.clock.now_ns().saturating_sub(begin_ns));
             if let Some(words) = server.last_words() {
-                return Err(EnvError::Refused {
-                    what: format!("`{PROGRAM}` does not serve the folder that machines share"),
-                    answer: words,
-                });
+                return Err(EnvError::refused(
+                    format!("`{PROGRAM}` does not serve the folder that machines share"),
+                    words,
+                ));
             }
             if waited > CONTROL_LIMIT {
                 return Err(EnvError::Timeout {

@@ -16,12 +16,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), EnvError> {
         return Ok(());
     };
     let shown = folder.display().to_string().escape_debug().to_string();
-    let absent = |why: String, fix: String| {
-        Err(EnvError::Absent {
-            why,
-            fix: Some(fix),
-        })
-    };
+    let absent = |why: String, fix: String| Err(EnvError::absent(why, fix));
     let init = files::kind(&folder.join("sbin/init"));
     if !matches!(init, Ok(Kind::File { .. } | Kind::Link { .. })) {
         return absent(

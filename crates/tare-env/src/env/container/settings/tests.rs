@@ -1,6 +1,5 @@
 //! Tests of accepted and rejected settings.
 
-use serde_json::json;
 use tare_model::Value;
 
 use super::super::super::reader::tests::{assert_refused, assert_refuses, with};

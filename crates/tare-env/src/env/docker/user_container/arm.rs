@@ -70,10 +70,10 @@ fn template_of(
     };
     let found = ResolvedContainer::resolve(cx, api, &wish)?;
     if found.platform != settings.platform && found.platform.is_some() {
-        return Err(EnvError::Absent {
-            why: "it names a platform, which is a setting of the arm".into(),
-            fix: Some("say `platform = \"…\"` next to it too".into()),
-        });
+        return Err(EnvError::absent(
+            "it names a platform, which is a setting of the arm",
+            "say `platform = \"…\"` next to it too",
+        ));
     }
     Ok((found.template, found.image))
 }
@@ -83,12 +83,10 @@ fn check_nodes(nodes: u32, services: usize) -> Result<(), EnvError> {
     if services == 1 || nodes as usize <= services {
         return Ok(());
     }
-    Err(EnvError::Absent {
-        why: format!(
+    Err(EnvError::absent(
+        format!(
             "a workload has {nodes} nodes, and `compose` names {services} services of the file"
         ),
-        fix: Some(
-            "name one service for each node, or a single one of which every node is a copy".into(),
-        ),
-    })
+        "name one service for each node, or a single one of which every node is a copy",
+    ))
 }

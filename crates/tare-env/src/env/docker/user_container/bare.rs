@@ -41,10 +41,7 @@ const MOUNTED: [&str; 3] = ["proc", "sys", "dev"];
 const NAMES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
 
 fn absent(why: impl Into<String>) -> EnvError {
-    EnvError::Absent {
-        why: why.into(),
-        fix: None,
-    }
+    EnvError::unavailable(why)
 }
 
 /// The inputs for laying out an image's files.
@@ -69,7 +66,7 @@ impl Docker {
         wish: &ContainerRequest<'_>,
         taken: &UserContainer,
     ) -> Result<Vec<Bare>, EnvError> {
-        let (api, engine) = self.identify_linux(cx, super::super::DETECT_LIMIT)?;
+        let (api, engine) = self.identify_linux(cx)?;
         let machine = EngineMachine::new(&api, &engine);
         if let Some(why) = engine.elsewhere {
             return Err(absent(why));
@@ -387,8 +384,7 @@ fn variables_of(body: &Value, image_env: &[String]) -> BTreeMap<String, String> 
     let usual = usual.map(|(name, text)| (name.to_owned(), Some(text.to_owned())));
     let mut all = BTreeMap::from(usual);
     all.extend(image_env.iter().map(|text| split(text)));
-    let own = body["Env"].as_array().into_iter().flatten();
-    all.extend(own.filter_map(Value::as_str).map(split));
+    all.extend(texts_of(&body["Env"]).map(split));
     let set = |(name, text): (String, Option<String>)| Some((name, text?));
     all.into_iter().filter_map(set).collect()
 }
@@ -398,7 +394,6 @@ mod tests {
     use std::collections::HashMap;
 
     use bollard::models::ImageConfig;
-    use serde_json::json;
 
     use super::*;
 

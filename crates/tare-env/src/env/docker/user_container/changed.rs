@@ -5,8 +5,8 @@
 
 use crate::env::prelude::*;
 
+use super::super::Docker;
 use super::super::api::Api;
-use super::super::{DETECT_LIMIT, Docker};
 use super::difference::parts;
 use super::{ResolvedContainer, StartedDependencies, Template, kept, remedy};
 #[cfg(unix)]
@@ -36,7 +36,7 @@ impl Docker {
         if without.iter().any(|id| command::is_part(id)) {
             return Ok(fallback);
         }
-        let (api, _) = self.identify_linux(cx, DETECT_LIMIT)?;
+        let (api, _) = self.identify_linux(cx)?;
         let like = settings.text(LIKE).unwrap_or_default();
         let words = match wish.source {
             Source::Line(words) => words,

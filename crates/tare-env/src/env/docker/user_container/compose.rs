@@ -50,26 +50,11 @@ pub(super) fn service(
 ) -> Result<Service, EnvError> {
     let config = config(cx, files)?;
     let network = dependencies.and_then(|dependencies| dependencies.network.as_deref());
-    let mut found = service_in(&config, service, network)?;
+    let mut found = line(&config, service, network)?;
     if dependencies.is_none() {
         found.notes.extend(alone(&config, service));
     }
     Ok(found)
-}
-
-/// Finds a service in the plugin's output; `network` is its dependencies' network, in the client's terms.
-///
-/// # Errors
-/// There is no service of this name.
-pub(super) fn service_in(
-    config: &Value,
-    service: &str,
-    network: Option<&str>,
-) -> Result<Service, EnvError> {
-    line(config, service, network).map_err(|problem| EnvError::Absent {
-        why: problem.why,
-        fix: problem.fix,
-    })
 }
 
 /// The programs that can print a configuration, the usual one first. Version 1 of the second prints only YAML, and is
@@ -86,11 +71,10 @@ pub(super) fn config(cx: &Context<'_>, files: &[&str]) -> Result<Value, EnvError
             return Ok(config);
         }
     }
-    Err(EnvError::Absent {
-        why: "a compose file is read by Docker's compose plugin, and neither that nor a `docker-compose` of version 2 is here"
-            .into(),
-        fix: Some(INSTALL.into()),
-    })
+    Err(EnvError::absent(
+        "a compose file is read by Docker's compose plugin, and neither that nor a `docker-compose` of version 2 is here",
+        INSTALL,
+    ))
 }
 
 /// Resolves files by one program; `None` if it is not installed, or too old.
@@ -114,16 +98,15 @@ fn asked(cx: &Context<'_>, client: &[&str], files: &[&str]) -> Result<Option<Val
         }
         Err(other) => return Err(other.into()),
     };
-    if finished.status != Some(0) {
-        let stderr_text = String::from_utf8_lossy(&finished.stderr).into_owned();
+    if !finished.succeeded() {
+        let stderr_text = finished.stderr_text().into_owned();
         let file = files.first().unwrap_or(&"");
         return refused(client, file, &stderr_text).map_or(Ok(None), Err);
     }
     let config = serde_json::from_slice(&finished.stdout);
-    config.map(Some).map_err(|error| EnvError::Refused {
-        what: "reading what Docker's compose plugin says".into(),
-        answer: printable(&error.to_string()),
-    })
+    config
+        .map(Some)
+        .map_err(|error| EnvError::failed("reading what Docker's compose plugin says", &error))
 }
 
 /// Why a program rejects a file. `None` if it is no plugin: a client without it does not know `compose`, or takes its
@@ -139,17 +122,12 @@ fn refused(client: &[&str], file: &str, said: &str) -> Option<EnvError> {
     .iter()
     .any(|words| said.contains(words));
     let lines = said.lines().filter(|line| !line.contains("level=warning"));
-    (!is_missing).then(|| EnvError::Refused {
-        what: format!("`{} -f {} config`", client.join(" "), printable(file)),
-        answer: printable(lines.take(3).collect::<Vec<_>>().join("; ").trim()),
+    (!is_missing).then(|| {
+        EnvError::refused(
+            format!("`{} -f {} config`", client.join(" "), printable(file)),
+            printable(lines.take(3).collect::<Vec<_>>().join("; ").trim()),
+        )
     })
-}
-
-/// Why a service cannot become a line.
-#[derive(Debug, PartialEq, Eq)]
-struct Problem {
-    why: String,
-    fix: Option<String>,
 }
 
 /// The parts that have a flag: compose's name and the client's.
@@ -256,14 +234,14 @@ impl Service {
     /// The error of creating it, with a hint to build an image that cannot be pulled.
     pub(super) fn unbuilt(&self, error: EnvError, file: &str, service: &str) -> EnvError {
         match error {
-            EnvError::Absent { why, fix: Some(_) } if self.is_built => EnvError::Absent {
+            EnvError::Absent { why, fix: Some(_) } if self.is_built => EnvError::absent(
                 why,
-                fix: Some(format!(
+                format!(
                     "`docker compose -f {} build {}`",
                     printable(file),
                     printable(service)
-                )),
-            },
+                ),
+            ),
             other => other,
         }
     }
@@ -286,7 +264,7 @@ fn alone(config: &Value, name: &str) -> Option<String> {
 }
 
 /// Builds a service's line, and its variables as `NAME=text`, from the plugin's output.
-fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, Problem> {
+pub(super) fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, EnvError> {
     let services = config["services"].as_object();
     let Some(service) = services
         .and_then(|all| all.get(name))
@@ -297,10 +275,10 @@ fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, Pr
             .flat_map(Map::keys)
             .map(|name| printable(name))
             .collect();
-        return Err(Problem {
-            why: format!("there is no service `{}` in the file", printable(name)),
-            fix: Some(format!("it has: {}", known.join(", "))),
-        });
+        return Err(EnvError::absent(
+            format!("there is no service `{}` in the file", printable(name)),
+            format!("it has: {}", known.join(", ")),
+        ));
     };
     let mut flags = Flags::default();
     for name in unset(service) {
@@ -363,17 +341,17 @@ fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, Pr
 }
 
 /// The image, or the name that the plugin gives to one that it builds.
-fn image(config: &Value, service: &Map<String, Value>, name: &str) -> Result<String, Problem> {
+fn image(config: &Value, service: &Map<String, Value>, name: &str) -> Result<String, EnvError> {
     if let Some(image) = service.get("image").and_then(Value::as_str) {
         return Ok(plain(image));
     }
     let project = config["name"].as_str();
     match (service.contains_key("build"), project) {
         (true, Some(project)) => Ok(format!("{project}-{name}")),
-        _ => Err(Problem {
-            why: format!("the service `{}` has no image", printable(name)),
-            fix: Some("give it an `image:`, or build it: `docker compose build`".into()),
-        }),
+        _ => Err(EnvError::absent(
+            format!("the service `{}` has no image", printable(name)),
+            "give it an `image:`, or build it: `docker compose build`",
+        )),
     }
 }
 

@@ -160,17 +160,17 @@ impl Project<'_> {
     fn body(&self, needed: &Needed) -> Result<(ContainerCreateBody, Vec<String>), EnvError> {
         let name = &needed.name;
         if let Some(mode) = network_of_others(self.service(name)) {
-            return Err(EnvError::Absent {
-                why: format!(
+            return Err(EnvError::absent(
+                format!(
                     "the service `{}`, which it depends on, has `network_mode: {}`, where a copy would answer in place of the original",
                     printable(name),
                     printable(mode)
                 ),
-                fix: Some(ALONE.to_owned()),
-            });
+                ALONE,
+            ));
         }
         let network = self.network_of(name);
-        let found = compose::service_in(self.config, name, network.as_deref())?;
+        let found = compose::line(self.config, name, network.as_deref())?;
         let line = Template::of_line(self.cx, self.api, &found.words, Shares::ReadOnly);
         let (mut template, ..) = line.map_err(|error| found.unbuilt(error, self.file, name))?;
         found.complete(&mut template.body);
@@ -200,9 +200,11 @@ impl Project<'_> {
 
     fn wait(&self, needed: &Needed, name: &str) -> Result<(), EnvError> {
         let service = printable(&needed.name);
-        let not_ready = |how: String| EnvError::Absent {
-            why: format!("the service `{service}`, which it depends on, {how}"),
-            fix: Some(ALONE.to_owned()),
+        let not_ready = |how: String| {
+            EnvError::absent(
+                format!("the service `{service}`, which it depends on, {how}"),
+                ALONE,
+            )
         };
         let begun_ns = self.cx.clock.now_ns();
         loop {
@@ -255,13 +257,13 @@ pub(super) fn check(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
 }
 
 fn ended(service: &str, code: i64) -> EnvError {
-    EnvError::Absent {
-        why: format!(
+    EnvError::absent(
+        format!(
             "the service `{}`, which it depends on, ended with status {code}",
             printable(service)
         ),
-        fix: Some(ALONE.to_owned()),
-    }
+        ALONE,
+    )
 }
 
 /// The network mode of a service that uses the host's network or that of a container outside the file.
@@ -360,7 +362,6 @@ fn state(ends: bool, status: &str, exit_code: i64, health: &str) -> State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn dependency_is_ready_if_its_condition_holds() {

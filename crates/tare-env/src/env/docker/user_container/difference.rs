@@ -311,13 +311,8 @@ fn of_entries(pair: Pair<'_>) -> Vec<Part> {
     parts
 }
 
-fn variables(list: Option<&Value>) -> BTreeMap<String, Option<String>> {
-    let list = list.and_then(Value::as_array);
-    list.into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(split)
-        .collect()
+fn variables(list: &Value) -> BTreeMap<String, Option<String>> {
+    texts_of(list).map(split).collect()
 }
 
 /// A variable's name and its value, if set.
@@ -332,8 +327,8 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
     let mut all: BTreeMap<String, Option<String>> =
         pair.image_env.iter().map(|text| split(text)).collect();
     let images = all.clone();
-    let given = variables(pair.body.get("Env"));
-    let of_client = variables(pair.plain.get("Env"));
+    let given = variables(&pair.body["Env"]);
+    let of_client = variables(&pair.plain["Env"]);
     all.extend(given.clone());
     let command = [command_text(pair.body)];
     let mut parts = Vec::new();
@@ -492,14 +487,14 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
         // Omitted fields default to the image's.
         Switch::HealthCheck => {
             body["Healthcheck"] = if pair.images_check_ns.is_some() {
-                serde_json::json!({"Test": ["NONE"]})
+                json!({"Test": ["NONE"]})
             } else {
-                serde_json::json!({})
+                json!({})
             };
         }
         Switch::Option(option) => match &mut body["HostConfig"]["SecurityOpt"] {
             Value::Array(list) => list.push(Value::String((*option).to_owned())),
-            other => *other = serde_json::json!([option]),
+            other => *other = json!([option]),
         },
         Switch::HostNetwork => {
             let host = &mut body["HostConfig"];
@@ -516,15 +511,14 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             body["Hostname"] = Value::Null;
         }
         Switch::Limit(limit) => {
-            let limit =
-                serde_json::json!({"Name": limit.name, "Soft": limit.soft, "Hard": limit.hard});
+            let limit = json!({"Name": limit.name, "Soft": limit.soft, "Hard": limit.hard});
             match &mut body["HostConfig"]["Ulimits"] {
                 Value::Array(list) => list.push(limit),
-                other => *other = serde_json::json!([limit]),
+                other => *other = json!([limit]),
             }
         }
         Switch::NoLog => {
-            body["HostConfig"]["LogConfig"] = serde_json::json!({"Type": "none", "Config": {}});
+            body["HostConfig"]["LogConfig"] = json!({"Type": "none", "Config": {}});
         }
     }
 }

@@ -33,10 +33,10 @@ pub(super) fn asked(
     words: &[String],
 ) -> Result<Request, EnvError> {
     let Some(place) = verb(words) else {
-        return Err(EnvError::Absent {
-            why: "this is no `docker run` line".into(),
-            fix: Some("`tare why -- docker run [FLAGS] IMAGE [CMD…]`; what stands between `docker` and `run` belongs into DOCKER_HOST or `--set context=NAME`".into()),
-        });
+        return Err(EnvError::absent(
+            "this is no `docker run` line",
+            "`tare why -- docker run [FLAGS] IMAGE [CMD…]`; what stands between `docker` and `run` belongs into DOCKER_HOST or `--set context=NAME`",
+        ));
     };
     let first = one_way(cx, api_version, words)?;
     let shown = match first {
@@ -51,10 +51,10 @@ pub(super) fn asked(
             return Ok(request);
         }
     }
-    Err(EnvError::Refused {
-        what: "Docker's client does not take this line".into(),
-        answer: printable(shown.trim()),
-    })
+    Err(EnvError::refused(
+        "Docker's client does not take this line",
+        printable(shown.trim()),
+    ))
 }
 
 /// The client's request, or its message.
@@ -64,13 +64,8 @@ fn one_way(
     words: &[String],
 ) -> Result<Result<Request, String>, EnvError> {
     let version = api_version.to_owned();
-    let stand_in =
-        StandIn::open(cx.scratch, move |heard| answer(heard, &version)).map_err(|error| {
-            EnvError::Refused {
-                what: "opening a socket for Docker's client".into(),
-                answer: printable(&error.to_string()),
-            }
-        })?;
+    let stand_in = StandIn::open(cx.scratch, move |heard| answer(heard, &version))
+        .map_err(|error| EnvError::failed("opening a socket for Docker's client", &error))?;
     let command = CommandLine::new(words[0].as_str(), &words[1..])
         .at_home()
         .variable(
@@ -88,14 +83,11 @@ fn one_way(
                 phase: "asking Docker's client what it makes of the line".into(),
                 limit,
             },
-            CommandError::Missing { program } => EnvError::Absent {
-                why: format!("`{}` is not installed", printable(&program)),
-                fix: Some("`sudo apt-get install docker.io`; or take a container that is there: `--like CONTAINER`".into()),
-            },
-            _ => EnvError::Refused {
-                what: "asking Docker's client".into(),
-                answer: "it could not be started".into(),
-            },
+            CommandError::Missing { program } => EnvError::absent(
+                format!("`{}` is not installed", printable(&program)),
+                "`sudo apt-get install docker.io`; or take a container that is there: `--like CONTAINER`",
+            ),
+            _ => EnvError::refused("asking Docker's client", "it could not be started"),
         })?;
     let heard = stand_in.heard();
     let created = heard
@@ -107,7 +99,8 @@ fn one_way(
             body,
             platform: query(heard, "platform"),
         }),
-        _ => Err(String::from_utf8_lossy(&finished.stderr)
+        _ => Err(finished
+            .stderr_text()
             .lines()
             .take(3)
             .collect::<Vec<_>>()

@@ -13,11 +13,11 @@ use bollard::query_parameters::InspectNetworkOptions;
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
 use super::super::creation_record::CreationRecord;
-use super::super::errors::{is_missing, printable};
+use super::super::errors::printable;
 use super::super::running::looked_up;
 use super::template::Template;
 use super::{difference, resolver};
-use crate::env::user_container::{LIKE, UserContainer};
+use crate::env::user_container::{LIKE, UserContainer, described_network, network_of_copies};
 use crate::env::{Driver as _, record};
 
 /// Modes that are not a user's network.
@@ -35,8 +35,7 @@ fn named(body: &Value) -> (BTreeSet<String>, Vec<String>) {
     let names = endpoints.into_iter().flat_map(|it| it.keys());
     let names = names.map(String::as_str).chain([mode]);
     let names = names.filter(|name| !NOT_THE_USERS.contains(name));
-    let links = host["Links"].as_array().into_iter().flatten();
-    let links = links.filter_map(Value::as_str);
+    let links = texts_of(&host["Links"]);
     (
         names.map(str::to_owned).collect(),
         links.map(str::to_owned).collect(),
@@ -63,10 +62,10 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
         });
     }
     let Some(found) = found(api, name)? else {
-        return Err(EnvError::Absent {
-            why: format!("there is no network `{}`", printable(name)),
-            fix: Some("`docker network ls` lists them".into()),
-        });
+        return Err(EnvError::absent(
+            format!("there is no network `{}`", printable(name)),
+            "`docker network ls` lists them",
+        ));
     };
     let mut options = found.options.unwrap_or_default();
     Ok(Like {
@@ -102,7 +101,7 @@ pub(crate) fn isolate(
     if is_so(|it| it.is_none) {
         template.move_to("none");
     } else {
-        let name = of_copies(cx, arm);
+        let name = network_of_copies(cx, arm);
         let like = Like {
             is_internal: is_so(|it| it.is_internal || it.is_none),
             is_none: false,
@@ -114,24 +113,11 @@ pub(crate) fn isolate(
     Ok(words(&names, &links))
 }
 
-/// The name of the network of copies: for the whole run, or for an arm of a study.
-fn of_copies(cx: &Context<'_>, arm: Option<&ArmId>) -> String {
-    match arm {
-        None => format!("tare-{}-own", cx.run),
-        Some(arm) => format!("tare-{}-{arm}-own", cx.run),
-    }
-}
-
 fn found(api: &Api, name: &str) -> Result<Option<NetworkInspect>, EnvError> {
     let request = api
         .client
         .inspect_network(name, None::<InspectNetworkOptions>);
-    match api.attempt(CONTROL_LIMIT, request) {
-        Err(error) if is_missing(&error) => Ok(None),
-        found => found
-            .map(Some)
-            .map_err(|error| api.explain("inspect the network", CONTROL_LIMIT, &error)),
-    }
+    api.found("inspect the network", CONTROL_LIMIT, request)
 }
 
 /// Creates a network of the run, which is on record before: for an arm of a study, whose place is on record already,
@@ -174,7 +160,7 @@ fn outside(cx: &Context<'_>, api: &Api, template: &Template) -> Result<Option<Li
     let mode = template.body["HostConfig"]["NetworkMode"].as_str();
     match mode.unwrap_or_default() {
         "" | "default" | "bridge" => Ok(Some(Like::default())),
-        name if name == of_copies(cx, None) => {
+        name if name == network_of_copies(cx, None) => {
             Ok(Some(like(api, name)?).filter(|it| !it.is_internal))
         }
         _ => Ok(None),
@@ -203,7 +189,7 @@ impl Docker {
         cx: &Context<'_>,
         taken: &UserContainer,
     ) -> Result<Option<Params>, EnvError> {
-        let (api, engine) = self.identify_linux(cx, super::super::DETECT_LIMIT)?;
+        let (api, engine) = self.identify_linux(cx)?;
         if engine.elsewhere.is_some() || files::own_uid() != 0 {
             return Ok(None);
         }
@@ -220,10 +206,9 @@ impl Docker {
             files::canonical(&Path::new("/sys/class/net").join(device)).is_ok()
         };
         let Some(bridge) = bridge.as_ref().filter(is_here) else {
-            return Err(EnvError::Absent {
-                why: "the engine's bridges are not on this machine".to_owned(),
-                fix: None,
-            });
+            return Err(EnvError::unavailable(
+                "the engine's bridges are not on this machine",
+            ));
         };
         let all = taken.names(|_| true);
         let body = difference::without(template.pair(), &all).unwrap_or(template.body);
@@ -238,12 +223,7 @@ impl Docker {
 }
 
 fn words(names: &BTreeSet<String>, links: &[String]) -> Vec<String> {
-    let names = names.iter().map(|name| match name.split_once(':') {
-        Some(("container", other)) => {
-            format!("the network of the container `{}`", printable(other))
-        }
-        _ => format!("the network `{}`", printable(name)),
-    });
+    let names = names.iter().map(|name| described_network(name));
     let links = links.iter().map(|link| {
         let other = link.split(':').next().unwrap_or_default();
         format!("`--link {}`", printable(other.trim_start_matches('/')))
@@ -253,7 +233,6 @@ fn words(names: &BTreeSet<String>, links: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
 

@@ -8,9 +8,9 @@ use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::DownloadFromContainerOptions;
 use futures_util::StreamExt;
 
+use super::super::Docker;
 use super::super::api::Api;
 use super::super::image::{self, IMPORT_LIMIT};
-use super::super::{DETECT_LIMIT, Docker};
 use super::temporary;
 use crate::env::user_container::ImageParts;
 
@@ -23,11 +23,10 @@ impl Docker {
         paths: &[String],
         folder: &Path,
     ) -> Result<ImageParts, EnvError> {
-        let (api, _) = self.identify_linux(cx, DETECT_LIMIT)?;
-        let name = settings.text("image").ok_or_else(|| EnvError::Absent {
-            why: "no image is named".into(),
-            fix: None,
-        })?;
+        let (api, _) = self.identify_linux(cx)?;
+        let name = settings
+            .text("image")
+            .ok_or_else(|| EnvError::unavailable("no image is named"))?;
         let image = image::inspect(&api, name)?;
         let variables = image.config.and_then(|config| config.env);
         let variables = variables.into_iter().flatten().filter_map(|text| {

@@ -197,9 +197,7 @@ fn compare(place: &str, one: &Value, other: &Value, places: &mut BTreeSet<String
         (Value::Object(a), Value::Object(b)) => {
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for name in names {
-                let of = |map: &serde_json::Map<String, Value>| {
-                    map.get(name).cloned().unwrap_or(Value::Null)
-                };
+                let of = |map: &Map<String, Value>| map.get(name).cloned().unwrap_or(Value::Null);
                 compare(&format!("{place}/{name}"), &of(a), &of(b), places);
             }
         }
@@ -224,7 +222,6 @@ fn compare(place: &str, one: &Value, other: &Value, places: &mut BTreeSet<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()

@@ -31,10 +31,7 @@ pub(super) fn written(file: &Path, body: &Value) -> Result<Setting, EnvError> {
 }
 
 fn text(host: &Value, machines: &[String]) -> String {
-    let list = |name: &str| -> Vec<String> {
-        let texts = host[name].as_array().into_iter().flatten();
-        texts.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
+    let list = |name: &str| -> Vec<String> { texts_of(&host[name]).map(str::to_owned).collect() };
     let of_machine = |key: &str, is_reached: fn(&str) -> bool| -> Vec<String> {
         let of = |text: &String| -> Vec<String> {
             let lines = text.lines().filter_map(|line| {

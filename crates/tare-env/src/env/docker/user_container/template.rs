@@ -154,10 +154,10 @@ impl Template {
             Ok((template, image, asked.platform))
         }
         #[cfg(not(unix))]
-        Err(EnvError::Absent {
-            why: "a line can be asked of its client only where there are Unix sockets".into(),
-            fix: Some("start the container and take it: `--like CONTAINER`".into()),
-        })
+        Err(EnvError::absent(
+            "a line can be asked of its client only where there are Unix sockets",
+            "start the container and take it: `--like CONTAINER`",
+        ))
     }
 
     pub(super) fn of_container(
@@ -193,8 +193,7 @@ impl Template {
             kept.extend(["network", user_container::protect::ENGINES_NETWORK].map(str::to_owned));
         }
         let without = user_container::protect::removable(without, &kept)?;
-        let mut body = difference::without(self.pair(), &without)
-            .map_err(|why| EnvError::Absent { why, fix: None })?;
+        let mut body = difference::without(self.pair(), &without).map_err(EnvError::unavailable)?;
         let limit = |body: &Value| body["HostConfig"]["Memory"].as_i64().unwrap_or(0);
         let had = limit(&self.body);
         if had > 0
@@ -248,10 +247,8 @@ impl Template {
     /// Fields of newer or older engines that this program does not know and would lose.
     fn lost(&self) -> Vec<String> {
         let Ok(known) = request(&self.body).and_then(|body| {
-            serde_json::to_value(body).map_err(|error| EnvError::Refused {
-                what: "reading a configuration".into(),
-                answer: printable(&error.to_string()),
-            })
+            serde_json::to_value(body)
+                .map_err(|error| EnvError::failed("reading a configuration", &error))
         }) else {
             return Vec::new();
         };
@@ -305,10 +302,8 @@ fn check_ns(image: &ImageInspect) -> Option<u64> {
 fn request(body: &Value) -> Result<ContainerCreateBody, EnvError> {
     let mut body = body.clone();
     drop_nulls(&mut body);
-    serde_json::from_value(body).map_err(|error| EnvError::Refused {
-        what: "reading a container's configuration".into(),
-        answer: printable(&error.to_string()),
-    })
+    serde_json::from_value(body)
+        .map_err(|error| EnvError::failed("reading a container's configuration", &error))
 }
 
 fn drop_nulls(value: &mut Value) {
@@ -339,19 +334,16 @@ fn shown_body(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvE
         .as_ref()
         .and_then(|config| config.labels.as_ref());
     if labels.is_some_and(|labels| labels.contains_key("com.docker.swarm.task.id")) {
-        return Err(EnvError::Absent {
-            why: format!(
+        return Err(EnvError::absent(
+            format!(
                 "`{}` is a task of a swarm's service, whose networks and secrets no other container gets",
                 printable(name)
             ),
-            fix: Some("ask about the same image with `tare why -- docker run …`".into()),
-        });
+            "ask about the same image with `tare why -- docker run …`",
+        ));
     }
     let as_json = |value: Result<Value, serde_json::Error>| {
-        value.map_err(|error| EnvError::Refused {
-            what: "reading the engine's answer".into(),
-            answer: printable(&error.to_string()),
-        })
+        value.map_err(|error| EnvError::failed("reading the engine's answer", &error))
     };
     let mut body = as_json(serde_json::to_value(&found.config))?;
     let host = as_json(serde_json::to_value(&found.host_config))?;
@@ -360,13 +352,10 @@ fn shown_body(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvE
         .and_then(|settings| settings.networks);
     let networks = as_json(serde_json::to_value(networks))?;
     if !body.is_object() || !host.is_object() {
-        return Err(EnvError::Absent {
-            why: format!(
-                "the engine does not tell what `{}` was made with",
-                printable(name)
-            ),
-            fix: None,
-        });
+        return Err(EnvError::unavailable(format!(
+            "the engine does not tell what `{}` was made with",
+            printable(name)
+        )));
     }
     let mode = host["NetworkMode"].as_str().unwrap_or_default().to_owned();
     let is_joined = mode.starts_with("container:");
@@ -466,18 +455,8 @@ mod tests {
         let made = request(&body).unwrap();
         assert_eq!(made.volumes, Some(vec!["/v".to_owned()]));
         assert_eq!(made.host_config.as_ref().unwrap().cpu_shares, Some(5));
-        let template = Template {
-            body,
-            plain: json!({}),
-            image_env: Vec::new(),
-            images_check_ns: None,
-            shares: Shares::ReadOnly,
-            has_kept_network: false,
-            kept: Vec::new(),
-            joins: false,
-            copied: Vec::new(),
-            limits: Vec::new(),
-        };
+        let pair = (body, json!({}));
+        let template = Template::of(pair, &ImageInspect::default(), Shares::ReadOnly);
         assert_eq!(template.lost(), ["Newest"]);
     }
 }

@@ -6,14 +6,14 @@ use super::{ASK_LIMIT, text};
 
 /// The error for a program that does not run on the host either.
 pub(super) fn without_library(program: &str, library: &str) -> EnvError {
-    EnvError::Absent {
-        why: format!(
+    EnvError::absent(
+        format!(
             "`{}` needs the library `{}`, which the host's loader does not find",
             program.escape_debug(),
             library.escape_debug()
         ),
-        fix: Some("install the library's package".into()),
-    }
+        "install the library's package",
+    )
 }
 
 /// What `ldd` prints about some files.
@@ -36,7 +36,7 @@ pub(super) fn libraries(cx: &Context<'_>, files: &[PathBuf]) -> Result<Needed, E
     let finished = cx
         .exec
         .run(&CommandLine::new("ldd", arguments), b"", ASK_LIMIT)?;
-    Ok(needed(&String::from_utf8_lossy(&finished.stdout), &first))
+    Ok(needed(&finished.stdout_text(), &first))
 }
 
 /// Parses the output of `ldd`, which does not name the file if `first` is the only one.

@@ -33,10 +33,10 @@ fn give(
     }
     let lacking = lacking.join(", ");
     if is_listed {
-        return Err(EnvError::Denied {
-            what: format!("Tare itself does not have {lacking}, so it cannot give it"),
-            fix: Some("start Tare with that capability, or leave it out of `caps`".into()),
-        });
+        return Err(EnvError::denied(
+            format!("Tare itself does not have {lacking}, so it cannot give it"),
+            "start Tare with that capability, or leave it out of `caps`",
+        ));
     }
     remarks.push((
         "caps",

@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::difference;
 use super::words::{Unit, mount};
+use crate::env::text::texts_of;
 use crate::env::user_container::reach;
 use crate::env::user_container::share::{self, Share};
 use crate::env::user_container::shared::{self, Policy};
@@ -105,20 +106,9 @@ pub(super) fn for_copy(units: &[Unit], policy: Policy<'_>, notes: &mut Vec<Strin
     for (unit, pids) in limits.zip(pids) {
         *unit = Unit::new("pids-limit", pids.to_string());
     }
-    let texts = |name: &str| -> Vec<String> {
-        let list = host[name].as_array().into_iter().flatten();
-        list.filter_map(Json::as_str).map(str::to_owned).collect()
-    };
-    left.extend(
-        texts("Binds")
-            .into_iter()
-            .map(|text| Unit::new("volume", text)),
-    );
-    left.extend(
-        texts("VolumesFrom")
-            .into_iter()
-            .map(|text| Unit::new("volumes-from", text)),
-    );
+    let of_texts = |name: &str, flag| texts_of(&host[name]).map(move |text| Unit::new(flag, text));
+    left.extend(of_texts("Binds", "volume"));
+    left.extend(of_texts("VolumesFrom", "volumes-from"));
     let mounts = host["Mounts"].as_array().into_iter().flatten();
     left.extend(mounts.map(unit_of));
     let devices = host["Devices"].as_array().into_iter().flatten();
@@ -127,8 +117,7 @@ pub(super) fn for_copy(units: &[Unit], policy: Policy<'_>, notes: &mut Vec<Strin
         let parts = ["PathOnHost", "PathInContainer", "CgroupPermissions"].map(part);
         Unit::new("device", parts.join(":"))
     }));
-    let rules = texts("DeviceCgroupRules").into_iter();
-    left.extend(rules.map(|text| Unit::new("device-cgroup-rule", text)));
+    left.extend(of_texts("DeviceCgroupRules", "device-cgroup-rule"));
     let ports = host["PortBindings"].as_object();
     left.extend(
         ports

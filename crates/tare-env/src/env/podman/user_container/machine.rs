@@ -4,31 +4,24 @@
 
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 use super::super::caller::Caller;
 use crate::env::user_container::machine::{Machine, mounts_of, writes_to};
 use crate::env::user_container::share::Share;
 
 /// Returns podman's description of a container.
-pub(super) fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvError> {
-    let arguments = ["container", "inspect", "--format=json", "--", name];
-    match caller.ask(cx, "inspect the container", &arguments, CONTROL_LIMIT) {
-        Ok(answer) => Ok(answer.get(0).cloned().unwrap_or(Json::Null)),
+pub(super) fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Value, EnvError> {
+    match caller.inspect(cx, "container", name, CONTROL_LIMIT) {
         Err(EnvError::Refused { .. }) if !caller.exists(cx, "container", name)? => {
-            Err(EnvError::Absent {
-                why: format!(
+            Err(EnvError::absent(
+                format!(
                     "there is no container `{}` in the podman{} that is asked",
                     printable(name),
                     caller.owner()
                 ),
-                fix: Some(
-                    "`podman ps --all` lists them; `--set as=USER` asks another user's podman"
-                        .into(),
-                ),
-            })
+                "`podman ps --all` lists them; `--set as=USER` asks another user's podman",
+            ))
         }
-        Err(error) => Err(error),
+        other => other,
     }
 }
 
@@ -71,7 +64,7 @@ impl Machine for PodmansMachine<'_> {
         Some(found[0]["Mountpoint"].as_str()?.to_owned())
     }
 
-    fn mounts_of(&self, container: &str) -> Option<Vec<Json>> {
+    fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
         mounts_of(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
     }
 
@@ -89,7 +82,7 @@ pub(crate) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<Str
         CONTROL_LIMIT,
     );
     let running = running.ok().and_then(|found| found.as_array().cloned());
-    let writes = |mount: &Json| {
+    let writes = |mount: &Value| {
         let source = Path::new(mount["Source"].as_str().unwrap_or_default());
         writes_to(source, mount["RW"] == true, path)
     };

@@ -7,6 +7,7 @@ use crate::env::prelude::*;
 
 use super::super::caller::Caller;
 use super::words::Unit;
+use crate::env::user_container::{described_network, network_of_copies};
 
 /// Network modes that are not the user's networks, up to a colon.
 const NOT_THE_USERS: [&str; 9] = tare_model::rows! {
@@ -19,15 +20,12 @@ fn named(units: &[Unit]) -> Vec<String> {
     let names = units.flat_map(|unit| unit.text().split(','));
     names
         .filter_map(|text| {
-            let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+            let name = text.split(':').next()?;
             if name == "container" {
-                return Some(format!(
-                    "the network of the container `{}`",
-                    printable(rest)
-                ));
+                return Some(described_network(text));
             }
             let is_users = !NOT_THE_USERS.contains(&name) && !name.contains('=');
-            is_users.then(|| format!("the network `{}`", printable(name)))
+            is_users.then(|| described_network(name))
         })
         .collect()
 }
@@ -44,14 +42,6 @@ fn is_internal(cx: &Context<'_>, caller: &Caller, units: &[Unit]) -> bool {
     })
 }
 
-/// Returns the name of the copies' network: of a question, or of an arm of a study.
-fn of_copies(cx: &Context<'_>, arm: Option<&ArmId>) -> String {
-    match arm {
-        None => format!("tare-{}-own", cx.run),
-        Some(arm) => format!("tare-{}-{arm}-own", cx.run),
-    }
-}
-
 fn is_there(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvError> {
     let all = super::super::sweep::networks(cx, caller, cx.run.as_str())?;
     Ok(all.iter().any(|it| it == name))
@@ -59,7 +49,7 @@ fn is_there(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvEr
 
 /// Removes the network of an arm's copies, if it exists.
 pub(crate) fn remove(cx: &Context<'_>, caller: &Caller, arm: &ArmId) -> Result<(), EnvError> {
-    let name = of_copies(cx, Some(arm));
+    let name = network_of_copies(cx, Some(arm));
     if is_there(cx, caller, &name)? {
         let arguments = ["network", "rm", "--force", "--", &name];
         caller.call(cx, "remove a network", &arguments, &[], CONTROL_LIMIT)?;
@@ -78,7 +68,7 @@ pub(super) fn isolate(
     if names.is_empty() {
         return Ok(names);
     }
-    let name = of_copies(cx, arm);
+    let name = network_of_copies(cx, arm);
     let label = format!("--label=tare.run={}", cx.run);
     let mut arguments = vec!["network", "create", "--label=tare=1", &label];
     if is_internal(cx, caller, units) {

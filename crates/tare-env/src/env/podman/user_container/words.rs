@@ -7,8 +7,6 @@
 
 use crate::env::prelude::*;
 
-use serde_json::Value as Json;
-
 /// The flags of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Flags {
@@ -198,7 +196,7 @@ fn runtime(words: &[String]) -> Result<Option<String>, String> {
 }
 
 /// Parses `type=bind,src=/a,dst=/b,ro`.
-pub(super) fn mount(text: &str) -> Json {
+pub(super) fn mount(text: &str) -> Value {
     let of = |names: &[&str]| {
         let mut parts = text.split(',');
         parts.find_map(|part| {

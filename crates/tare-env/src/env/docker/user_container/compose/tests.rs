@@ -1,7 +1,6 @@
 //! Tests of turning the plugin's output into lines.
 
 use super::*;
-use serde_json::json;
 
 /// Output of `docker compose config --format json` for a file with two services.
 const PRINTED: &str = include_str!("printed.json");
@@ -173,7 +172,7 @@ fn a_health_check_becomes_the_flags_of_the_client() {
 
 #[test]
 fn port_without_host_number_is_chosen_by_engine() {
-    let config = serde_json::json!({"services": {"web": {
+    let config = json!({"services": {"web": {
         "image": "x", "ports": [{"mode": "ingress", "target": 80, "protocol": "tcp"}]
     }}});
     let web = line(&config, "web", None).unwrap();
@@ -191,8 +190,8 @@ fn built_service_has_image_name_of_plugin() {
 fn unknown_service_error_lists_available_ones() {
     let config = serde_json::from_str(PRINTED).unwrap();
     let problem = line(&config, "wbe", None).unwrap_err();
-    assert!(problem.why.contains("`wbe`"), "{problem:?}");
-    assert_eq!(problem.fix.as_deref(), Some("it has: job, web"));
+    assert!(problem.to_string().contains("`wbe`"), "{problem:?}");
+    assert_eq!(problem.hint().as_deref(), Some("it has: job, web"));
 }
 
 #[test]

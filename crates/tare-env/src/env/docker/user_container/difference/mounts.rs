@@ -173,19 +173,13 @@ fn places(body: &Value, image_volumes: &[String]) -> Vec<String> {
     };
     let mut volumes = keys(body.get("Volumes"));
     // The format of the engine's own client library.
-    let list = body.get("Volumes").and_then(Value::as_array);
-    volumes.extend(
-        list.into_iter()
-            .flatten()
-            .filter_map(|it| it.as_str().map(str::to_owned)),
-    );
+    volumes.extend(texts_of(&body["Volumes"]).map(str::to_owned));
     volumes.extend(image_volumes.iter().cloned());
     volumes.sort();
     volumes.dedup();
     let mounts = host.get("Mounts").and_then(Value::as_array);
-    let binds = host.get("Binds").and_then(Value::as_array);
-    let of_binds = binds.into_iter().flatten().filter_map(|bind| {
-        let words: Vec<&str> = bind.as_str()?.split(':').collect();
+    let of_binds = texts_of(&body["HostConfig"]["Binds"]).filter_map(|bind| {
+        let words: Vec<&str> = bind.split(':').collect();
         words
             .get(1)
             .or(words.first())
@@ -324,8 +318,8 @@ pub(super) fn take_away(body: &mut Value, target: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::pair;
     use super::*;
-    use serde_json::json;
 
     fn body() -> Value {
         json!({
@@ -393,12 +387,8 @@ mod tests {
             is_slow: target == "/data",
         });
         let pair = Pair {
-            body: &body,
-            plain: &plain,
-            image_env: &[],
-            images_check_ns: None,
             copied: &copied,
-            limits: &[],
+            ..pair(&body, &plain, &[])
         };
         let parts = of_mounts(pair);
         let ids: Vec<&str> = parts
@@ -452,13 +442,10 @@ mod tests {
             stands_in: false,
             is_slow: false,
         });
+        let plain = json!({});
         let pair = Pair {
-            body: &body,
-            plain: &json!({}),
-            image_env: &[],
-            images_check_ns: None,
             copied: &copied,
-            limits: &[],
+            ..pair(&body, &plain, &[])
         };
         let parts = of_settings(pair);
         let ids: Vec<&str> = parts.iter().map(|it| it.difference.id.as_str()).collect();

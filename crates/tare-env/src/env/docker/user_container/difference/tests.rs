@@ -1,7 +1,6 @@
 //! Tests of the differences of configurations, one by one and all together.
 
 use super::*;
-use serde_json::json;
 
 fn body() -> Value {
     json!({
@@ -20,7 +19,7 @@ fn body() -> Value {
 
 const IMAGE: &str = "OMP_NUM_THREADS=1";
 
-fn pair<'a>(body: &'a Value, plain: &'a Value, image_env: &'a [String]) -> Pair<'a> {
+pub(super) fn pair<'a>(body: &'a Value, plain: &'a Value, image_env: &'a [String]) -> Pair<'a> {
     Pair {
         body,
         plain,
@@ -119,14 +118,7 @@ fn exactly_the_non_plain_parts_are_differences() {
         !format!("{parts:?}").contains("hush"),
         "a password is shown"
     );
-    let same = Pair {
-        body: &plain,
-        plain: &plain,
-        image_env: &[],
-        images_check_ns: None,
-        copied: &[],
-        limits: &[],
-    };
+    let same = super::tests::pair(&plain, &plain, &[]);
     assert_eq!(
         ids(&super::parts(same)),
         [
@@ -190,14 +182,7 @@ fn each_part_is_removed_alone_and_completely() {
 #[test]
 fn optional_missing_parts_are_skipped_unless_all() {
     let (body, plain) = (body(), json!({}));
-    let pair = Pair {
-        body: &body,
-        plain: &plain,
-        image_env: &[],
-        images_check_ns: None,
-        copied: &[],
-        limits: &[],
-    };
+    let pair = pair(&body, &plain, &[]);
     let names = |names: &[&str]| {
         names
             .iter()
