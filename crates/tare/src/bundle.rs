@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 use tare_model::dossier::{DOSSIER_VERSION, Dossier};
 use tare_model::{Params, RunId, Study};
 
-use crate::cx::files;
-use crate::cx::sha256;
-use crate::failed::{Exit, Failed};
+use crate::cx::{files, sha256, started_runs};
+use crate::failed::Failed;
 use crate::output;
+use crate::plan::Plan;
 use crate::recount;
 use crate::report;
+use crate::session::home::GivenPaths;
 use crate::store::{Store, StoredRun};
-use crate::workload;
+use crate::{trusted, why, workload};
 
 /// Names of the files in a bundle.
 const STORE: &str = "store.db";
@@ -145,14 +146,11 @@ impl Bundle {
         if damaged.is_empty() {
             return Ok(bundle);
         }
-        Err(Failed::new(
-            Exit::Failure,
-            format!(
-                "`{}` is not as its checksums say: {}",
-                path.display(),
-                damaged.join(", ")
-            ),
-        )
+        Err(Failed::failure(format!(
+            "`{}` is not as its checksums say: {}",
+            path.display(),
+            damaged.join(", ")
+        ))
         .hint("fetch it again; a bundle that was changed proves nothing"))
     }
 
@@ -162,9 +160,7 @@ impl Bundle {
         let versioned: Versioned =
             serde_json::from_slice(kept).map_err(|error| unreadable(&error))?;
         if versioned.dossier != DOSSIER_VERSION {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
+            return Err(Failed::usage(format!(
                     "`{DOSSIER}` in the bundle is of version {}, and this Tare knows version {DOSSIER_VERSION}",
                     versioned.dossier
                 ),
@@ -192,22 +188,20 @@ impl Bundle {
         }
         let how = differences.into_iter().next();
         let how = how.unwrap_or_else(|| "it is not written as Tare writes it".to_owned());
-        Err(Failed::new(
-            Exit::Failure,
-            format!("`{STUDY}` in the bundle is not the study of its raw output: {how}"),
-        )
+        Err(Failed::failure(format!(
+            "`{STUDY}` in the bundle is not the study of its raw output: {how}"
+        ))
         .hint("a bundle that was changed proves nothing, and is not run")
         .maybe(other_version(self)))
     }
 
     fn opened(path: &Path) -> Result<Self, Failed> {
-        let archive =
-            files::read_plain(path, MOST_BYTES).map_err(|error| Failed::new(Exit::Usage, error))?;
+        let archive = files::read_plain(path, MOST_BYTES).map_err(Failed::usage)?;
         let wrong = |problem: &dyn std::fmt::Display| {
-            Failed::new(
-                Exit::Usage,
-                format!("`{}` is not a bundle of Tare: {problem}", path.display()),
-            )
+            Failed::usage(format!(
+                "`{}` is not a bundle of Tare: {problem}",
+                path.display()
+            ))
             .hint("`tare report RUN --bundle FILE` makes one")
         };
         let entries = places(&archive).map_err(|problem| wrong(&problem))?;
@@ -282,7 +276,7 @@ struct Versioned {
 }
 
 fn unreadable(error: &serde_json::Error) -> Failed {
-    Failed::new(Exit::Usage, format!("`{DOSSIER}` in the bundle: {error}"))
+    Failed::usage(format!("`{DOSSIER}` in the bundle: {error}"))
 }
 
 /// Derives every number of a bundle again from its raw output and compares. Returns the result, and the failure if
@@ -322,13 +316,10 @@ pub(crate) fn replayed(path: &Path) -> Result<(String, Option<Failed>), Failed> 
         return Ok((text, None));
     }
     let shown: Vec<String> = differences.iter().take(10).cloned().collect();
-    let failed = Failed::new(
-        Exit::Failure,
-        format!(
-            "{} of {n} numbers and texts are not what the bundle says",
-            differences.len()
-        ),
-    )
+    let failed = Failed::failure(format!(
+        "{} of {n} numbers and texts are not what the bundle says",
+        differences.len()
+    ))
     .maybe(other_version(&bundle));
     Ok((shown.join("\n") + "\n", Some(failed)))
 }
@@ -369,7 +360,7 @@ fn other_version(bundle: &Bundle) -> Option<String> {
     (by != env!("CARGO_PKG_VERSION")).then(|| {
         format!(
             "Tare {} derived it, and this is {}",
-            output::printable(by),
+            by,
             env!("CARGO_PKG_VERSION")
         )
     })
@@ -418,4 +409,35 @@ fn short(value: &Value) -> String {
         return text;
     }
     text.chars().take(79).chain(['…']).collect()
+}
+
+/// Returns the study of a bundle as it was run there, with the same arms, workloads, order and margins, and what was
+/// found there, if the study may be executed here.
+pub(crate) fn to_repeat(path: &Path, is_trusted: bool) -> Result<(Study, Dossier), Failed> {
+    let bundle = Bundle::read(path)?;
+    let there = bundle.dossier()?;
+    let store = bundle.store()?;
+    let run = recount::resolve(&store, &there.run)?;
+    let study = store.run_without_records(&run)?.study;
+    bundle.check_study(&study)?;
+    if why::is_own_study(&study) {
+        return Err(Failed::usage(format!(
+            "`{}` holds an answer of `tare why`, which depends on what it found on the way",
+            path.display()
+        ))
+        .hint("ask `tare why` the same here; `tare replay` derives the bundle's numbers again"));
+    }
+    trusted::check_size(&study)?;
+    // From the study that would run, not from the bundle's claim about it.
+    let plan = Plan::new(&study);
+    let state = GivenPaths::state_folder()?;
+    if !is_trusted && !started_runs::is_noted(&state, &run, plan.sha256())? {
+        let what = format!(
+            "the run in `{}` was not begun here, and to repeat it",
+            path.display()
+        );
+        return Err(trusted::refusal(&what, &study)
+            .hint("`study.json` in the bundle is that study; `--trust` repeats it all the same"));
+    }
+    Ok((study, there))
 }

@@ -3,10 +3,8 @@
 //! Steps: find the sides, run each once, compare their output, copy their programs, measure in rounds, answer.
 //! `tare gate` does the same with stronger proof and an exit status.
 
-use std::path::Path;
-
 use crate::cx::{Context, files};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::report::compared;
 use crate::session::Session;
@@ -27,6 +25,7 @@ mod counted;
 mod look;
 mod measure;
 pub(crate) mod options;
+pub(crate) mod points;
 mod sides;
 mod stored;
 pub(crate) mod suite;
@@ -57,9 +56,8 @@ pub(crate) fn answer(options: &Options, kind: Kind, place: &GivenPaths) -> Resul
         &options.sarif,
         &options.summary,
     ];
-    for file in files.into_iter().flatten() {
-        output::check_files(None, Some(file))?;
-    }
+    let files = files.into_iter().flatten();
+    output::check_files(files.filter(|file| !output::is_dash(file)))?;
     let limits = options.limits()?;
     if let Some(run) = &options.against {
         return against(options, (run, &limits), place);
@@ -116,8 +114,7 @@ fn against(
     place: &GivenPaths,
 ) -> Result<Answer, Failed> {
     let [given] = options.sides.as_slice() else {
-        return Err(Failed::new(
-            Exit::Usage,
+        return Err(Failed::usage(
             "`--against RUN` compares one command, or one stored run, with a stored run",
         )
         .hint("tare gate --against RUN './program input'"));
@@ -127,8 +124,8 @@ fn against(
     pair.sides = vec![run.to_owned(), given.clone()];
     let of_stored = |pair: &Options| {
         stored::asked(pair, limits, place)?.ok_or_else(|| {
-            let problem = format!("`{}` is no stored run", output::printable(run));
-            Failed::new(Exit::Usage, problem).hint("`tare runs` lists them")
+            let problem = format!("`{run}` is no stored run");
+            Failed::usage(problem).hint("`tare runs` lists them")
         })
     };
     let mut is_interrupted = false;
@@ -161,14 +158,14 @@ pub(crate) fn two_sides(options: &Options) -> Result<[crate::compare::study::Sid
     check(options)?;
     let sides = sides::from_options(options, None, false)?;
     sides.try_into().map_err(|_| {
-        Failed::new(Exit::Usage, "two sides are wanted")
+        Failed::usage("two sides are wanted")
             .hint("tare why --a docker:image=app:1 --b docker:image=app:2 -- CMD")
     })
 }
 
 /// Checks that the command line names something to compare.
 fn check(options: &Options) -> Result<(), Failed> {
-    let wrong = |problem: &str, hint: &str| Err(Failed::new(Exit::Usage, problem).hint(hint));
+    let wrong = |problem: &str, hint: &str| Err(Failed::usage(problem).hint(hint));
     let example = "tare compare 'gzip -6 big' 'zstd -3 big', or tare compare --base main --build 'make' -- ./program";
     if !options.command.is_empty() && !options.sides.is_empty() {
         return wrong("commands before and behind `--`", example);
@@ -387,12 +384,7 @@ fn hooks(options: &Options) -> Hooks<'_> {
 }
 
 fn once(cx: &Context<'_>, option: &str, command: &str) -> Result<(), Failed> {
-    let failed = |why: String| {
-        Failed::new(
-            Exit::Failure,
-            format!("`{option} {}` failed: {why}", output::printable(command)),
-        )
-    };
+    let failed = |why: String| Failed::failure(format!("`{option} {command}` failed: {why}"));
     match cx.exec.run(&in_folder(".", command), &[], SETUP_LIMIT) {
         Ok(finished) if finished.status == Some(0) => Ok(()),
         Ok(finished) => Err(failed(last_words(&finished))),
@@ -410,11 +402,11 @@ fn write(options: &Options, comparison: &Comparison) -> Result<(), Failed> {
     put(&options.sarif, compared::sarif(comparison))?;
     put(&options.summary, compared::summary(comparison))?;
     let json = serde_json::to_string_pretty(comparison).expect("texts and numbers are JSON") + "\n";
-    if options.json.as_deref() == Some(Path::new("-")) {
-        output::data(&json)?;
+    if let Some(file) = &options.json
+        && output::write_json(file, &json)?
+    {
         return Ok(());
     }
-    put(&options.json, json)?;
     if options.is_quiet {
         return Ok(());
     }

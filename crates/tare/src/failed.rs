@@ -35,7 +35,7 @@ pub(crate) enum Exit {
 #[error("{message}")]
 pub(crate) struct Failed {
     pub(crate) exit: Exit,
-    /// What failed, and where.
+    /// What failed, and where; may contain untrusted names and texts, which are escaped where it is printed.
     pub(crate) message: String,
     /// What to do about it.
     pub(crate) hint: Option<String>,
@@ -56,6 +56,25 @@ impl Failed {
         }
     }
 
+    /// Wrong usage or an invalid study.
+    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// A failure that has no exit status of its own.
+    pub(crate) fn failure(message: impl std::fmt::Display) -> Self {
+        Self::new(Exit::Failure, message)
+    }
+
+    /// There is no `what` with this name; the hint is the nearest of the known names, or all of them and `more`.
+    pub(crate) fn unknown(what: &str, name: &str, known: &[&str], more: &str) -> Self {
+        let hint = match crate::suggest::nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known are: {}; {more}", known.join(", ")),
+        };
+        Self::usage(format!("there is no {what} `{name}`")).hint(hint)
+    }
+
     /// Adds a hint, if there is one.
     #[must_use]
     pub(crate) fn maybe(self, hint: Option<String>) -> Self {
@@ -68,10 +87,7 @@ impl Failed {
     /// Adds a hint, if there is one.
     #[must_use]
     pub(crate) fn advised(self, advice: Option<&str>) -> Self {
-        match advice {
-            Some(advice) => self.hint(advice),
-            None => self,
-        }
+        self.maybe(advice.map(str::to_owned))
     }
 
     /// Adds a hint.
@@ -86,7 +102,7 @@ impl Failed {
 
 impl From<StudyError> for Failed {
     fn from(error: StudyError) -> Self {
-        Self::new(Exit::Usage, error)
+        Self::usage(error)
     }
 }
 
@@ -94,7 +110,7 @@ impl From<std::io::Error> for Failed {
     fn from(error: std::io::Error) -> Self {
         Self {
             is_closed_pipe: error.kind() == std::io::ErrorKind::BrokenPipe,
-            ..Self::new(Exit::Failure, format!("cannot write the output: {error}"))
+            ..Self::failure(format!("cannot write the output: {error}"))
         }
     }
 }
@@ -104,7 +120,7 @@ impl From<FileError> for Failed {
         let advice = error.advice();
         Self {
             is_closed_pipe: error.source.kind() == std::io::ErrorKind::BrokenPipe,
-            ..Self::new(Exit::Failure, error).advised(advice)
+            ..Self::failure(error).advised(advice)
         }
     }
 }
@@ -148,12 +164,13 @@ impl From<StoreError> for Failed {
 impl From<OwnerError> for Failed {
     fn from(error: OwnerError) -> Self {
         match &error {
-            OwnerError::NotTares(_) => Self::new(Exit::Usage, error)
-                .hint("move it away, or set TARE_HOME to another folder"),
-            OwnerError::Busy(_) => Self::new(Exit::Failure, error),
+            OwnerError::NotTares(_) => {
+                Self::usage(error).hint("move it away, or set TARE_HOME to another folder")
+            }
+            OwnerError::Busy(_) => Self::failure(error),
             OwnerError::File(file) => {
                 let advice = file.advice();
-                Self::new(Exit::Failure, error).advised(advice)
+                Self::failure(error).advised(advice)
             }
         }
     }
@@ -181,6 +198,6 @@ impl From<RunError> for Failed {
 impl From<files::NotOwn> for Failed {
     fn from(error: files::NotOwn) -> Self {
         let hint = error.hint();
-        Self::new(Exit::Usage, error).hint(hint)
+        Self::usage(error).hint(hint)
     }
 }

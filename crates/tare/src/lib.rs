@@ -23,6 +23,7 @@ mod selfcheck;
 pub mod service;
 mod session;
 pub mod store;
+mod trusted;
 #[cfg(test)]
 use tare_core::testing;
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tare_model::dossier::Dossier;
 
 use crate::cx::files;
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::report::{self, terminal::plain};
 use tare_core::foreign::{harmless, steers};
 
@@ -55,40 +55,56 @@ pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes page and dossier to the requested files; returns whether the dossier went to stdout, which then must hold
-/// nothing else.
-pub(crate) fn write_files(
-    dossier: &Dossier,
-    html: Option<&Path>,
-    json: Option<&Path>,
-) -> Result<bool, Failed> {
-    if let Some(file) = html {
-        files::write_output(file, report::html::page(dossier).as_bytes())?;
-    }
-    let Some(file) = json else {
-        return Ok(false);
-    };
-    let text = report::json::to_string(dossier);
-    if is_dash(file) {
-        data(&text)?;
-        return Ok(true);
-    }
-    files::write_output(file, text.as_bytes())?;
-    Ok(false)
+/// Files for an answer.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DossierFiles {
+    /// Write the dossier to FILE; `-` prints only it on stdout.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the page to FILE.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
-/// Checks that both files are writable, before a long measurement rather than after it.
-pub(crate) fn check_files(html: Option<&Path>, json: Option<&Path>) -> Result<(), Failed> {
-    let json = json.filter(|file| !is_dash(file));
-    for file in json.into_iter().chain(html) {
-        files::may_write(file).map_err(|error| {
-            Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
-        })?;
+impl DossierFiles {
+    /// Checks that both are writable.
+    pub(crate) fn check(&self) -> Result<(), Failed> {
+        let json = self.json.iter().filter(|file| !is_dash(file));
+        check_files(json.chain(&self.html))
+    }
+
+    /// Writes both; returns whether the dossier went to stdout, which then must hold nothing else.
+    pub(crate) fn write(&self, dossier: &Dossier) -> Result<bool, Failed> {
+        if let Some(file) = &self.html {
+            files::write_output(file, report::html::page(dossier).as_bytes())?;
+        }
+        match &self.json {
+            Some(file) => write_json(file, &report::json::to_string(dossier)),
+            None => Ok(false),
+        }
+    }
+}
+
+/// Writes JSON to a file, or to stdout if it is `-`; returns whether it is.
+pub(crate) fn write_json(file: &Path, json: &str) -> Result<bool, Failed> {
+    if is_dash(file) {
+        data(json)?;
+    } else {
+        files::write_output(file, json.as_bytes())?;
+    }
+    Ok(is_dash(file))
+}
+
+/// Checks that files are writable, before a long measurement rather than after it.
+pub(crate) fn check_files<'a>(all: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Failed> {
+    for file in all {
+        files::may_write(file)
+            .map_err(|error| Failed::usage(error).hint("name a file that you may write, or `-`"))?;
     }
     Ok(())
 }
 
-fn is_dash(file: &Path) -> bool {
+pub(crate) fn is_dash(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
@@ -103,7 +119,7 @@ pub(crate) fn tell(text: &str) {
 }
 
 /// Prints what could not be removed.
-pub(crate) fn left_behind(lines: &[String]) {
+pub(crate) fn left_behind<'a>(lines: impl IntoIterator<Item = &'a String>) {
     for line in lines {
         tell(&format!("left behind: {line}; `tare clean` tries again"));
     }
@@ -197,29 +213,18 @@ pub(crate) fn printable(text: &str) -> String {
 /// Formats rows as columns, each as wide as its widest entry; the last is not padded.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..n_columns)
-        .map(|column| {
-            rows.iter()
-                .filter_map(|row| row.get(column))
-                .map(|text| text.chars().count())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, entry) in row.iter().enumerate() {
-            let width = if column + 1 == row.len() {
-                0
-            } else {
-                widths[column]
-            };
-            let _ = write!(line, "{entry:<width$}  ");
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
+    let width = |column: usize| {
+        let entries = rows.iter().filter_map(|row| row.get(column));
+        entries.map(|text| text.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..n_columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let entries = row.iter().zip(&widths);
+        let entries = entries.map(|(entry, &width)| format!("{entry:<width$}"));
+        let line = entries.collect::<Vec<_>>().join("  ");
+        line.trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// `90 s`, `9 min`.
@@ -250,6 +255,14 @@ mod tests {
         assert!(!shown.chars().any(steers), "{shown}");
         assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [text]);
         assert_eq!(visible("a\n\tb"), "a\n\tb");
+    }
+
+    #[test]
+    fn short_times_are_in_seconds_and_long_ones_in_minutes() {
+        assert_eq!(
+            [90_000_000_000, 539_500_000_000, 1].map(lasting),
+            ["90 s", "9 min", "1 s"]
+        );
     }
 
     #[test]

@@ -6,11 +6,13 @@ use tare_model::{ArmSpec, Deviation, RunId, StoppedBy};
 
 use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData, TrialRef};
 use crate::cause::Suspected;
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::store::{Remark, SessionRecord, Store, StoreError, StoredRun, TrialRecord};
 use crate::workload;
 use tare_core::compare;
 use tare_core::why::{self, proof};
+
+pub(crate) mod lines;
 
 /// Resolves `text` to a run. `latest` never resolves to a proof, but to the run whose dossier contains it.
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<RunId, Failed> {
@@ -111,15 +113,12 @@ pub(crate) fn place_of(arms: &[ArmSpec], arm: &str, of: &str) -> Result<usize, F
         let names = arms.iter().filter(|spec| is_no_copy(spec));
         let names: Vec<String> = names.map(|spec| format!("`{}`", spec.id)).collect();
         let problem = format!("{of} has no arm `{}` to compare with", arm.escape_debug());
-        Failed::new(Exit::Usage, problem).hint(format!("its arms are {}", names.join(", ")))
+        Failed::usage(problem).hint(format!("its arms are {}", names.join(", ")))
     })
 }
 
 fn two_sides() -> Failed {
-    Failed::new(
-        Exit::Usage,
-        "an answer of `tare why` has two sides, and none to choose",
-    )
+    Failed::usage("an answer of `tare why` has two sides, and none to choose")
 }
 
 /// Returns the dossier of a stored run with another arm as the baseline, from the same blocks. Excludes A′, which

@@ -8,15 +8,20 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tare_model::dossier::Dossier;
-use tare_model::{Facts, fact};
+use tare_model::{Facts, Study, fact};
 use tare_stats::{Differences, clustered};
 
 use crate::analyze::truth::{Replayed, Sides, replayed, simulated};
 use crate::analyze::{LEVEL, RunData};
+use crate::config::{self, Adjustments};
 use crate::cx::{Clock, SystemClock, files};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
+use crate::session::Session;
 use crate::session::home::GivenPaths;
+use crate::session::progress::Progress;
+use crate::store::Store;
+use crate::why::rounds::{Ending, Runner};
 use crate::workload;
 
 /// File next to the store, one line per selfcheck.
@@ -145,18 +150,74 @@ pub(crate) fn machine(facts: &Facts) -> String {
     parts.join(" × ")
 }
 
+const STUDY: &str = r#"id = "selfcheck"
+title = "Three equal arms"
+baseline = "host"
+
+[design]
+trial = "20ms"
+blocks_max = 20000
+
+[[arm]]
+id = "host"
+
+[[arm]]
+id = "third"
+driver = "host"
+required = true
+
+[[workload]]
+id = "integer"
+[[workload]]
+id = "getppid"
+[[workload]]
+id = "stat"
+[[workload]]
+id = "pipe"
+"#;
+
+/// The study of three equal arms for this time.
+pub(crate) fn equal_arms(budget_ns: u64) -> Result<Study, Failed> {
+    let adjustments = Adjustments {
+        budget_ns: Some(budget_ns),
+        drawn_seed: crate::cx::drawn_seed(),
+        ..Adjustments::default()
+    };
+    Ok(config::parse("selfcheck", STUDY, &adjustments)?)
+}
+
+/// Runs three equal arms; `None` if interrupted.
+pub(crate) fn measure(
+    study: &Study,
+    place: &GivenPaths,
+    store: &mut Store,
+) -> Result<Option<RunData>, Failed> {
+    let mut session = Session::begin(place, None)?;
+    let progress = Progress::new();
+    let begun_ns = session.now_ns();
+    let mut runner = Runner::new(place, &mut session, store, &progress, begun_ns);
+    let measured = runner.measure(study);
+    progress.finish();
+    let measured = match measured {
+        Ok(measured) => measured,
+        Err(failed) => return Err(session.end_after(failed)),
+    };
+    session.end_unless(&measured.left_behind)?;
+    Ok((measured.ending == Ending::Whole).then_some(measured.data))
+}
+
 impl Checked {
     /// Judges a run of three equal arms, and `n_simulated` simulated runs.
     pub(crate) fn judge(recording: &RunData, n_simulated: u32) -> Result<Self, Failed> {
         let made_up = simulated("getppid", &workload::find, n_simulated)
-            .ok_or_else(|| Failed::new(Exit::Failure, "there is no workload `getppid`"))?;
+            .ok_or_else(|| Failed::failure("there is no workload `getppid`"))?;
         let by = |arm| replayed(recording, &workload::find, arm, 1.0, WINDOW);
         let third = by(THIRD);
         let Replayed { sides: aa, .. } = by(tare_model::study::A_PRIME);
         if third.sides.n == 0 {
             let run = &recording.head.run;
             let problem = format!("run {run} holds no {WINDOW} blocks of an arm `{THIRD}`");
-            return Err(Failed::new(Exit::Usage, problem)
+            return Err(Failed::usage(problem)
                 .hint("measure equal arms for longer: `tare selfcheck --budget 4m`"));
         }
         let baseline = recording.head.arms.first();
@@ -243,7 +304,7 @@ pub(crate) fn keep(state: &Path, checked: &Checked) -> Result<(), Failed> {
     let file = state.join(FILE);
     let mut text = files::read_text(&file).unwrap_or_default();
     let line = serde_json::to_string(checked);
-    text.push_str(&line.map_err(|error| Failed::new(Exit::Failure, error))?);
+    text.push_str(&line.map_err(Failed::failure)?);
     text.push('\n');
     Ok(files::write(&file, text.as_bytes())?)
 }
@@ -351,6 +412,14 @@ mod tests {
         assert!(last_of("no JSON\n", &facts, 1).is_none());
         let elsewhere = Facts::from([(fact::KERNEL_RELEASE.to_owned(), "6.1".to_owned())]);
         assert!(last_of(&text, &elsewhere, 1).is_none());
+    }
+
+    #[test]
+    fn study_of_equal_arms_is_sound() {
+        let study = equal_arms(1_000_000_000).unwrap();
+        let arms: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
+        assert_eq!(arms, ["host", tare_model::study::A_PRIME, "third"]);
+        assert_eq!(study.budget_ns, Some(1_000_000_000));
     }
 
     #[test]

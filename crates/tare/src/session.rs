@@ -2,11 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Params, fact};
-use tare_model::{RunId, Study};
+use tare_model::{Facts, Params, RunId, Study, fact};
 
 use crate::cx::files::FileError;
 use crate::cx::measuring::{self, Measuring};
@@ -14,8 +11,8 @@ use crate::cx::observer::Silent;
 use crate::cx::owner::Owner;
 use crate::cx::started_runs;
 use crate::cx::{AgentError, Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
-use crate::env::{self, Instance, StartMode};
-use crate::failed::{Exit, Failed};
+use crate::env;
+use crate::failed::Failed;
 use crate::output;
 use crate::plan::Plan;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
@@ -25,6 +22,7 @@ use crate::store::Store;
 pub(crate) mod dry_run;
 pub(crate) mod home;
 pub(crate) mod leftovers;
+pub(crate) mod noise;
 pub(crate) mod progress;
 
 /// The session of one command.
@@ -223,10 +221,12 @@ fn no_agent(error: AgentError) -> Failed {
     match error {
         // The disk is at fault, not the named file.
         AgentError::File(error) if error.advice().is_some() => error.into(),
-        AgentError::Missing { .. } => Failed::new(Exit::Failure, error)
-            .hint("build one file with everything inside: `cargo xtask dist`"),
-        AgentError::Foreign { .. } | AgentError::File(_) => Failed::new(Exit::Usage, error)
-            .hint("without `--agent` the one inside this program is used"),
+        AgentError::Missing { .. } => {
+            Failed::failure(error).hint("build one file with everything inside: `cargo xtask dist`")
+        }
+        AgentError::Foreign { .. } | AgentError::File(_) => {
+            Failed::usage(error).hint("without `--agent` the one inside this program is used")
+        }
     }
 }
 
@@ -238,40 +238,6 @@ fn new_run(clock: &SystemClock) -> RunId {
         .wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let name = format!("{}-{:04x}", time.strftime("%Y%m%d-%H%M%S"), mixed >> 48);
     RunId::new(name).expect("digits and dashes are a name")
-}
-
-/// A plain process on this machine whose agent has answered.
-pub(crate) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Failed> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failed::new(
-            Exit::Failure,
-            format!("the agent does not run on this machine: {error}"),
-        )
-    };
-    let driver = env::find("host")
-        .ok_or_else(|| Failed::new(Exit::Failure, "this program has no `host` environment"))?;
-    let arm = ArmId::new("doctor").expect("the constant is a name");
-    let mut environment = driver
-        .configure(arm, &Params::new())
-        .map_err(|error| failed(&error))?;
-    environment.prepare(cx).map_err(|error| failed(&error))?;
-    let mut instance = environment
-        .start(cx, StartMode::Resident)
-        .map_err(|error| failed(&error))?;
-    let channel = instance.channel();
-    channel
-        .send(&Request::Hello { protocol: PROTOCOL })
-        .map_err(|error| failed(&error))?;
-    match channel.receive(Duration::from_secs(5)) {
-        Ok(Reply::Hello {
-            protocol, build, ..
-        }) => match cx.agents.greeted(protocol, &build) {
-            Ok(_) => Ok(instance),
-            Err(why) => Err(failed(&why)),
-        },
-        Ok(other) => Err(failed(&format!("unexpected answer {other:?}"))),
-        Err(error) => Err(failed(&error)),
-    }
 }
 
 /// Reports the settings of an arm whose name or value has been renamed.

@@ -15,7 +15,7 @@ use super::super::number::{
     Digits, interval, percent, range, scale_for, significant, value, with_unit,
 };
 use super::super::words::{self, Tone};
-use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out};
+use super::text::{Column, Paint, Text, bold, paragraph, row_in_line, table_or};
 use super::{Style, WIDE};
 use tare_core::foreign::{NO_BREAK, harmless};
 
@@ -56,16 +56,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
             places.map(|place| row(series, arm, place, is_wide))
         })
         .collect();
-    match laid_out(&columns(is_wide), &rows, style.width, style.colour) {
-        Some(drawn) => out.push_str(&drawn),
-        // Too narrow for columns: one paragraph per row.
-        None => {
-            for row in &rows {
-                let texts: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
-                paragraph(out, "", &texts.join(" · "), style.width);
-            }
-        }
-    }
+    table_or(out, &columns(is_wide), &rows, style, row_in_line);
     for arm in &arms {
         for text in remarks(arm) {
             paragraph(

@@ -43,7 +43,7 @@ use super::number::{
 };
 use super::words::{self, Names};
 use tare_core::foreign::harmless;
-use text::{Column, Paint, Text, paragraph, table as laid_out};
+use text::{Column, Paint, Text, paragraph, table_or};
 
 /// The short format, printed at the end of a run.
 pub static TABLE: Format = Format::new(
@@ -194,19 +194,14 @@ fn draw_arm(
         .map(|cell| row(cell, names, marks, is_wide))
         .collect();
     let columns = columns(&harmless(&arm.id), &harmless(baseline), is_wide);
-    match laid_out(&columns, &rows, style.width, style.colour) {
-        Some(drawn) => out.push_str(&drawn),
-        // Too narrow for columns: one paragraph per cell.
-        None => {
-            for row in &rows {
-                let mut texts = row.iter().map(|cell| cell.text.as_str());
-                let name = texts.next().unwrap_or("");
-                let rest: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
-                paragraph(out, "", name, style.width);
-                paragraph(out, "  ", &rest.join(" · "), style.width);
-            }
-        }
-    }
+    // Too narrow for columns: one paragraph per cell.
+    table_or(out, &columns, &rows, style, |out, row, width| {
+        let mut texts = row.iter().map(|cell| cell.text.as_str());
+        let name = texts.next().unwrap_or("");
+        let rest: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        paragraph(out, "", name, width);
+        paragraph(out, "  ", &rest.join(" · "), width);
+    });
 }
 
 /// Returns the note after an arm's name if its processor is emulated.

@@ -10,7 +10,7 @@ use tare_model::dossier::{
 
 use super::super::answer::listed;
 use super::super::number::{Digits, Scale, decimals_of_value, scale_for, value, with_unit};
-use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out, width};
+use super::text::{Column, Paint, Text, bold, paragraph, table_or, width};
 use super::{Style, published, tail};
 use tare_core::foreign::harmless;
 
@@ -181,20 +181,15 @@ fn layout(out: &mut String, table: &DossierLayout, style: Style) {
             right: true,
         }
     }));
-    match laid_out(&columns, &rows, style.width, style.colour) {
-        Some(drawn) => out.push_str(&drawn),
-        // Too many columns for this width: one paragraph per entry.
-        None => {
-            for row in &rows {
-                let name = row.first().map_or("", |cell| cell.text.as_str());
-                paragraph(out, "", name.trim(), style.width);
-                for (column, cell) in table.columns.iter().zip(&row[1..]) {
-                    let text = format!("{}: {}", harmless(column), cell.text);
-                    paragraph(out, "    ", &text, style.width);
-                }
-            }
+    // Too many columns for this width: one paragraph per entry.
+    table_or(out, &columns, &rows, style, |out, row, width| {
+        let name = row.first().map_or("", |cell| cell.text.as_str());
+        paragraph(out, "", name.trim(), width);
+        for (column, cell) in table.columns.iter().zip(&row[1..]) {
+            let text = format!("{}: {}", harmless(column), cell.text);
+            paragraph(out, "    ", &text, width);
         }
-    }
+    });
     for reason in reasons {
         paragraph(out, "  – ", &harmless(&reason), style.width);
     }

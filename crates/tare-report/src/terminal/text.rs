@@ -4,6 +4,7 @@
 //! in wrapped paragraphs, where a wide character at worst makes a line too long.
 
 use super::super::words::Tone;
+use super::Style;
 use tare_core::foreign::NO_BREAK;
 
 /// Counts the characters of `text`.
@@ -177,6 +178,26 @@ impl Text {
 
 /// Spaces between two columns.
 const GAP: usize = 2;
+
+/// Appends the table, or each row by itself where the minimum widths do not fit.
+pub(super) fn table_or(
+    out: &mut String,
+    columns: &[Column],
+    rows: &[Vec<Text>],
+    style: Style,
+    narrow: impl Fn(&mut String, &[Text], usize),
+) {
+    match table(columns, rows, style.width, style.colour) {
+        Some(drawn) => out.push_str(&drawn),
+        None => rows.iter().for_each(|row| narrow(out, row, style.width)),
+    }
+}
+
+/// Appends a row as one paragraph.
+pub(super) fn row_in_line(out: &mut String, row: &[Text], width: usize) {
+    let texts: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
+    paragraph(out, "", &texts.join(" · "), width);
+}
 
 /// Lays out a table within `limit` characters; `None` if even its minimum widths do not fit.
 pub(super) fn table(

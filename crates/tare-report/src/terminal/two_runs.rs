@@ -12,7 +12,7 @@ use super::super::groups::Group;
 use super::super::number::glance;
 use super::super::words::{self, Names, Tone};
 use super::Style;
-use super::text::{Column, Paint, Text, paragraph, table as laid_out};
+use super::text::{Column, Paint, Text, paragraph, table_or};
 use tare_core::analyze::run_comparison::{Row, RunComparison, beside as set_beside};
 use tare_core::foreign::{NO_BREAK, harmless};
 
@@ -218,18 +218,13 @@ fn draw(out: &mut String, rows: &[&Row<'_>], names: &Names<'_>, called: Called, 
             ]
         })
         .collect();
-    match laid_out(&columns, &texts, style.width, style.colour) {
-        Some(drawn) => out.push_str(&drawn),
-        None => {
-            for row in &texts {
-                paragraph(out, "", &row[0].text, style.width);
-                let numbers = [
-                    format!("{} {}", called.name[0], row[1].text),
-                    format!("{} {}", called.name[1], row[2].text),
-                    row[4].text.clone(),
-                ];
-                paragraph(out, "  ", &numbers.join(" · "), style.width);
-            }
-        }
-    }
+    table_or(out, &columns, &texts, style, |out, row, width| {
+        paragraph(out, "", &row[0].text, width);
+        let numbers = [
+            format!("{} {}", called.name[0], row[1].text),
+            format!("{} {}", called.name[1], row[2].text),
+            row[4].text.clone(),
+        ];
+        paragraph(out, "  ", &numbers.join(" · "), width);
+    });
 }

@@ -9,7 +9,7 @@ use tare_model::dossier::Dossier;
 use super::super::number::{scale_for, significant, with_unit};
 use super::super::words::called;
 use super::Style;
-use super::text::{Column, Text, bold, paragraph, table as laid_out};
+use super::text::{Column, Text, bold, paragraph, row_in_line, table_or};
 use tare_core::foreign::harmless;
 
 /// Draws the section, if anything was recorded.
@@ -35,15 +35,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
         Column::number("read"),
         Column::number("written"),
     ];
-    match laid_out(&columns, &rows, style.width, style.colour) {
-        Some(drawn) => out.push_str(&drawn),
-        None => {
-            for row in &rows {
-                let texts: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
-                paragraph(out, "", &texts.join(" · "), style.width);
-            }
-        }
-    }
+    table_or(out, &columns, &rows, style, row_in_line);
     let text = "By the program and its children, in tenths of a second: processors busy on average, the most memory in any trial, bytes to and from devices.";
     paragraph(out, "", text, style.width);
 }

@@ -46,11 +46,8 @@ fn sweep_and_say(session: &Session, state: &Path, dead: &[RunId]) -> Result<Exit
         return Ok(Exit::Done);
     }
     let problems: Vec<String> = swept.problems.into_iter().map(|(_, line)| line).collect();
-    Err(Failed::new(
-        Exit::Failure,
-        format!(
-            "something could not be removed:\n{}",
-            output::printable(&problems.join("\n"))
-        ),
-    ))
+    Err(Failed::failure(format!(
+        "something could not be removed:\n{}",
+        problems.join("\n")
+    )))
 }

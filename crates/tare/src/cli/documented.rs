@@ -71,20 +71,21 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
+/// Returns 1 for a command that is accepted, and 0 for a name alone, in a sentence about the command.
+fn parsed(place: &Path, words: &[String]) -> usize {
+    match Cli::try_parse_from(words) {
+        Ok(_) => 1,
+        Err(error) if words.len() == 2 && error.kind() == ErrorKind::MissingRequiredArgument => 0,
+        Err(error) => panic!("{}: `{}`: {error}", place.display(), words.join(" ")),
+    }
+}
+
 #[test]
 fn documented_commands_parse() {
     let mut n_taken = 0;
     for page in pages() {
         for command in commands(&text(&page)) {
-            let words = words(&command);
-            let place = page.display();
-            match Cli::try_parse_from(&words) {
-                Ok(_) => n_taken += 1,
-                // A name alone, in a sentence about the command.
-                Err(error)
-                    if words.len() == 2 && error.kind() == ErrorKind::MissingRequiredArgument => {}
-                Err(error) => panic!("{place}: `{command}`: {error}"),
-            }
+            n_taken += parsed(&page, &words(&command));
         }
     }
     assert!(n_taken > 50, "only {n_taken} were found");
@@ -147,12 +148,7 @@ fn recommended_commands_parse() {
             if words.last().is_some_and(|last| last == "--") {
                 words.push("true".to_owned());
             }
-            match Cli::try_parse_from(&words) {
-                Ok(_) => n_taken += 1,
-                Err(error)
-                    if words.len() == 2 && error.kind() == ErrorKind::MissingRequiredArgument => {}
-                Err(error) => panic!("{}: `{command}`: {error}", file.display()),
-            }
+            n_taken += parsed(&file, &words);
         }
     }
     assert!(n_taken > 30, "only {n_taken} were found");

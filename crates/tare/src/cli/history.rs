@@ -5,13 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::{Exit, Failed, output, recount, runs};
-use crate::compare::history::{self, Point, Search, changes};
-use crate::compare::limits::Limits;
-use crate::compare::{STUDY, row, study};
+use super::{Exit, Failed, output};
+use crate::compare::history::{self, Search, changes};
+use crate::compare::points::points;
 use crate::config::units;
-use crate::cx::{Clock, SystemClock, files};
-use crate::report::compared;
 use crate::session::home::GivenPaths;
 use crate::store::Store;
 
@@ -45,22 +42,13 @@ fn since(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What the points are ratios to.
-#[derive(Clone, PartialEq)]
-struct Reference {
-    driver: String,
-    settings: tare_model::Params,
-    label: String,
-}
-
 impl History {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let store = Store::open_to_read(&place.store_file()?)?;
-        let (points, others, reference) = self.points(&store)?;
+        let (points, others, reference) =
+            points(&store, &self.metric, self.arm.as_deref(), self.since)?;
         let Some(reference) = reference.filter(|_| !points.is_empty()) else {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!("no stored comparison has a row `{}`", output::printable(&self.metric)),
+            return Err(Failed::usage(format!("no stored comparison has a row `{}`", self.metric),
             )
             .hint("each `tare compare REFERENCE CMD` adds a point; rows are `wall`, `cpu`, `memory`, …"));
         };
@@ -71,68 +59,12 @@ impl History {
                 "history": 1, "metric": self.metric, "reference": reference.label,
                 "search": search, "points": points, "changes": found, "other_references": others,
             });
-            let text = format!("{json:#}\n");
-            if file.as_os_str() == "-" {
-                output::data(&text)?;
+            if output::write_json(file, &format!("{json:#}\n"))? {
                 return Ok(Exit::Done);
             }
-            files::write_output(file, text.as_bytes())?;
         }
         let about = (self.metric.as_str(), reference.label.as_str());
         output::text(&history::drawn(about, (&points, others), &found, search))?;
         Ok(Exit::Done)
-    }
-
-    /// Returns the points relative to the newest reference, oldest first, and the number of points with another one.
-    fn points(&self, store: &Store) -> Result<(Vec<Point>, usize, Option<Reference>), Failed> {
-        let from_ns = self.since.map(|ns| {
-            SystemClock::default()
-                .unix_ns()
-                .saturating_sub(i64::try_from(ns).unwrap_or(i64::MAX))
-        });
-        let stored = runs::answers(store.runs()?);
-        let mut points = Vec::new();
-        let (mut others, mut reference) = (0, None);
-        // The newest first.
-        for line in stored.iter().filter(|line| line.study == STUDY) {
-            if from_ns.is_some_and(|from_ns| line.started_unix_ns < from_ns) {
-                continue;
-            }
-            let study = store.run_without_records(&line.id)?.study;
-            let dossier = recount::dossier(store, &line.id)?;
-            let labels = study::labels(&study);
-            let rows = row::rows(&dossier, &Limits::default());
-            let row = rows.iter().find(|row| {
-                let arm = self.arm.as_ref().is_none_or(|arm| *arm == row.arm);
-                arm && (row.name == self.metric || compared::shown::row_metric(row) == self.metric)
-            });
-            let Some((row, (change, base))) =
-                row.and_then(|row| Some((row, row.change.zip(row.base)?)))
-            else {
-                continue;
-            };
-            let arm = &study.arms[0];
-            let own = Reference {
-                driver: arm.driver.clone(),
-                settings: arm.settings.clone(),
-                label: labels[0].label.clone(),
-            };
-            if *reference.get_or_insert_with(|| own.clone()) != own {
-                others += 1;
-                continue;
-            }
-            let side = labels.iter().find(|side| side.arm == row.arm);
-            points.push(Point {
-                run: line.id.to_string(),
-                started: dossier.started.clone(),
-                label: side.map_or_else(String::new, |side| side.label.clone()),
-                ratio: 1.0 + change.point,
-                low: 1.0 + change.low,
-                high: 1.0 + change.high,
-                reference: base,
-            });
-        }
-        points.reverse();
-        Ok((points, others, reference))
     }
 }

@@ -30,45 +30,45 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn execute(&self) -> Result<Exit, Failed> {
-        let wanted = |what: ListedKind| self.what.is_none_or(|only| only == what);
+        let is_wanted = |kind: &&ListedKind| self.what.is_none_or(|only| only == **kind);
+        let kinds = ListedKind::value_variants().iter().filter(is_wanted);
         if self.json {
-            let mut all = serde_json::Map::new();
-            if wanted(ListedKind::Environments) {
-                all.insert("environments".into(), environments_json());
-            }
-            if wanted(ListedKind::Workloads) {
-                all.insert("workloads".into(), workloads_json());
-            }
-            if wanted(ListedKind::Studies) {
-                all.insert("studies".into(), studies_json()?);
-            }
-            if wanted(ListedKind::Causes) {
-                all.insert("causes".into(), causes_json());
-            }
-            output::data(&format!("{:#}\n", serde_json::Value::Object(all)))?;
-            return Ok(Exit::Done);
+            let all: Result<serde_json::Map<_, _>, Failed> =
+                kinds.map(|kind| kind.json()).collect();
+            output::data(&format!("{:#}\n", serde_json::Value::Object(all?)))?;
+        } else {
+            let parts: Result<Vec<_>, Failed> = kinds.map(|kind| kind.text()).collect();
+            output::text(&parts?.join("\n"))?;
         }
-        let mut parts = Vec::new();
-        if wanted(ListedKind::Environments) {
-            parts.push(format!(
-                "Environments (`tare doctor` says which of them work here)\n{}",
-                environments()
-            ));
-        }
-        if wanted(ListedKind::Workloads) {
-            parts.push(format!("Workloads\n{}", workloads()));
-        }
-        if wanted(ListedKind::Studies) {
-            parts.push(format!("Studies\n{}", studies()?));
-        }
-        if wanted(ListedKind::Causes) {
-            parts.push(format!(
-                "Causes (what each reads, and how large it was seen to be)\n{}",
-                causes(output::style())
-            ));
-        }
-        output::text(&parts.join("\n"))?;
         Ok(Exit::Done)
+    }
+}
+
+impl ListedKind {
+    fn json(self) -> Result<(String, serde_json::Value), Failed> {
+        let (name, value) = match self {
+            Self::Environments => ("environments", environments_json()),
+            Self::Workloads => ("workloads", workloads_json()),
+            Self::Studies => ("studies", studies_json()?),
+            Self::Causes => ("causes", causes_json()),
+        };
+        Ok((name.to_owned(), value))
+    }
+
+    fn text(self) -> Result<String, Failed> {
+        let (title, rows) = match self {
+            Self::Environments => (
+                "Environments (`tare doctor` says which of them work here)",
+                environments(),
+            ),
+            Self::Workloads => ("Workloads", workloads()),
+            Self::Studies => ("Studies", studies()?),
+            Self::Causes => (
+                "Causes (what each reads, and how large it was seen to be)",
+                causes(output::style()),
+            ),
+        };
+        Ok(format!("{title}\n{rows}"))
     }
 }
 
@@ -117,34 +117,26 @@ fn switched_off((name, set): &(&str, Set)) -> String {
 }
 
 fn environments_json() -> serde_json::Value {
-    let settings = |driver: &dyn env::Driver| -> Vec<serde_json::Value> {
-        driver
-            .settings()
-            .iter()
-            .map(|setting| {
-                json!({
-                    "name": setting.name,
-                    "doc": setting.doc,
-                    "takes": setting.takes.to_string(),
-                    "default": setting.default,
-                    "was": setting.was,
-                })
-            })
-            .collect()
-    };
-    let mechanisms = |driver: &dyn env::Driver| -> Vec<serde_json::Value> {
-        let all = driver.mechanisms().all.iter();
-        all.map(|mechanism| {
-            let off = mechanism.off.iter();
-            let off: Params = Params(
-                off.map(|(name, set)| ((*name).to_owned(), (*set).into()))
-                    .collect(),
-            );
-            json!({"title": mechanism.title, "off": off, "price": mechanism.price})
+    let setting = |setting: &env::Setting| {
+        json!({
+            "name": setting.name,
+            "doc": setting.doc,
+            "takes": setting.takes.to_string(),
+            "default": setting.default,
+            "was": setting.was,
         })
-        .collect()
     };
-    env::DRIVERS.iter().map(|driver| json!({"id": driver.id(), "about": driver.about(), "settings": settings(*driver), "mechanisms": mechanisms(*driver)})).collect()
+    let mechanism = |mechanism: &env::mechanism::Mechanism| {
+        let off = mechanism.off.iter();
+        let off = off.map(|(name, set)| ((*name).to_owned(), (*set).into()));
+        json!({"title": mechanism.title, "off": Params(off.collect()), "price": mechanism.price})
+    };
+    let describe = |driver: &&dyn env::Driver| {
+        let settings: Vec<_> = driver.settings().iter().map(setting).collect();
+        let mechanisms: Vec<_> = driver.mechanisms().all.iter().map(mechanism).collect();
+        json!({"id": driver.id(), "about": driver.about(), "settings": settings, "mechanisms": mechanisms})
+    };
+    env::DRIVERS.iter().map(describe).collect()
 }
 
 fn workloads() -> String {
@@ -182,12 +174,12 @@ fn workloads() -> String {
 
 fn workloads_json() -> serde_json::Value {
     let describe = |workload: &&dyn workload::Workload| {
-        let metrics: Vec<serde_json::Value> = workload
+        let metrics: Vec<_> = workload
             .metrics()
             .iter()
             .map(|metric| json!({"id": metric.id, "unit": metric.unit, "better": metric.better, "class": metric.class, "doc": metric.doc}))
             .collect();
-        let params: Vec<serde_json::Value> = workload
+        let params: Vec<_> = workload
             .params()
             .iter()
             .map(|param| json!({"name": param.name, "default": tare_model::Value::from(param.default), "doc": param.doc}))
@@ -208,40 +200,30 @@ fn read_studies() -> Result<Vec<tare_model::Study>, Failed> {
 }
 
 fn studies() -> Result<String, Failed> {
-    let rows: Vec<Vec<String>> = read_studies()?
-        .iter()
-        .map(|study| {
-            let arms: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
-            vec![
-                format!("  {}", study.id),
-                about(plan::expected_ns(study)),
-                format!(
-                    "{} ({} × {} workloads)",
-                    study.title,
-                    arms.join(", "),
-                    study.workloads.len()
-                ),
-            ]
-        })
-        .collect();
-    Ok(output::columns(&rows))
-}
-
-/// `about 90 s`, `about 9 min`.
-fn about(ns: u64) -> String {
-    format!("about {}", output::lasting(ns))
+    let studies = read_studies()?;
+    let rows = studies.iter().map(|study| {
+        let arms: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
+        vec![
+            format!("  {}", study.id),
+            format!("about {}", output::lasting(plan::expected_ns(study))),
+            format!(
+                "{} ({} × {} workloads)",
+                study.title,
+                arms.join(", "),
+                study.workloads.len()
+            ),
+        ]
+    });
+    Ok(output::columns(&rows.collect::<Vec<_>>()))
 }
 
 fn studies_json() -> Result<serde_json::Value, Failed> {
-    let studies = read_studies()?;
-    let mut list = Vec::with_capacity(studies.len());
-    for study in &studies {
-        let mut value =
-            serde_json::to_value(study).map_err(|error| Failed::new(Exit::Failure, error))?;
-        value["expected_ns"] = plan::expected_ns(study).into();
-        list.push(value);
-    }
-    Ok(list.into())
+    let describe = |study: tare_model::Study| {
+        let mut value = json!(study);
+        value["expected_ns"] = plan::expected_ns(&study).into();
+        value
+    };
+    Ok(read_studies()?.into_iter().map(describe).collect())
 }
 
 /// Formats the catalogue: for each cause its identifier, title, typical size and inputs.
@@ -270,16 +252,4 @@ fn causes_json() -> serde_json::Value {
         })
     };
     cause::CAUSES.iter().map(describe).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn study_duration_prints_seconds_or_minutes() {
-        assert_eq!(about(90_000_000_000), "about 90 s");
-        assert_eq!(about(539_500_000_000), "about 9 min");
-        assert_eq!(about(1), "about 1 s");
-    }
 }

@@ -2,7 +2,6 @@
 //! result.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use clap::Args;
 use tare_model::dossier::Dossier;
@@ -13,6 +12,7 @@ use super::compared::Compared;
 use super::{Exit, Failed, output, recount, session};
 use crate::analyze::PrecisionRule;
 use crate::config::units;
+use crate::output::DossierFiles;
 use crate::report;
 use crate::report::terminal::Called;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
@@ -32,12 +32,8 @@ pub(super) struct Ends {
     prove: Option<u64>,
     #[command(flatten)]
     pub(super) compared: Compared,
-    /// Write the dossier to FILE; `-` prints only it on stdout.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the page to FILE.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) files: DossierFiles,
     /// Print all values, as `tare show` does.
     #[arg(long)]
     full: bool,
@@ -79,38 +75,30 @@ impl Precision for Rule {
     }
 }
 
-/// A budget that is too short for the blocks that an interval needs.
-struct TooShortBudget {
-    budget_ns: u64,
-    blocks: u64,
-    needed_ns: u64,
-}
-
-impl TooShortBudget {
-    fn check(study: &Study, budget_ns: u64) -> Option<Self> {
-        let enough = u64::from(why::FEWEST.min(study.blocks_max));
-        let block_ns = study.block_ns().max(1);
-        let blocks = budget_ns / block_ns;
-        (blocks < enough).then(|| Self {
-            budget_ns,
-            blocks,
-            needed_ns: block_ns.saturating_mul(enough),
-        })
+/// The stopping rule of a study: that of the analysis, or none.
+fn precision(study: &Study, by_blocks: bool) -> Box<dyn Precision> {
+    if by_blocks {
+        Box::new(run::AllBlocks)
+    } else {
+        Box::new(Rule(PrecisionRule::new(study, &workload::find)))
     }
 }
 
-impl std::fmt::Display for TooShortBudget {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            out,
-            "warning: {} hold about {} of the {} blocks that an interval takes, so little can be decided; `--budget {}` holds them, `--workload` chooses fewer rows",
-            report::terminal::time(self.budget_ns as f64),
-            self.blocks,
+/// Warns of a budget that is too short for the blocks that an interval needs.
+fn too_short(study: &Study, budget_ns: u64) -> Option<String> {
+    let enough = u64::from(why::FEWEST.min(study.blocks_max));
+    let block_ns = study.block_ns().max(1);
+    let blocks = budget_ns / block_ns;
+    let needed_ns = block_ns.saturating_mul(enough);
+    (blocks < enough).then(|| {
+        format!(
+            "warning: {} hold about {blocks} of the {} blocks that an interval takes, so little can be decided; `--budget {}` holds them, `--workload` chooses fewer rows",
+            report::terminal::time(budget_ns as f64),
             why::FEWEST,
             // Starting and removing the arms takes time too.
-            units::at_least(self.needed_ns + self.needed_ns / 5)
+            units::at_least(needed_ns + needed_ns / 5)
         )
-    }
+    })
 }
 
 impl Work<'_> {
@@ -129,51 +117,31 @@ impl Work<'_> {
             } => (*study, *by_blocks),
             Self::Stored { budget_ns, .. } => {
                 let registry = Registry::built_in();
-                let stored = store.run_without_records(run)?;
-                let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
-                let precision: &mut dyn Precision = if why::is_own_study(&stored.study) {
-                    &mut run::AllBlocks
-                } else {
-                    &mut rule
-                };
-                return run::resume(&cx, run, &registry, store, precision, *budget_ns);
+                let study = store.run_without_records(run)?.study;
+                let mut precision = precision(&study, why::is_own_study(&study));
+                return run::resume(&cx, run, &registry, store, &mut *precision, *budget_ns);
             }
         };
         let (study, resolved) = run::without_shims(&cx, study);
         for (shim, real) in resolved {
             output::tell(&format!(
-                "`{}` is a script that starts `{}`, which is measured",
-                output::printable(&shim),
-                output::printable(&real)
+                "`{shim}` is a script that starts `{real}`, which is measured"
             ));
         }
         if let (Some(budget_ns), false) = (study.budget_ns, by_blocks)
-            && let Some(hopeless) = TooShortBudget::check(&study, budget_ns)
+            && let Some(warning) = too_short(&study, budget_ns)
         {
-            output::tell(&hopeless.to_string());
+            output::tell(&warning);
         }
         if let Some(text) = crate::analyze::other_scale(&study) {
             output::tell(&format!("not at the published scale: {text}"));
         }
-        let mut rule = Rule(PrecisionRule::new(&study, &workload::find));
-        let precision: &mut dyn Precision = if by_blocks {
-            &mut run::AllBlocks
-        } else {
-            &mut rule
-        };
-        session.carry_out(&study, progress, store, precision)
+        let mut precision = precision(&study, by_blocks);
+        session.carry_out(&study, progress, store, &mut *precision)
     }
 }
 
 impl Ends {
-    /// Checks that output files are writable, before anything is measured.
-    ///
-    /// # Errors
-    /// One of them.
-    pub(super) fn check_files(&self) -> Result<(), Failed> {
-        output::check_files(self.html.as_deref(), self.json.as_deref())
-    }
-
     /// Checks that the arm to compare with exists; names settings by their new words.
     ///
     /// # Errors
@@ -255,28 +223,19 @@ impl Ends {
             Err(error) => {
                 let n_trials = store
                     .run_without_records(run)
-                    .ok()
-                    .and(store.runs().ok())
-                    .and_then(|runs| runs.into_iter().find(|line| line.id == *run))
-                    .map_or(0, |line| line.n_trials);
-                let failed = Failed::from(error);
+                    .map_or(0, |stored| stored.n_trials);
                 if n_trials > 0 {
                     output::tell(&format!(
                         "{n_trials} trials are stored as run {run}; `tare show {run}` draws them"
                     ));
                 }
-                return Err(failed);
+                return Err(error.into());
             }
         };
         let answering = recount::answering(store, run.clone())?;
         let dossier = self.compared.dossier(store, &answering)?;
         self.write(&dossier, work)?;
-        for line in summary.left_behind.iter().chain(&proof.left_behind) {
-            output::tell(&format!(
-                "left behind: {}; `tare clean` tries again",
-                output::printable(line)
-            ));
-        }
+        output::left_behind(summary.left_behind.iter().chain(&proof.left_behind));
         if summary.stopped_by == StoppedBy::Interrupted {
             output::tell(&format!(
                 "interrupted; {} trials are stored, `tare resume {run}` goes on",
@@ -297,7 +256,7 @@ impl Ends {
     }
 
     fn write(&self, dossier: &Dossier, work: &Work<'_>) -> Result<(), Failed> {
-        if output::write_files(dossier, self.html.as_deref(), self.json.as_deref())? {
+        if self.files.write(dossier)? {
             return Ok(());
         }
         let form = if self.full {

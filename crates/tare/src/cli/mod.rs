@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 use crate::failed::{Exit, Failed};
 use crate::session::home::GivenPaths;
 use crate::session::{self, dry_run};
-use crate::{bundle, output, recount};
+use crate::{bundle, output, recount, trusted};
 
 mod clean;
 mod compare;
@@ -34,7 +34,6 @@ mod selfcheck;
 mod serve;
 mod service;
 mod show;
-mod trusted;
 mod why;
 
 /// Measure the overhead of containers, VMs and other environments, and find its cause.

@@ -6,21 +6,15 @@
 //! Limits: cannot check that the bundle's numbers were measured as it says; `tare replay` checks that they follow
 //! from its raw output.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use tare_model::Study;
-use tare_model::dossier::Dossier;
 
-use super::bundle::Bundle;
 use super::measure::{Ends, Work};
-use super::{Exit, Failed, recount, trusted};
+use super::{Exit, Failed, bundle};
 use crate::config::units;
-use crate::cx::started_runs;
-use crate::plan::Plan;
 use crate::session::home::GivenPaths;
 use crate::store::Store;
-use crate::why;
 
 #[derive(Debug, Args)]
 pub(crate) struct Repeat {
@@ -38,8 +32,9 @@ pub(crate) struct Repeat {
 
 impl Repeat {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        self.ends.check_files()?;
-        let Published { study, there } = Published::read(&self.bundle, self.budget, self.trust)?;
+        self.ends.files.check()?;
+        let (mut study, there) = bundle::to_repeat(&self.bundle, self.trust)?;
+        study.budget_ns = self.budget.or(study.budget_ns);
         self.ends.check(&study)?;
         let mut store = Store::open(&place.store_file()?)?;
         let work = Work::Study {
@@ -48,52 +43,5 @@ impl Repeat {
             there: Some(&there),
         };
         self.ends.carried_out(place, &mut store, &work)
-    }
-}
-
-/// What is repeated.
-struct Published {
-    /// The study as it was run there: the same arms, workloads, order and margins.
-    study: Study,
-    /// What was found there.
-    there: Dossier,
-}
-
-impl Published {
-    /// Reads the study and numbers of a bundle, if it may be executed here.
-    fn read(path: &Path, budget_ns: Option<u64>, is_trusted: bool) -> Result<Self, Failed> {
-        let bundle = Bundle::read(path)?;
-        let there = bundle.dossier()?;
-        let store = bundle.store()?;
-        let run = recount::resolve(&store, &there.run)?;
-        let mut study = store.run_without_records(&run)?.study;
-        bundle.check_study(&study)?;
-        if why::is_own_study(&study) {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
-                    "`{}` holds an answer of `tare why`, which depends on what it found on the way",
-                    path.display()
-                ),
-            )
-            .hint(
-                "ask `tare why` the same here; `tare replay` derives the bundle's numbers again",
-            ));
-        }
-        trusted::check_size(&study)?;
-        // From the study that would run, not from the bundle's claim about it.
-        let plan = Plan::new(&study);
-        let state = GivenPaths::state_folder()?;
-        if !is_trusted && !started_runs::is_noted(&state, &run, plan.sha256())? {
-            let what = format!(
-                "the run in `{}` was not begun here, and to repeat it",
-                path.display()
-            );
-            return Err(trusted::refusal(&what, &study).hint(
-                "`study.json` in the bundle is that study; `--trust` repeats it all the same",
-            ));
-        }
-        study.budget_ns = budget_ns.or(study.budget_ns);
-        Ok(Self { study, there })
     }
 }

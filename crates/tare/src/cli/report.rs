@@ -105,10 +105,10 @@ fn write(
         ReportOutput::Bytes(bytes) => match to {
             Some(file) => files::write_output(file, &bytes)?,
             None if output::is_terminal() => {
-                return Err(Failed::new(
-                    Exit::Usage,
-                    format!("`{}` is nothing for a terminal to show", format.name),
-                )
+                return Err(Failed::usage(format!(
+                    "`{}` is nothing for a terminal to show",
+                    format.name
+                ))
                 .hint("name a file with `-o FILE`, or pass it on with `|`"));
             }
             None => output::bytes(&bytes)?,
@@ -123,7 +123,7 @@ fn write(
             }
         }
         ReportOutput::Nothing(reason) => {
-            return Err(Failed::new(Exit::Usage, output::printable(&reason)));
+            return Err(Failed::usage(reason));
         }
     }
     Ok(())

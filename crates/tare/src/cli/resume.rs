@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Args;
 
 use super::measure::{Ends, Work};
-use super::{Exit, Failed, output, trusted};
+use super::{Exit, Failed, trusted};
 use crate::config::units;
 use crate::cx::started_runs;
 use crate::session::home::GivenPaths;
@@ -31,7 +31,7 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        self.ends.check_files()?;
+        self.ends.files.check()?;
         let mut store = Store::open(&place.store_file()?)?;
         let work = self.work(&store)?;
         self.ends.carried_out(place, &mut store, &work)
@@ -41,7 +41,7 @@ impl Resume {
     fn work(&self, store: &Store) -> Result<Work<'static>, Failed> {
         let run = match &self.run {
             None => store.latest_unfinished()?.ok_or_else(|| {
-                Failed::new(Exit::Usage, "there is no interrupted run to resume")
+                Failed::usage("there is no interrupted run to resume")
                     .hint("`tare runs` lists the runs")
             })?,
             Some(text) => store.resolve(text)?,
@@ -60,13 +60,9 @@ impl Resume {
         }
         let study = stored.study;
         if let Some(file) = why::input_of(&study).filter(|file| !Path::new(file).is_file()) {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
-                    "the standard input of the command in run {run} is no longer there: `{}`",
-                    output::printable(&file)
-                ),
-            )
+            return Err(Failed::usage(format!(
+                "the standard input of the command in run {run} is no longer there: `{file}`"
+            ))
             .hint("ask `tare why` again, with the same input"));
         }
         Ok(Work::Stored {

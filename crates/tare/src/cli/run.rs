@@ -62,7 +62,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        self.ends.check_files()?;
+        self.ends.files.check()?;
         // Before the store: an invalid study must not create one, and a store error must not hide the mistake.
         let study = self.study()?;
         self.ends.check(&study)?;
@@ -80,20 +80,18 @@ impl Run {
     }
 
     fn study(&self) -> Result<Study, Failed> {
-        let wrong = |problem: &str| Failed::new(Exit::Usage, output::printable(problem));
         let mut environments = Vec::new();
         for text in &self.env {
             let given = environment_flags::environments(text).map_err(|problem| {
-                wrong(&problem).hint(format!("`--env docker:cpus=0.5`; {RUNNING}"))
+                Failed::usage(problem).hint(format!("`--env docker:cpus=0.5`; {RUNNING}"))
             })?;
             environments.extend(given);
         }
         let mut settings = Vec::new();
         for text in &self.settings {
-            let (arm, name, value) =
-                environment_flags::setting_of(text).map_err(|problem| wrong(&problem))?;
+            let (arm, name, value) = environment_flags::setting_of(text).map_err(Failed::usage)?;
             let arm = arm.ok_or_else(|| {
-                wrong(&format!("`{text}` names no arm")).hint(format!(
+                Failed::usage(format!("`{text}` names no arm")).hint(format!(
                     "`--set ARM.{text}`, for example `--set docker.{text}`"
                 ))
             })?;
@@ -127,27 +125,17 @@ impl Run {
                 .iter()
                 .map(|study| study.id)
                 .collect();
-            let hint = match crate::suggest::nearest(&self.study, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!(
-                    "known are: {}; a file of your own ends in `.toml`",
-                    known.join(", ")
-                ),
-            };
-            return Err(Failed::new(
-                Exit::Usage,
-                format!("there is no study `{}`", output::printable(&self.study)),
-            )
-            .hint(hint));
+            let more = "a file of your own ends in `.toml`";
+            return Err(Failed::unknown("study", &self.study, &known, more));
         }
-        let text = files::read_text(path).map_err(|error| Failed::new(Exit::Usage, error))?;
+        let text = files::read_text(path).map_err(Failed::usage)?;
         let mut study = config::parse(&self.study, &text, &adjustments)?;
         let beside = path.parent().unwrap_or(Path::new(""));
         config::read_recorded(&mut study, |file| {
             let text = files::read_text(&beside.join(file));
             text.map_err(|error| error.to_string())
         })
-        .map_err(|problem| wrong(&problem).hint("`file` names what the tool printed"))?;
+        .map_err(|problem| Failed::usage(problem).hint("`file` names what the tool printed"))?;
         Ok(study)
     }
 }

@@ -5,48 +5,17 @@
 //! file next to the store, which later runs read.
 
 use clap::Args;
-use tare_model::Study;
 
 use super::{Exit, Failed, output, recount};
-use crate::analyze::RunData;
-use crate::config::{self, Adjustments, units};
-use crate::selfcheck::{Checked, keep, planted_text};
-use crate::session::Session;
+use crate::config::units;
+use crate::selfcheck::{Checked, equal_arms, keep, measure, planted_text};
 use crate::session::home::GivenPaths;
-use crate::session::progress::Progress;
 use crate::store::Store;
-use crate::why::rounds::{Ending, Runner};
 
 /// The number of simulated runs, in a short and in a long check.
 const SIMULATED: (u32, u32) = (400, 4_000);
 /// The time for which equal arms are measured, in a short and in a long check, nanoseconds.
 const MEASURED_NS: (u64, u64) = (120_000_000_000, 8 * 3_600_000_000_000);
-const STUDY: &str = r#"id = "selfcheck"
-title = "Three equal arms"
-baseline = "host"
-
-[design]
-trial = "20ms"
-blocks_max = 20000
-
-[[arm]]
-id = "host"
-
-[[arm]]
-id = "third"
-driver = "host"
-required = true
-
-[[workload]]
-id = "integer"
-[[workload]]
-id = "getppid"
-[[workload]]
-id = "stat"
-[[workload]]
-id = "pipe"
-"#;
-
 #[derive(Debug, Args)]
 pub(crate) struct Selfcheck {
     /// Measure equal arms for this time (default: 2m).
@@ -69,12 +38,17 @@ pub(crate) struct Selfcheck {
 impl Selfcheck {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         let mut store = Store::open(&place.store_file()?)?;
-        let recording = match &self.recording {
-            Some(text) => {
-                let run = recount::resolve(&store, text)?;
-                Some(recount::run_data(store.run(&run)?))
-            }
-            None => self.measure(place, &mut store)?,
+        let recording = if let Some(text) = &self.recording {
+            let run = recount::resolve(&store, text)?;
+            Some(recount::run_data(store.run(&run)?))
+        } else {
+            let default_ns = if self.long {
+                MEASURED_NS.1
+            } else {
+                MEASURED_NS.0
+            };
+            let study = equal_arms(self.budget.unwrap_or(default_ns))?;
+            measure(&study, place, &mut store)?
         };
         let Some(recording) = recording else {
             output::tell("interrupted: nothing of this selfcheck is kept but its run");
@@ -89,7 +63,7 @@ impl Selfcheck {
         keep(&GivenPaths::state_folder()?, &checked)?;
         if self.json {
             let text = serde_json::to_string_pretty(&checked);
-            let text = text.map_err(|error| Failed::new(Exit::Failure, error))?;
+            let text = text.map_err(Failed::failure)?;
             output::data(&format!("{text}\n"))?;
         } else {
             output::text(&checked.page())?;
@@ -99,56 +73,5 @@ impl Selfcheck {
         } else {
             Exit::Failure
         })
-    }
-
-    /// Runs three equal arms; `None` if interrupted.
-    fn measure(&self, place: &GivenPaths, store: &mut Store) -> Result<Option<RunData>, Failed> {
-        let study = self.study()?;
-        let mut session = Session::begin(place, None)?;
-        let progress = Progress::new();
-        let begun_ns = session.now_ns();
-        let mut runner = Runner::new(place, &mut session, store, &progress, begun_ns);
-        let measured = runner.measure(&study);
-        progress.finish();
-        let measured = match measured {
-            Ok(measured) => measured,
-            Err(failed) => return Err(session.end_after(failed)),
-        };
-        session.end_unless(&measured.left_behind)?;
-        Ok((measured.ending == Ending::Whole).then_some(measured.data))
-    }
-
-    fn study(&self) -> Result<Study, Failed> {
-        let default_ns = if self.long {
-            MEASURED_NS.1
-        } else {
-            MEASURED_NS.0
-        };
-        let adjustments = Adjustments {
-            budget_ns: Some(self.budget.unwrap_or(default_ns)),
-            drawn_seed: crate::cx::drawn_seed(),
-            ..Adjustments::default()
-        };
-        Ok(config::parse("selfcheck", STUDY, &adjustments)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn study_of_equal_arms_is_sound() {
-        let check = Selfcheck {
-            budget: Some(1_000_000_000),
-            long: false,
-            recording: None,
-            planted: None,
-            json: false,
-        };
-        let study = check.study().unwrap();
-        let arms: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
-        assert_eq!(arms, ["host", tare_model::study::A_PRIME, "third"]);
-        assert_eq!(study.budget_ns, Some(1_000_000_000));
     }
 }

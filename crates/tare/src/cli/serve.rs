@@ -16,8 +16,9 @@ use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
 use tare_model::{RunId, fact};
 
-use super::{Exit, Failed, output, recount, runs};
+use super::{Exit, Failed, output, recount};
 use crate::cx::loopback::{self, Answer, Question};
+use crate::recount::lines;
 use crate::report;
 use crate::report::html::{self, Listed, Live, Moment};
 use crate::session::home::GivenPaths;
@@ -46,10 +47,10 @@ impl Serve {
             output::tell(&format!("http://{address}/ shows the runs; Ctrl-C ends it"));
         };
         let failed = |error| {
-            Failed::new(
-                Exit::Failure,
-                format!("cannot hear on port {} of the loopback: {error}", self.port),
-            )
+            Failed::failure(format!(
+                "cannot hear on port {} of the loopback: {error}",
+                self.port
+            ))
             .hint("`--port 0` takes one that is free")
         };
         let pages = Pages::new(file);
@@ -263,7 +264,7 @@ fn is_name(name: &str) -> bool {
 
 /// Returns the page that lists the runs containing all of these words.
 fn listed(store: &Store, search: &str) -> Result<String, Failed> {
-    let all = runs::answers(store.runs()?);
+    let all = lines::answers(store.runs()?);
     let wanted: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
     let found: Vec<Listed> = all.iter().map(line).collect();
     let found: Vec<Listed> = found
@@ -294,11 +295,11 @@ fn line(line: &RunLine) -> Listed {
     Listed {
         run: line.id.to_string(),
         study: line.study.clone(),
-        title: runs::about(line),
+        title: lines::about(line),
         arms: arms.cloned().collect(),
-        started: runs::started(line.started_unix_ns),
+        started: lines::started(line.started_unix_ns),
         trials: line.n_trials,
-        ended: runs::ended(line).to_owned(),
+        ended: lines::ended(line).to_owned(),
     }
 }
 

@@ -8,7 +8,8 @@ use tare_model::outcome::Bytes;
 
 use std::path::Path;
 
-use super::{Exit, Failed, output};
+use super::Failed;
+use crate::compare::options;
 use crate::config::units;
 use crate::cx::files;
 use crate::service::http::Request;
@@ -63,22 +64,11 @@ pub(crate) struct ServiceFlags {
     ready_timeout: Option<u64>,
 }
 
-fn wrong(problem: impl std::fmt::Display) -> Failed {
-    Failed::new(Exit::Usage, problem)
-}
-
 impl ServiceFlags {
     /// Returns the given flag that makes the command a server, if any.
     pub(super) fn given(&self) -> Option<&'static str> {
-        let flags = [(&self.url, "--url"), (&self.client, "--client")];
-        flags
-            .into_iter()
-            .find_map(|(is, name)| is.as_ref().map(|_| name))
-    }
-
-    /// Whether Tare sends the requests itself.
-    pub(super) fn is_by_url(&self) -> bool {
-        self.url.is_some()
+        let url = self.url.as_ref().map(|_| "--url");
+        url.or(self.client.as_ref().map(|_| "--client"))
     }
 
     /// Returns the request rates in ascending order, if there are several.
@@ -101,28 +91,26 @@ impl ServiceFlags {
         let Some(text) = &self.client else {
             let is_ready = self.ready.is_some() || self.ready_timeout.is_some();
             return if is_ready {
-                Err(wrong("`--ready` is for a server, and none is asked").hint(EXAMPLE_URL))
+                Err(Failed::usage("`--ready` is for a server, and none is asked").hint(EXAMPLE_URL))
             } else {
                 Ok(None)
             };
         };
         let argv = shlex::split(text).filter(|words| !words.is_empty());
         let argv = argv.ok_or_else(|| {
-            wrong(format!(
-                "`--client {}` is no command: a quote is not closed, or it is empty",
-                output::printable(text)
+            Failed::usage(format!(
+                "`--client {text}` is no command: a quote is not closed, or it is empty"
             ))
             .hint(EXAMPLE)
         })?;
         let port = self.port.filter(|port| *port > 0).ok_or_else(|| {
-            wrong("`--client` does not say on which port the server listens").hint(EXAMPLE)
+            Failed::usage("`--client` does not say on which port the server listens").hint(EXAMPLE)
         })?;
         if !argv.iter().any(|word| word.contains(HOST))
             || !argv.iter().any(|word| word.contains(PORT))
         {
-            return Err(wrong(format!(
-                "`--client {}` would ask the same server for every arm: it names no `{HOST}` and `{PORT}`",
-                output::printable(text)
+            return Err(Failed::usage(format!(
+                "`--client {text}` would ask the same server for every arm: it names no `{HOST}` and `{PORT}`"
             ))
             .hint(EXAMPLE));
         }
@@ -139,10 +127,10 @@ impl ServiceFlags {
         let Target { host, port, path } = target(url)?;
         let is_rate = |rate: &f64| rate.is_finite() && *rate > 0.0;
         if let Some(rate) = self.rate.iter().find(|rate| !is_rate(rate)) {
-            return Err(
-                wrong(format!("`--rate {rate}` is no number of requests a second"))
-                    .hint("for example `--rate 500`, or `--rate 100,200,400`"),
-            );
+            return Err(Failed::usage(format!(
+                "`--rate {rate}` is no number of requests a second"
+            ))
+            .hint("for example `--rate 500`, or `--rate 100,200,400`"));
         }
         let rate = self.rate.iter().copied().reduce(f64::min);
         let mut request = Request {
@@ -151,7 +139,7 @@ impl ServiceFlags {
         };
         for text in &self.headers {
             request.add_header(text).map_err(|problem| {
-                wrong(problem).hint("for example `--header 'Accept: text/html'`")
+                Failed::usage(problem).hint("for example `--header 'Accept: text/html'`")
             })?;
         }
         request.body = Bytes(match self.data.as_deref() {
@@ -172,7 +160,8 @@ impl ServiceFlags {
             Ready::Connects
         };
         let asked = RequestPlan::closed_loop(request).map_err(|problem| {
-            wrong(problem).hint("for example `--url http://:8080/path --method POST --data @FILE`")
+            Failed::usage(problem)
+                .hint("for example `--url http://:8080/path --method POST --data @FILE`")
         })?;
         Ok(UserClient {
             http: Some(RequestPlan {
@@ -189,6 +178,51 @@ impl ServiceFlags {
             ready_ns: self.ready_timeout.unwrap_or(READY_NS),
             ..UserClient::default()
         })
+    }
+
+    /// Returns the metric for this `--metric`, and the number to pick if it is read from the output.
+    pub(super) fn metric(
+        &self,
+        text: &str,
+        more_is_better: bool,
+    ) -> Result<(&'static str, Option<Pick>), Failed> {
+        let line = |name: &str, metric: &'static str| {
+            let pick = Pick {
+                pattern: format!("^{name} ([0-9.]+)$"),
+                more_is_better: metric == user_command::RATE,
+                metric: Some(metric.to_owned()),
+            };
+            Ok((metric, Some(pick)))
+        };
+        let by_url = self.url.is_some();
+        match text {
+            "wall" if by_url => line("typical_ns", user_command::REQUEST),
+            "mean" | "p50" | "p90" | "p99" if by_url => {
+                line(&format!("{text}_ns"), user_command::REQUEST)
+            }
+            "throughput" if by_url => line("throughput", user_command::RATE),
+            _ if by_url => Err(Failed::usage(format!(
+                "`--metric {text}` is none that `--url` has"
+            ))
+            .hint("leave it out for the typical time of a request, or: mean, p50, p90, p99, throughput")),
+            "cpu" if self.client.is_some() => Err(Failed::usage(
+                "`--metric cpu` counts a command's own processor time, and the client is not what is asked about",
+            )
+            .hint("leave it out, or pick a number that the client prints with a regular expression")),
+            "wall" => Ok((user_command::WALL, None)),
+            "cpu" => Ok((user_command::CPU, None)),
+            pattern => {
+                let pick = options::pick(pattern, more_is_better).map_err(|failed| {
+                    failed.hint("`wall`, `cpu`, or for example `--metric 'total: ([0-9.]+) s'`")
+                })?;
+                let metric = if more_is_better {
+                    user_command::RATE
+                } else {
+                    user_command::COST
+                };
+                Ok((metric, Some(pick)))
+            }
+        }
     }
 }
 
@@ -209,35 +243,44 @@ struct Target {
 
 /// Parses an address. Its host is only a name: each arm has its own address.
 fn target(url: &str) -> Result<Target, Failed> {
-    let shown = output::printable(url);
     let Some(rest) = url.strip_prefix("http://") else {
         return Err(if url.starts_with("https://") {
-            wrong(format!("`--url {shown}`: TLS is not spoken here")).hint(
+            Failed::usage(format!("`--url {url}`: TLS is not spoken here")).hint(
                 "ask with a client that does: `--client 'curl -sk https://{host}:{port}/' --port 443`",
             )
         } else {
-            wrong(format!("`--url {shown}` is no http:// address")).hint(EXAMPLE_URL)
+            Failed::usage(format!("`--url {url}` is no http:// address")).hint(EXAMPLE_URL)
         });
     };
-    let (address, path) = rest
-        .find('/')
-        .map_or((rest, "/"), |place| rest.split_at(place));
+    let (address, path) = split(rest);
     let (host, port) = match address.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),
         _ => (address, Some(80)),
     };
     let port = port.filter(|port| *port > 0).ok_or_else(|| {
-        wrong(format!("`--url {shown}` has no port that there is")).hint(EXAMPLE_URL)
+        Failed::usage(format!("`--url {url}` has no port that there is")).hint(EXAMPLE_URL)
     })?;
     if host.contains('@') {
-        return Err(wrong("`--url` holds a name or password, which is not sent")
-            .hint("`--header 'Authorization: Basic …'`"));
+        return Err(
+            Failed::usage("`--url` holds a name or password, which is not sent")
+                .hint("`--header 'Authorization: Basic …'`"),
+        );
     }
     Ok(Target {
-        host: if host.is_empty() { "localhost" } else { host }.to_owned(),
+        host: or_local(host),
         port,
         path: path.to_owned(),
     })
+}
+
+/// Splits what follows `http://` into address and path.
+fn split(rest: &str) -> (&str, &str) {
+    let place = rest.find('/');
+    place.map_or((rest, "/"), |place| rest.split_at(place))
+}
+
+fn or_local(host: &str) -> String {
+    if host.is_empty() { "localhost" } else { host }.to_owned()
 }
 
 const EXAMPLE_URL: &str = "for example `tare why --url http://:8080/ -- docker run -p 8080:80 …`";
@@ -246,76 +289,37 @@ const EXAMPLE: &str = "for example `--client 'ab -n 1000 http://{host}:{port}/' 
 
 /// Parses a path, a URL (only its path is used), a port, or else a regular expression for the server's output.
 fn ready(text: &str) -> Result<Ready, Failed> {
-    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-    let (host, path) = match text.strip_prefix("http://") {
-        Some(rest) => rest
-            .find('/')
-            .map_or((rest, "/"), |place| rest.split_at(place)),
-        None => ("", text),
-    };
     if let Ok(port) = text.parse() {
         return Ok(Ready::Port { port });
     }
-    if !path.starts_with('/') && !text.contains("://") {
-        return match user_command::compiled(text) {
-            Ok(_) if !text.is_empty() => Ok(Ready::Prints {
-                pattern: text.to_owned(),
-            }),
-            found => Err(wrong(format!(
-                "`--ready {}` is neither a path nor an http:// URL nor a regular expression{}",
-                output::printable(text),
-                found.map_or_else(
-                    |why| format!(": {}", output::printable(&why)),
-                    |_| String::new()
-                )
-            ))
-            .hint("for example `--ready /health` or `--ready 'ready to accept connections'`")),
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let url = text.strip_prefix("http://");
+    let (host, path) = url.map_or(("", text), split);
+    let is_path = path.starts_with('/');
+    if !is_path && !text.contains("://") {
+        let why = match user_command::compiled(text) {
+            Ok(_) if text.is_empty() => String::new(),
+            Ok(_) => {
+                return Ok(Ready::Prints {
+                    pattern: text.to_owned(),
+                });
+            }
+            Err(why) => format!(": {why}"),
         };
-    }
-    if !path.starts_with('/') || !is_plain(text) {
-        return Err(wrong(format!(
-            "`--ready {}` is no http:// URL",
-            output::printable(text)
+        return Err(Failed::usage(format!(
+            "`--ready {text}` is neither a path nor an http:// URL nor a regular expression{why}"
         ))
-        .hint("for example `--ready /health`"));
+        .hint("for example `--ready /health` or `--ready 'ready to accept connections'`"));
     }
-    let host = host.split(':').next().unwrap_or_default();
+    if !is_path || !is_plain {
+        return Err(Failed::usage(format!("`--ready {text}` is no http:// URL"))
+            .hint("for example `--ready /health`"));
+    }
     Ok(Ready::Answers {
         path: path.to_owned(),
-        host: if host.is_empty() { "localhost" } else { host }.to_owned(),
+        host: or_local(host.split(':').next().unwrap_or_default()),
         status: None,
     })
-}
-
-/// Returns the metric of a server for the given `--metric`.
-pub(super) fn metric(
-    text: &str,
-    by_url: bool,
-) -> Result<Option<(&'static str, Option<Pick>)>, Failed> {
-    let line = |name: &str, metric: &'static str| {
-        let pick = Pick {
-            pattern: format!("^{name} ([0-9.]+)$"),
-            more_is_better: metric == user_command::RATE,
-            metric: Some(metric.to_owned()),
-        };
-        Ok(Some((metric, Some(pick))))
-    };
-    match text {
-        "wall" if by_url => line("typical_ns", user_command::REQUEST),
-        "mean" | "p50" | "p90" | "p99" if by_url => line(&format!("{text}_ns"), user_command::REQUEST),
-        "throughput" if by_url => line("throughput", user_command::RATE),
-        _ if by_url => Err(wrong(format!(
-            "`--metric {}` is none that `--url` has",
-            output::printable(text)
-        ))
-        .hint("leave it out for the typical time of a request, or: mean, p50, p90, p99, throughput")),
-        "cpu" => Err(wrong(
-            "`--metric cpu` counts a command's own processor time, and the client is not what is asked about",
-        )
-        .hint("leave it out, or pick a number that the client prints with a regular expression")),
-        "wall" => Ok(Some((user_command::WALL, None))),
-        _ => Ok(None),
-    }
 }
 
 #[cfg(test)]
@@ -371,7 +375,9 @@ mod tests {
             assert!(flags(words).is_err(), "{words:?}");
         }
         assert!(flags(&["--ready", "/"]).unwrap().client().is_err());
-        assert!(metric("cpu", false).is_err() && metric("cpu", true).is_err());
+        for words in [["--client", "x"], ["--url", "http://:1/"]] {
+            assert!(flags(&words).unwrap().metric("cpu", false).is_err());
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::cx::exec::{CommandLine, Finished};
 use crate::cx::{Context, files, vars};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 
 /// Time limit of git commands other than a checkout.
@@ -120,17 +120,14 @@ impl Commits {
             let finished = cx
                 .exec
                 .run(&line, &[], BUILD_LIMIT)
-                .map_err(|error| Failed::new(Exit::Failure, error))?;
+                .map_err(Failed::failure)?;
             if finished.status != Some(0) {
-                return Err(Failed::new(
-                    Exit::Failure,
-                    format!(
-                        "the build of {} {} failed:\n{}",
-                        commit.arm,
-                        output::printable(&commit.label()),
-                        last_words(&finished)
-                    ),
-                )
+                return Err(Failed::failure(format!(
+                    "the build of {} {} failed:\n{}",
+                    commit.arm,
+                    commit.label(),
+                    last_words(&finished)
+                ))
                 .hint("try the command of `--build` in a fresh clone"));
             }
         }
@@ -182,7 +179,7 @@ fn removed(cx: &Context<'_>, worktree: &Path) {
 fn text(path: &Path) -> Result<String, Failed> {
     path.to_str()
         .map(str::to_owned)
-        .ok_or_else(|| Failed::new(Exit::Usage, format!("`{}` is not UTF-8", path.display())))
+        .ok_or_else(|| Failed::usage(format!("`{}` is not UTF-8", path.display())))
 }
 
 /// The commit where this branch diverged from its merge target.
@@ -203,8 +200,7 @@ fn default_base(cx: &Context<'_>, head: &str) -> Result<String, Failed> {
             .map(str::to_owned)
     };
     let branch = named.or_else(origin).or_else(usual).ok_or_else(|| {
-        Failed::new(Exit::Usage, "there is no branch to compare with")
-            .hint("`--base REV` names the revision")
+        Failed::usage("there is no branch to compare with").hint("`--base REV` names the revision")
     })?;
     let branch = resolved(cx, &branch).map_err(|failed| {
         failed.hint(format!(
@@ -213,11 +209,8 @@ fn default_base(cx: &Context<'_>, head: &str) -> Result<String, Failed> {
         ))
     })?;
     git(cx, &["merge-base", head, &branch]).map_err(|_| {
-        Failed::new(
-            Exit::Usage,
-            "HEAD and the branch it will be merged into have no common commit here",
-        )
-        .hint("fetch the whole history (`fetch-depth: 0`), or name the base with `--base REV`")
+        Failed::usage("HEAD and the branch it will be merged into have no common commit here")
+            .hint("fetch the whole history (`fetch-depth: 0`), or name the base with `--base REV`")
     })
 }
 
@@ -234,14 +227,8 @@ fn resolved(cx: &Context<'_>, revision: &str) -> Result<String, Failed> {
         ],
     )
     .map_err(|_| {
-        Failed::new(
-            Exit::Usage,
-            format!(
-                "there is no revision `{}` here",
-                output::printable(revision)
-            ),
-        )
-        .hint("`git log --oneline` lists them; a shallow clone holds few")
+        Failed::usage(format!("there is no revision `{revision}` here"))
+            .hint("`git log --oneline` lists them; a shallow clone holds few")
     })
 }
 
@@ -253,15 +240,13 @@ fn git_for(cx: &Context<'_>, limit: Duration, arguments: &[&str]) -> Result<Stri
     // Hooks are programs of the repository's author.
     let first = ["-c", "core.hooksPath=/dev/null"];
     let line = CommandLine::new("git", first.iter().chain(arguments).copied()).at_home();
-    let finished = cx
-        .exec
-        .run(&line, &[], limit)
-        .map_err(|error| Failed::new(Exit::Usage, error))?;
+    let finished = cx.exec.run(&line, &[], limit).map_err(Failed::usage)?;
     if finished.status != Some(0) {
-        return Err(Failed::new(
-            Exit::Usage,
-            format!("`git {}` failed: {}", arguments[0], last_words(&finished)),
-        ));
+        return Err(Failed::usage(format!(
+            "`git {}` failed: {}",
+            arguments[0],
+            last_words(&finished)
+        )));
     }
     let text = String::from_utf8_lossy(&finished.stdout);
     Ok(text.trim().to_owned())

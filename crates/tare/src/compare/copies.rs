@@ -103,7 +103,7 @@ pub(crate) fn made(
         if !does_the_same(cx, side, (look, prints_same), copy) {
             output::tell(&format!(
                 "note: a copy of `{}` does not do the same, so all sides run from their own files, the A/A control from the base's",
-                output::printable(&side.call.argv[0])
+                &side.call.argv[0]
             ));
             return None;
         }

@@ -9,7 +9,7 @@ use super::{Kind, copies, counted, hooks, once, sides};
 use crate::compare::Row;
 use crate::compare::study::{ObservedSides, Side};
 use crate::cx::Context;
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::report;
 use crate::why::observed::{Observed, SideLook, common as common_of_two};
@@ -54,7 +54,7 @@ pub(crate) fn looked(
     let is_control_only = kind == Kind::ControlOnly;
     let mut sides = sides::from_options(options, commits, is_control_only)?;
     if sides.len() < 2 {
-        return Err(Failed::new(Exit::Usage, "one command alone is compared with nothing")
+        return Err(Failed::usage("one command alone is compared with nothing")
             .hint("name another: tare compare 'CMD A' 'CMD B'; `tare gate --aa` compares one with itself"));
     }
     for word in sides.iter().filter_map(|side| of_shell(&side.command)) {
@@ -219,9 +219,7 @@ fn same_output(options: &Options, sides: &[Side], looks: &[Observed]) -> Result<
     let Some((look, side)) = other else {
         return Ok(());
     };
-    Err(Failed::new(
-        Exit::Usage,
-        format!(
+    Err(Failed::usage(format!(
             "{} and {} print different things: {}",
             sides[0].arm,
             side.arm,

@@ -20,7 +20,7 @@ use crate::compare::study::{ObservedSides, Round, Side, of_round};
 use crate::compare::{Decision, Row, Word, gate};
 use crate::cx::exec::{Exec, SystemExec};
 use crate::cx::{Cancel, Event, Observer};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::recount;
 use crate::run::Precision;
@@ -145,10 +145,7 @@ impl Hooked<'_> {
             Err(error) => error.to_string(),
         };
         if let Ok(mut failed) = self.failed.lock() {
-            failed.get_or_insert(format!(
-                "`{}` failed: {failure}",
-                output::printable(command)
-            ));
+            failed.get_or_insert(format!("`{command}` failed: {failure}"));
         }
         self.cancel.request();
     }
@@ -323,7 +320,7 @@ fn one(
         .ok()
         .and_then(|mut failed| failed.take());
     if let Some(failure) = failure {
-        return Err(Failed::new(Exit::Failure, failure)
+        return Err(Failed::failure(failure)
             .hint("`--prepare` and `--conclude` must work before and after every run"));
     }
     let data = recount::run_data(store.run(session.run())?);

@@ -9,8 +9,7 @@ use tare_model::command::Pick;
 use crate::compare::limits::Limits;
 use crate::config::units;
 use crate::env;
-use crate::failed::{Exit, Failed};
-use crate::output;
+use crate::failed::Failed;
 use crate::report::compared::Annotations;
 use crate::workload::user_command;
 
@@ -166,21 +165,17 @@ pub(crate) struct Options {
     pub(crate) command: Vec<String>,
 }
 
-fn wrong(problem: impl std::fmt::Display) -> Failed {
-    Failed::new(Exit::Usage, output::printable(&problem.to_string()))
-}
-
 impl Options {
     /// What counts.
     pub(crate) fn limits(&self) -> Result<Limits, Failed> {
         let pairs = |all: &[String], value: fn(&str) -> Result<f64, String>, option: &str| {
             let read = |text: &String| {
                 let (row, size) = text.rsplit_once('=').ok_or_else(|| {
-                    wrong(format!("`{option} {text}` names no row"))
+                    Failed::usage(format!("`{option} {text}` names no row"))
                         .hint(format!("`{option} 'wall=…'`"))
                 })?;
                 let size = value(size)
-                    .map_err(|problem| wrong(format!("`{option} {text}`: {problem}")))?;
+                    .map_err(|problem| Failed::usage(format!("`{option} {text}`: {problem}")))?;
                 Ok((row.to_owned(), size))
             };
             all.iter().map(read).collect::<Result<Vec<_>, Failed>>()
@@ -195,22 +190,12 @@ impl Options {
         })
     }
 
-    /// Returns how to find the number of the output that is compared too.
+    /// The number that `--metric` picks from the output, if it is given.
     pub(crate) fn pick(&self) -> Result<Option<Pick>, Failed> {
-        let Some(pattern) = &self.metric else {
-            return Ok(None);
-        };
-        user_command::compiled(pattern).map_err(|problem| {
-            wrong(format!(
-                "`--metric {pattern}` is no regular expression: {problem}"
-            ))
-            .hint("for example `--metric 'total: ([0-9.]+) s'`")
-        })?;
-        Ok(Some(Pick {
-            pattern: pattern.clone(),
-            more_is_better: self.more_is_better,
-            metric: None,
-        }))
+        let pattern = self.metric.as_ref();
+        pattern
+            .map(|pattern| pick(pattern, self.more_is_better))
+            .transpose()
     }
 
     /// The options of two sides: commands, or with a command environments or variables.
@@ -228,13 +213,14 @@ impl Options {
         if command.is_empty() {
             words.extend(pair.map(str::to_owned));
         } else if are_variables {
-            let command = shlex::try_join(command.iter().map(String::as_str)).map_err(wrong)?;
+            let command =
+                shlex::try_join(command.iter().map(String::as_str)).map_err(Failed::usage)?;
             words.extend(pair.map(|text| format!("{text} {command}")));
         } else {
             words.extend(["--a", pair[0], "--b", pair[1], "--"].map(str::to_owned));
             words.extend(command.iter().cloned());
         }
-        let line = <Line as clap::Parser>::try_parse_from(words).map_err(wrong)?;
+        let line = <Line as clap::Parser>::try_parse_from(words).map_err(Failed::usage)?;
         Ok(line.options)
     }
 
@@ -246,7 +232,7 @@ impl Options {
             Some((name, values)) => {
                 let place = format!("{{{name}}}");
                 if !self.sides.iter().any(|text| text.contains(&place)) {
-                    return Err(wrong(format!("no command holds `{place}`"))
+                    return Err(Failed::usage(format!("no command holds `{place}`"))
                         .hint(format!("write it where the value belongs: 'CMD {place}'")));
                 }
                 for text in &self.sides {
@@ -255,8 +241,10 @@ impl Options {
             }
         }
         if texts.len() > 26 {
-            return Err(wrong(format!("{} commands are too many", texts.len()))
-                .hint("compare up to 26 at a time"));
+            return Err(
+                Failed::usage(format!("{} commands are too many", texts.len()))
+                    .hint("compare up to 26 at a time"),
+            );
         }
         texts
             .into_iter()
@@ -283,8 +271,9 @@ impl Options {
             return Ok(None);
         };
         let number = |text: &String| {
-            text.parse::<i64>()
-                .map_err(|_| wrong(format!("`--parameter-scan`: `{text}` is no whole number")))
+            text.parse::<i64>().map_err(|_| {
+                Failed::usage(format!("`--parameter-scan`: `{text}` is no whole number"))
+            })
         };
         let (low, high) = (number(low)?, number(high)?);
         let step = i64::from(self.parameter_step_size.max(1));
@@ -298,12 +287,27 @@ impl Options {
     }
 }
 
+/// The number that a regular expression picks from a command's output.
+pub(crate) fn pick(pattern: &str, more_is_better: bool) -> Result<Pick, Failed> {
+    user_command::compiled(pattern).map_err(|problem| {
+        Failed::usage(format!(
+            "`--metric {pattern}` is no regular expression: {problem}"
+        ))
+        .hint("for example `--metric 'total: ([0-9.]+) s'`")
+    })?;
+    Ok(Pick {
+        pattern: pattern.to_owned(),
+        more_is_better,
+        metric: None,
+    })
+}
+
 /// Splits a command into words as a shell does, without expansion.
 fn words(text: &str) -> Result<Vec<String>, Failed> {
     shlex::split(text)
         .filter(|words| !words.is_empty())
         .ok_or_else(|| {
-            wrong(format!(
+            Failed::usage(format!(
                 "`{text}` is no command: a quote is not closed, or it is empty"
             ))
             .hint("quote each command as one word: tare compare 'gzip -6 big' 'zstd -3 big'")

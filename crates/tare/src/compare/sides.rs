@@ -11,7 +11,7 @@ use crate::compare::study::Side;
 use crate::config::environment_flags;
 use crate::cx::files;
 use crate::env;
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::report::command_line;
 use crate::session::home;
@@ -26,19 +26,15 @@ struct Environment {
     settings: Params,
 }
 
-fn wrong(problem: impl std::fmt::Display) -> Failed {
-    Failed::new(Exit::Usage, output::printable(&problem.to_string()))
-}
-
 fn environment(text: &str) -> Result<Environment, Failed> {
-    let mut found = environment_flags::environments(text).map_err(wrong)?;
+    let mut found = environment_flags::environments(text).map_err(Failed::usage)?;
     let (Some(given), true) = (found.pop(), found.is_empty()) else {
-        return Err(wrong(format!("`{text}` is not one environment"))
+        return Err(Failed::usage(format!("`{text}` is not one environment"))
             .hint("name one with its settings: `docker:image=app:1`"));
     };
     let driver = env::find(&given.name).ok_or_else(|| {
         let known: Vec<&str> = env::DRIVERS.iter().map(|driver| driver.id()).collect();
-        wrong(format!("there is no environment `{}`", given.name))
+        Failed::usage(format!("there is no environment `{}`", given.name))
             .hint(format!("known are: {}", known.join(", ")))
     })?;
     Ok(Environment {
@@ -137,8 +133,7 @@ fn carried(
     };
     let stdin_file = match &options.input {
         Some(file) => Some(files::canonical(file).map_err(|error| {
-            Failed::new(Exit::Usage, format!("`--input`: {error}"))
-                .hint("name a file that is there")
+            Failed::usage(format!("`--input`: {error}")).hint("name a file that is there")
         })?),
         None => None,
     };
@@ -155,10 +150,9 @@ fn carried(
         directory: side.directory,
     };
     let carried = carry::carried(&wish).map_err(|trouble| match trouble {
-        WhyError::NotHere { program } => Failed::new(
-            Exit::Usage,
-            format!("`{program}` is no program of this machine"),
-        )
+        WhyError::NotHere { program } => Failed::usage(format!(
+            "`{program}` is no program of this machine"
+        ))
         .hint("name it by its path; what only a shell knows needs `--shell`, an alias written out"),
         other => other.into(),
     })?;
@@ -168,9 +162,7 @@ fn carried(
             ArmId::new("check").expect("the constant is a name"),
             &settings,
         )
-        .map_err(|error| {
-            Failed::new(Exit::Usage, format!("`{}`: {error}", driver.id())).maybe(error.hint)
-        })?;
+        .map_err(|error| Failed::usage(format!("`{}`: {error}", driver.id())).maybe(error.hint))?;
     let shows = is_host || driver.settings().iter().any(|spec| spec.name == "binds");
     let mut call = carried.call;
     call.pick = options.pick()?;

@@ -8,7 +8,7 @@ use tare_model::fact;
 use super::options::Options;
 use crate::compare::limits::Limits;
 use crate::compare::{self, Comparison, Decision, SideNote, gate};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::recount;
 use crate::session::home::GivenPaths;
 use crate::store::Store;
@@ -39,10 +39,8 @@ pub(crate) fn asked(
     };
     let cells = unpaired(base, head);
     if cells.is_empty() {
-        return Err(
-            Failed::new(Exit::Usage, "the two runs measured nothing in common")
-                .hint("`tare runs` lists what was measured in which"),
-        );
+        return Err(Failed::usage("the two runs measured nothing in common")
+            .hint("`tare runs` lists what was measured in which"));
     }
     let all = Dossier {
         cells,

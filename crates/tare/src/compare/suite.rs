@@ -10,8 +10,7 @@ use super::options::Options;
 use crate::compare::{Comparison, Decision};
 use crate::config::units;
 use crate::cx::files;
-use crate::failed::{Exit, Failed};
-use crate::output;
+use crate::failed::Failed;
 
 /// Most entries.
 const ENTRIES_MOST: usize = 100;
@@ -40,8 +39,7 @@ pub(crate) struct Entry {
 }
 
 fn wrong(file: &Path, problem: impl std::fmt::Display) -> Failed {
-    let text = format!("{}: {problem}", file.display());
-    Failed::new(Exit::Usage, output::printable(&text))
+    Failed::usage(format!("{}: {problem}", file.display()))
 }
 
 /// Reads the entries of a suite file.

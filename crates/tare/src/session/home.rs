@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cx::{files, vars};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 
 /// Paths given on the command line.
 #[derive(Debug, Clone, Default)]
@@ -57,8 +57,7 @@ pub(crate) fn empty_folder() -> Result<PathBuf, Failed> {
 
 fn named_state_folder() -> Result<PathBuf, Failed> {
     vars::state_folder().ok_or_else(|| {
-        Failed::new(
-            Exit::Usage,
+        Failed::usage(
             "there is no place for the store: none of TARE_HOME, XDG_STATE_HOME and HOME is set",
         )
         .hint("set TARE_HOME to a folder on a disk with space")

@@ -23,12 +23,12 @@ pub(crate) fn before_a_run(cx: &Context<'_>, state: &Path) -> Result<(), Failed>
     if !swept.removed.is_empty() {
         output::tell(&format!(
             "note: removed what killed runs had left ({})",
-            output::printable(&swept.removed.join(", "))
+            swept.removed.join(", ")
         ));
     }
     for (run, problem) in &swept.problems {
         files::write(&owner::folder(state, run).join(TRIED), b"")?;
-        output::tell(&format!("note: {}", output::printable(problem)));
+        output::tell(&format!("note: {problem}"));
     }
     if !tried.is_empty() || !swept.problems.is_empty() {
         output::tell(LEFTOVERS);

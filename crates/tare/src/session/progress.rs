@@ -53,11 +53,10 @@ impl Progress {
     }
 
     fn remark(&self, text: &str) {
-        let text = output::printable(text);
         if self.is_terminal {
-            self.bar.suspend(|| output::tell(&text));
+            self.bar.suspend(|| output::tell(text));
         } else {
-            output::tell(&text);
+            output::tell(text);
         }
     }
 }

@@ -141,11 +141,9 @@ impl Question {
                 "standard input is a pipe in which nothing came; the command gets an empty one",
             ),
             Input::TooMuch => {
-                return Err(
-                    Failed::new(Exit::Usage, "standard input holds more than 1 GiB").hint(
-                        "put it into a file and name that: `tare why -- sh -c 'COMMAND <FILE'`",
-                    ),
-                );
+                return Err(Failed::usage("standard input holds more than 1 GiB").hint(
+                    "put it into a file and name that: `tare why -- sh -c 'COMMAND <FILE'`",
+                ));
             }
             Input::Bytes(bytes) => {
                 let file = cx.scratch.join("stdin");
@@ -177,7 +175,7 @@ impl Question {
                 &settings,
             )
             .map_err(|error| {
-                let failed = Failed::new(Exit::Usage, format!("`{driver}`: {error}"));
+                let failed = Failed::usage(format!("`{driver}`: {error}"));
                 match error.hint {
                     _ if error.setting == "container" => failed.hint(RUNNING),
                     Some(hint) => failed.hint(hint),

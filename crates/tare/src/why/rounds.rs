@@ -153,7 +153,7 @@ impl<'a> Runner<'a> {
         output::tell(&format!(
             "after {}: {}",
             report::terminal::time(self.spent_ns() as f64),
-            output::printable(&why.answer)
+            why.answer
         ));
         // Differences of a user's container are searched, not guessed.
         let finding = measured.dossier.findings.first();
@@ -189,7 +189,7 @@ impl<'a> Runner<'a> {
                 report::terminal::time(self.spent_ns() as f64),
                 all.len(),
                 if all.len() == 1 { "" } else { "s" },
-                output::printable(&first.join(", "))
+                first.join(", ")
             ));
         }
     }
@@ -198,7 +198,7 @@ impl<'a> Runner<'a> {
         output::tell(&format!(
             "lead after {}, not tested yet: {cause}: {}",
             report::terminal::time(self.spent_ns() as f64),
-            output::printable(claim)
+            claim
         ));
     }
 }

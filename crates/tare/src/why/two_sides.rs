@@ -13,7 +13,7 @@ use crate::compare::study::Side;
 use crate::compare::{self, options::Options};
 use crate::cx::{Context, files};
 use crate::env;
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::report;
 use crate::why::user_container::ContainerQuestion;
@@ -33,13 +33,10 @@ impl Question {
         let options = Options::of_sides(pair, &self.command)?;
         let [a, b] = compare::two_sides(&options)?;
         if a.driver != b.driver {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
-                    "`{}` and `{}` have no differences that could be exchanged one by one",
-                    a.driver, b.driver
-                ),
-            )
+            return Err(Failed::usage(format!(
+                "`{}` and `{}` have no differences that could be exchanged one by one",
+                a.driver, b.driver
+            ))
             .hint("`tare why --env ENV -- CMD` explains an environment against the host"));
         }
         let mut asks = asked_of(&a, &b);
@@ -78,7 +75,7 @@ fn fails_with(trouble: WhyError) -> Failed {
         other => return other.into(),
     };
     let problem = format!("the command fails with {side}: it {how}{said}");
-    Failed::new(Exit::Failure, problem).maybe(hint)
+    Failed::failure(problem).maybe(hint)
 }
 
 /// The question without the differences, which are unknown before both sides have run.

@@ -15,7 +15,7 @@ use crate::cx::Observer;
 use crate::cx::stdin::{self, Input};
 use crate::env::user_container::{ArmRequest, Shares, Source, UserContainer, WHICH};
 use crate::env::{self, Driver, EnvError};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::report;
 use crate::service::user::UserClient;
@@ -109,10 +109,9 @@ fn input(own: &mut UserContainer) -> Result<Option<String>, Failed> {
         Input::Bytes(_) | Input::TooMuch => None,
     };
     let Some(text) = text else {
-        return Err(Failed::new(
-            Exit::Usage,
-            format!("standard input of a container's command is text of up to {INPUT_BYTES} bytes"),
-        )
+        return Err(Failed::usage(format!(
+            "standard input of a container's command is text of up to {INPUT_BYTES} bytes"
+        ))
         .hint(
             "mount a file with it, and let the command read that: `… sh -c 'COMMAND </data/FILE'`",
         ));
@@ -140,13 +139,9 @@ pub(crate) fn engine_of(
 
 fn one_of(container: &str, having: &[&'static str]) -> Result<Option<&'static str>, Failed> {
     match having {
-        [first, second, ..] => Err(Failed::new(
-            Exit::Usage,
-            format!(
-                "`{}` is the name of a container of {first} and of one of {second}",
-                output::printable(container)
-            ),
-        )
+        [first, second, ..] => Err(Failed::usage(format!(
+            "`{container}` is the name of a container of {first} and of one of {second}"
+        ))
         .hint(format!("say which: `--env {first}` or `--env {second}`"))),
         having => Ok(having.first().copied()),
     }
@@ -200,7 +195,7 @@ impl Subject<'_> {
         });
         output::tell(&at_first_look(&asks, &first));
         for remark in &first.remarks {
-            output::tell(&format!("note: {}", output::printable(remark)));
+            output::tell(&format!("note: {remark}"));
         }
         Ok((ask, first))
     }
@@ -215,11 +210,8 @@ impl Subject<'_> {
         let found = env::find(driver).expect("the name was looked up before");
         let is_other = |name: &&String| !WHICH.contains(&name.as_str());
         if let Some(name) = asked.settings.0.keys().find(is_other) {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
-                    "`{}` has no effect: the container's own configuration holds",
-                    output::printable(name)
+            return Err(Failed::usage(format!(
+                    "`{name}` has no effect: the container's own configuration holds"
                 ),
             )
             .hint("change the `docker run` line, or ask about an environment with `--env docker --set …`"));
@@ -252,11 +244,10 @@ impl Subject<'_> {
             ..call(&own, command)
         };
         if call.argv.is_empty() {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!("`{}` has no command of its own", own.name),
-            )
-            .hint("give one behind the image, or behind `--`"));
+            return Err(
+                Failed::usage(format!("`{}` has no command of its own", own.name))
+                    .hint("give one behind the image, or behind `--`"),
+            );
         }
         let mut typed = vec![own.name.clone()];
         typed.extend(call.argv.clone());
@@ -276,9 +267,7 @@ impl Subject<'_> {
 /// Refuses the container's command if a copy would answer in place of the original, unless the user allows that.
 fn may_run_twice(own: &UserContainer, shares: Shares) -> Result<(), Failed> {
     match &own.answers {
-        Some(why) if shares != Shares::Shared => Err(Failed::new(
-            Exit::Usage,
-            format!("the command of `{}` is not run a second time: {why}", own.name),
+        Some(why) if shares != Shares::Shared => Err(Failed::usage(format!("the command of `{}` is not run a second time: {why}", own.name),
         )
         .hint("name another command, behind `--`; or stop the original, and `--share-writable` runs it all the same")),
         _ => Ok(()),
@@ -312,17 +301,13 @@ fn alone(trouble: WhyError, own: &UserContainer) -> Failed {
             let hint = mentions_read_only(said).then(|| {
                 "it writes to a volume or folder of yours, which is shown read-only: `--share-writable` lets it, and every run of it then changes what is there".to_owned()
             });
-            Failed::new(
-                Exit::Failure,
-                format!("the command fails in a copy of the container: it {how}{said}"),
+            Failed::failure(format!("the command fails in a copy of the container: it {how}{said}"),
             )
             .hint(hint.or_else(|| reach::networks_hint(own)).unwrap_or_else(|| {
                 "run it in the container by hand until it exits with status 0; a copy lacks your networks, sockets and writable folders (`--join-networks`, `--share-writable`)".to_owned()
             }))
         }
-        WhyError::TooLong { limit_s, .. } => Failed::new(
-            Exit::Failure,
-            format!("the command in the container did not end within {limit_s} s: a service that never ends has no time to compare"),
+        WhyError::TooLong { limit_s, .. } => Failed::failure(format!("the command in the container did not end within {limit_s} s: a service that never ends has no time to compare"),
         )
         .hint("name what it is to do: `tare why --like CONTAINER -- CMD`, or a command behind the image"),
         _ => return trouble.into(),

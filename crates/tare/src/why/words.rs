@@ -15,9 +15,7 @@ use crate::workload::user_command::REQUEST;
 pub(crate) fn too_long(ask: &Ask, first: &First) -> Failed {
     let (host, inside) = (first.host.wall_ns as f64, first.env.wall_ns as f64);
     let needed_s = 6.0 * (host + inside) / 1e9 * 1.3 + 20.0;
-    Failed::new(
-        Exit::Failure,
-        format!(
+    Failed::failure(format!(
             "the command takes {} {} and took {} in `{}`, once: {:.2}×, without an interval; six blocks of both do not fit into the budget",
             report::terminal::time(host),
             if ask.own.is_some() {
@@ -64,13 +62,13 @@ fn request_ns(report: &CommandReport) -> Option<f64> {
 pub(super) fn tell_first(ask: &Ask, first: &First) {
     output::tell(&format!(
         "`{}`: {} on the host, {} in `{}` at the first look",
-        output::printable(&report::command_line(&ask.command)),
+        report::command_line(&ask.command),
         took(&first.host),
         took(&first.env),
         ask.driver
     ));
     for remark in &first.remarks {
-        output::tell(&format!("note: {}", output::printable(remark)));
+        output::tell(&format!("note: {remark}"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks flags that need a `docker run …` line or a container of the user.
 
 use super::Why;
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::why::question::Question;
 
 impl Why {
@@ -10,7 +10,7 @@ impl Why {
         if question.subject().is_some() {
             return Ok(());
         }
-        let refused = |text: String, hint: &str| Err(Failed::new(Exit::Usage, text).hint(hint));
+        let refused = |text: String, hint: &str| Err(Failed::usage(text).hint(hint));
         if self.apply_check {
             return refused(
                 "`--apply-check` changes a line or a container of your own, and none is asked about"

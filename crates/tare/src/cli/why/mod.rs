@@ -1,7 +1,5 @@
 //! `tare why -- CMD ARG…`: finds the mechanism that makes a command slower in an environment.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use tare_model::Params;
 use tare_model::dossier::Dossier;
@@ -11,12 +9,12 @@ use super::{Exit, Failed, GivenPaths, output};
 use crate::config::{environment_flags, units};
 use crate::env;
 use crate::env::user_container::Shares;
+use crate::output::DossierFiles;
 use crate::report;
 use crate::why::in_environment::RUNNING;
 use crate::why::question::Question;
 
 mod line;
-mod metric;
 
 #[allow(
     clippy::struct_excessive_bools,
@@ -91,12 +89,8 @@ pub(crate) struct Why {
     /// Seed for the trial order (default: random; recorded with the run).
     #[arg(long)]
     seed: Option<u64>,
-    /// Write the dossier to FILE; `-` prints only it on stdout.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the page to FILE.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    files: DossierFiles,
     /// Command to run, or a `docker run …` line.
     #[arg(last = true, required_unless_present_any = ["like", "compose", "a"], value_name = "CMD")]
     command: Vec<String>,
@@ -104,7 +98,7 @@ pub(crate) struct Why {
 
 impl Why {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        output::check_files(self.html.as_deref(), self.json.as_deref())?;
+        self.files.check()?;
         let question = self.question()?;
         question.answered(place, |dossier| self.write(dossier))
     }
@@ -140,7 +134,7 @@ impl Why {
         };
         self.check_flags(&question)?;
         let client = self.service.client()?;
-        let (metric, pick) = metric::from_arguments(self)?;
+        let (metric, pick) = self.service.metric(&self.metric, self.more_is_better)?;
         Ok(Question {
             metric,
             pick,
@@ -152,14 +146,13 @@ impl Why {
 
     /// Returns the environment's name, if given, and its settings.
     fn environment(&self) -> Result<(Option<String>, Params), Failed> {
-        let wrong = |problem: &str| Failed::new(Exit::Usage, output::printable(problem));
         let mut given = match &self.env {
             Some(text) => environment_flags::environments(text)
-                .map_err(|problem| wrong(&problem).hint(RUNNING))?,
+                .map_err(|problem| Failed::usage(problem).hint(RUNNING))?,
             None => Vec::new(),
         };
         if given.len() > 1 {
-            return Err(wrong("`tare why` asks about one environment")
+            return Err(Failed::usage("`tare why` asks about one environment")
                 .hint("`tare run --env A,B` measures several"));
         }
         let (name, mut settings) = match given.pop() {
@@ -169,30 +162,22 @@ impl Why {
         if let Some(name) = &name {
             let known: Vec<&str> = env::DRIVERS.iter().map(|driver| driver.id()).collect();
             if !known.contains(&name.as_str()) {
-                let failed = Failed::new(
-                    Exit::Usage,
-                    format!("there is no environment `{}`", output::printable(name)),
-                );
-                return Err(match crate::suggest::nearest(name, known.iter().copied()) {
-                    Some(near) => failed.hint(format!("did you mean `{near}`?")),
-                    None => failed.hint(format!("known are: {}; {RUNNING}", known.join(", "))),
-                });
+                return Err(Failed::unknown("environment", name, &known, RUNNING));
             }
             if name == "host" {
-                return Err(Failed::new(
-                    Exit::Usage,
-                    "the host is what environments are compared with",
-                )
-                .hint("`tare run` compares the host with itself too, as A′"));
+                return Err(
+                    Failed::usage("the host is what environments are compared with")
+                        .hint("`tare run` compares the host with itself too, as A′"),
+                );
             }
         }
         for text in &self.settings {
             let (arm, setting, value) =
-                environment_flags::setting_of(text).map_err(|problem| wrong(&problem))?;
+                environment_flags::setting_of(text).map_err(Failed::usage)?;
             if let (Some(arm), Some(name)) = (arm, &name)
                 && arm != name
             {
-                return Err(wrong(&format!("`{text}`: there is no arm `{arm}`"))
+                return Err(Failed::usage(format!("`{text}`: there is no arm `{arm}`"))
                     .hint(format!("`{name}` is asked about")));
             }
             settings = settings.with(setting, value);
@@ -201,11 +186,10 @@ impl Why {
     }
 
     fn write(&self, dossier: &Dossier) -> Result<(), Failed> {
-        if output::write_files(dossier, self.html.as_deref(), self.json.as_deref())? {
-            return Ok(());
+        if !self.files.write(dossier)? {
+            output::text(&report::terminal::short_answer(dossier, output::style()))?;
         }
-        let text = report::terminal::short_answer(dossier, output::style());
-        Ok(output::text(&text)?)
+        Ok(())
     }
 }
 

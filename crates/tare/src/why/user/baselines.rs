@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::alone;
 use super::reach::without_idle_network;
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use tare_model::command::Tie;
 
 use crate::cx::files::{self, Kind};
@@ -126,9 +126,7 @@ impl Baselines<'_> {
         let may_have_left = trouble.may_have_left();
         Err(Failed {
             may_have_left,
-            ..Failed::new(
-                Exit::Failure,
-                format!("the command works in the container, and in no plainer one of the same image: {trouble}"),
+            ..Failed::failure(format!("the command works in the container, and in no plainer one of the same image: {trouble}"),
             )
             .maybe(trouble.hint())
         })

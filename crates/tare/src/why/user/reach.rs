@@ -6,7 +6,7 @@ use tare_model::Status;
 use crate::cx::{Context, holders};
 use crate::env;
 use crate::env::user_container::{Difference, Source, UserContainer, protect};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::report;
 use crate::why::Ask;
@@ -37,14 +37,10 @@ pub(super) fn alone(cx: &Context<'_>, own: &UserContainer) -> Result<(), Failed>
     let Some((path, names)) = writers(cx, own).into_iter().next() else {
         return Ok(());
     };
-    let names = output::printable(&names.join(", "));
-    Err(Failed::new(
-        Exit::Usage,
-        format!(
-            "`--share-writable` would be a second writer in `{}`: {names} writes to it",
-            output::printable(&path)
-        ),
-    )
+    let names = names.join(", ");
+    Err(Failed::usage(format!(
+        "`--share-writable` would be a second writer in `{path}`: {names} writes to it"
+    ))
     .hint(format!(
         "stop {names} first; without `--share-writable` each arm has a copy"
     )))

@@ -10,7 +10,7 @@ use tare_model::{CommandChange, Params, counter};
 
 use crate::cx::Context;
 use crate::env::user_container::{Difference, UserContainer};
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::report::command_line;
 use crate::run;
@@ -119,8 +119,7 @@ pub(crate) fn own_cost(cx: &Context<'_>, client: &UserClient) -> Option<String> 
 }
 
 fn on_machines_network() -> Failed {
-    Failed::new(
-        Exit::Usage,
+    Failed::usage(
         "several servers cannot have this machine's own network at once, where their ports are the same",
     )
 }

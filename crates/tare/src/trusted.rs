@@ -5,7 +5,7 @@
 
 use tare_model::{Params, Study, Value};
 
-use super::{Exit, Failed};
+use crate::failed::Failed;
 use crate::plan::Plan;
 use tare_core::foreign::harmless;
 
@@ -14,37 +14,31 @@ const MOST_LETTERS: usize = 500;
 const MOST_LINES: usize = 40;
 
 /// Refuses a study whose plan is too large. Checked before the user is asked, because planning would not end.
-pub(super) fn check_size(study: &Study) -> Result<(), Failed> {
+pub(crate) fn check_size(study: &Study) -> Result<(), Failed> {
     if Plan::fits(study) {
         return Ok(());
     }
-    Err(Failed::new(
-        Exit::Usage,
-        format!(
-            "the study plans {} blocks of {} arms and {} workloads, which are too many",
-            study.blocks_max,
-            study.arms.len(),
-            study.workloads.len()
-        ),
-    )
+    Err(Failed::usage(format!(
+        "the study plans {} blocks of {} arms and {} workloads, which are too many",
+        study.blocks_max,
+        study.arms.len(),
+        study.workloads.len()
+    ))
     .hint("ask the sender for one with fewer blocks"))
 }
 
 /// The refusal to run a study from elsewhere without consent, listing what it would run. `what` is its subject.
-pub(super) fn refusal(what: &str, study: &Study) -> Failed {
+pub(crate) fn refusal(what: &str, study: &Study) -> Failed {
     let mut lines = would_run(study);
     let n_more = lines.len().saturating_sub(MOST_LINES);
     lines.truncate(MOST_LINES);
     if n_more > 0 {
         lines.push(format!("and {n_more} more"));
     }
-    Failed::new(
-        Exit::Usage,
-        format!(
-            "{what} runs what its study names:\n  {}",
-            lines.join("\n  ")
-        ),
-    )
+    Failed::usage(format!(
+        "{what} runs what its study names:\n  {}",
+        lines.join("\n  ")
+    ))
 }
 
 /// One line for everything that a study runs, mounts or asks of an environment.
