@@ -34,7 +34,6 @@ crates/tare-core/src/why/studies.rs 550 one stage of the question, in the order 
 crates/tare/tests/analysis/verdicts.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/engine/fake.rs 700 one stage with all that can go wrong on it
 crates/tare/tests/it/podman.rs 700 tests of one thing, with what they set up
-crates/tare/tests/it/ssh.rs 600 tests of one thing, with what they set up
 crates/tare/tests/it/tools.rs 650 tests of one thing, with what they set up
 ";
 
@@ -50,7 +49,6 @@ crates/tare/src/run/pair.rs serve_and_measure one turn of a clock, whose order i
 crates/tare/src/run/turns.rs turns one turn of a clock, whose order is what matters
 crates/tare/src/store/read.rs run_without_records one row after the other, as the table has them
 crates/tare-core/src/why/studies.rs round one round, in the order of time
-crates/tare/tests/it/oci/specs.rs docker_oci_spec_runs_without_docker_or_a_mechanism one story, told in its order
 xtask/src/test.rs all one command of development, in the order of time
 ";
 

@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use tare::analyze::analyze;
-use tare::report::{ReportOutput, html};
+use tare::report::html;
 use tare_model::Params;
 use tare_model::dossier::Dossier;
 use tare_testkit::{browser, skip};
 
-use super::forms::made_of;
+use super::forms::files_of;
 use super::generator::find;
 use super::snapshots::{hostile, ordinary, unavailable};
 
@@ -83,9 +83,7 @@ fn figures() -> String {
     ];
     let mut drawn = String::new();
     for dossier in &dossiers {
-        let ReportOutput::Files(files) = made_of("svg", dossier, &[]) else {
-            panic!("a figure of every run");
-        };
+        let files = files_of("svg", dossier);
         for file in files {
             drawn.push_str("<figure>");
             drawn.push_str(std::str::from_utf8(&file.content).unwrap());

@@ -1,12 +1,11 @@
 //! Tests the first lines of an answer: an inconclusive metric is no proof of no overhead, and an arm that Tare made
 //! for a trial says what for.
 
-use tare::report::ReportOutput;
 use tare::report::terminal::{Style, brief, table};
 use tare_model::Verdict;
 use tare_model::dossier::{Dossier, Flag, Span};
 
-use super::forms::{answer_of_why, huge, made_of};
+use super::forms::{answer_of_why, huge, made_of, text_of};
 use super::generator::{Effect, Plan};
 use super::snapshots::ordinary;
 
@@ -196,14 +195,7 @@ fn trial_arm_is_labelled_with_tested_cause() {
     let dossier = answer_of_why();
     let wanted = "off-5 (to try cpu.cfs-quota-throttle)";
     for form in ["html", "latex", "markdown", "svg"] {
-        let text = match made_of(form, &dossier, &[]) {
-            ReportOutput::Text(text) => text,
-            ReportOutput::Files(files) => files
-                .iter()
-                .map(|file| String::from_utf8_lossy(&file.content).into_owned())
-                .collect(),
-            other => panic!("{other:?}"),
-        };
+        let text = text_of(made_of(form, &dossier, &[]));
         assert!(text.contains(wanted), "{form}");
     }
 }

@@ -4,11 +4,11 @@
 use tare::analyze::analyze;
 use tare::config::{Adjustments, parse};
 use tare::report::html;
-use tare::report::terminal::{Style, table};
+use tare::report::terminal::table;
 use tare_model::dossier::{Dossier, DossierLayoutValue, DossierOwnNumbers};
 use tare_model::{Publication, Study};
 
-use super::generator::{Plan, find};
+use super::generator::{Plan, find, of_width};
 
 /// A publication with these numbers, quantities, claims and tables.
 fn publication(rest: &str) -> Publication {
@@ -204,11 +204,7 @@ fn instance_parts_keep_separate_published_values() {
     let mean = f64::midpoint(first.point, second.point);
     let here = values[1].here.unwrap().point;
     assert!((mean / here - 1.0).abs() < 0.01, "{mean} {here}");
-    let style = Style {
-        colour: false,
-        width: 120,
-    };
-    let drawn = table(&dossier, style);
+    let drawn = table(&dossier, of_width(120));
     assert!(drawn.contains("\neach "), "{drawn}");
     assert!(html::page(&dossier).contains(">each<"));
 }

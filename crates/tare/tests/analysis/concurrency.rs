@@ -1,7 +1,7 @@
 //! Tests that the analysis recovers planted stretch, unfairness and interaction of several instances at once.
 
 use tare::analyze::{RunData, analyze};
-use tare::report::terminal::{Style, table};
+use tare::report::terminal::table;
 use tare_model::dossier::{Concurrency, ConcurrencyArm, ConcurrencyPoint, Dossier, Span};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::{
@@ -9,7 +9,7 @@ use tare_model::{
     Spread, Together, Verdict, WorkSpan, whole_part,
 };
 
-use super::generator::{Plan, completed, facts_of, find, is_of_arm, publication_of};
+use super::generator::{Plan, completed, facts_of, find, is_of_arm, of_width, publication_of};
 
 /// A run with a series of instances.
 pub(crate) struct Crowd {
@@ -122,13 +122,14 @@ pub(crate) fn together(spread: Spread, instances: Vec<InstanceRecord>) -> Outcom
 }
 
 pub(crate) fn report_of(outcome: &Outcome) -> ProbeReport {
-    match outcome {
-        Outcome::Completed(raw) => serde_json::from_slice(&raw.stdout.0).unwrap(),
-        other => panic!("{other:?}"),
-    }
+    decoded(outcome)
 }
 
 pub(crate) fn records_of(outcome: &Outcome) -> Together {
+    decoded(outcome)
+}
+
+fn decoded<T: serde::de::DeserializeOwned>(outcome: &Outcome) -> T {
     match outcome {
         Outcome::Completed(raw) => serde_json::from_slice(&raw.stdout.0).unwrap(),
         other => panic!("{other:?}"),
@@ -377,18 +378,12 @@ fn too_few_blocks_have_no_verdict_on_the_interaction() {
 fn table_shows_instance_counts_and_their_effect() {
     let dossier = Crowd::with(|crowd| crowd.doubling = 1.10).dossier();
     for width in [40, 80, 140] {
-        let text = table(
-            &dossier,
-            Style {
-                width,
-                colour: false,
-            },
-        );
+        let text = table(&dossier, of_width(width));
         assert!(text.contains("with several at once"), "{text}");
         for line in text.lines() {
             assert!(line.chars().count() <= width, "{line:?} at {width}\n{text}");
         }
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let flat = super::forms::words(&text);
         let sentence = "box against host: it gets worse with more instances: each doubling of the instances adds";
         assert!(flat.contains(sentence), "{text}");
         assert!(!flat.contains("a-prime against host: it"), "{text}");
@@ -433,20 +428,7 @@ columns = [{{ label = "four", arm = "box", instances = 4 }}]
 fn instance_counts_plot_as_sweep_with_line_per_arm() {
     let of = |numbers: Vec<u32>| {
         let dossier = Crowd::with(|crowd| crowd.numbers = numbers).dossier();
-        let made = tare::report::find("svg")
-            .unwrap()
-            .make(&tare::report::Material {
-                dossier: &dossier,
-                readings: &[],
-                fonts: &[],
-                style: Style {
-                    colour: false,
-                    width: 100,
-                },
-            });
-        let tare::report::ReportOutput::Files(files) = made else {
-            panic!("{made:?}");
-        };
+        let files = super::forms::files_of("svg", &dossier);
         let is_sweep = |name: &str| name.starts_with("sweep-");
         files
             .into_iter()

@@ -4,7 +4,7 @@
 use tare::analyze::analyze;
 use tare::report::ReportOutput;
 
-use super::forms::{answer_of_why, huge, made_of};
+use super::forms::{answer_of_why, files_of, huge};
 use super::generator::find;
 use super::snapshots::{hostile, ordinary};
 
@@ -61,9 +61,7 @@ fn figures_contain_texts_and_all_distributions() {
         huge(3, 500),
     ];
     for dossier in &dossiers {
-        let ReportOutput::Files(files) = made_of("svg", dossier, &[]) else {
-            panic!("{} has no figure", dossier.run);
-        };
+        let files = files_of("svg", dossier);
         for file in &files {
             assert_holds_its_texts(&file.name, std::str::from_utf8(&file.content).unwrap());
         }
@@ -87,9 +85,7 @@ fn figures_contain_texts_and_all_distributions() {
 #[test]
 fn overlong_figure_splits_with_common_axis() {
     let dossier = huge(250, 3);
-    let ReportOutput::Files(files) = made_of("svg", &dossier, &[]) else {
-        panic!("files");
-    };
+    let files = files_of("svg", &dossier);
     let parts = files.iter().filter(|file| file.name.starts_with("costs-"));
     let parts: Vec<&str> = parts
         .map(|file| std::str::from_utf8(&file.content).unwrap())
@@ -111,9 +107,7 @@ fn distribution_curve_of_each_side_reaches_total() {
     let dossier = analyze(&ordinary().run(), &find);
     let place = dossier.cells.iter().position(|cell| cell.arm == "docker");
     let begin = format!("distribution-{}-", place.unwrap());
-    let ReportOutput::Files(files) = made_of("svg", &dossier, &[]) else {
-        panic!("files");
-    };
+    let files = files_of("svg", &dossier);
     let file = files.iter().find(|file| file.name.starts_with(&begin));
     let drawing = std::str::from_utf8(&file.unwrap().content).unwrap();
     let n_blocks = dossier.cells[place.unwrap()].blocks.len();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use tare::analyze::{RunData, Series, analyze, readings};
 use tare::report::terminal::{Style, brief, plain};
-use tare::report::{self, FORMATS, Material, ReportOutput, html};
+use tare::report::{self, FORMATS, File, Material, ReportOutput, html};
 use tare_model::dossier::{Dossier, DossierBlock};
 use tare_model::{Params, Value};
 
@@ -37,7 +37,7 @@ fn text(name: &str, run: &RunData) -> String {
     text_of(made(name, run))
 }
 
-fn text_of(made: ReportOutput) -> String {
+pub(crate) fn text_of(made: ReportOutput) -> String {
     match made {
         ReportOutput::Text(text) => text,
         ReportOutput::Bytes(bytes) => panic!("{} bytes are no text", bytes.len()),
@@ -50,6 +50,26 @@ fn text_of(made: ReportOutput) -> String {
         }
         ReportOutput::Nothing(reason) => reason,
     }
+}
+
+/// Returns the files of a form that has several.
+pub(crate) fn files_of(form: &str, dossier: &Dossier) -> Vec<File> {
+    match made_of(form, dossier, &[]) {
+        ReportOutput::Files(files) => files,
+        other => panic!("{form} is no files but {other:?}"),
+    }
+}
+
+/// Returns the text of one of them.
+pub(crate) fn file_of(form: &str, dossier: &Dossier, name: &str) -> String {
+    let mut files = files_of(form, dossier).into_iter();
+    let file = files.find(|file| file.name == name).unwrap();
+    String::from_utf8(file.content).unwrap()
+}
+
+/// Returns the text with each run of white space as one space, so that wrapping does not matter.
+pub(crate) fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn one_block() -> RunData {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use tare::analyze::{ArmData, RunData, RunHead, TrialData, analyze};
+use tare::report::terminal::Style;
 use tare::workload::{Declared, DecodeError, ParamError, Workload, probe_output};
 use tare_model::dossier::{Dossier, DossierCell};
 use tare_model::study::A_PRIME;
@@ -339,6 +340,18 @@ pub(crate) fn rewrite(
         change(&mut report);
         data.outcome = completed(&report);
     }
+}
+
+/// A terminal without colours.
+pub(crate) const fn of_width(width: usize) -> Style {
+    let colour = false;
+    Style { width, colour }
+}
+
+/// Decides the outcome of every trial that `which` picks.
+pub(crate) fn decide(run: &mut RunData, which: impl Fn(&Trial) -> bool, outcome: &Outcome) {
+    let picked = run.trials.iter_mut().filter(|data| which(&data.trial));
+    picked.for_each(|data| data.outcome = outcome.clone());
 }
 
 /// Marks every trial of the run as done in slices, interleaved with the others of its block.

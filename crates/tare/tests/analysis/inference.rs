@@ -1,13 +1,12 @@
 //! Tests the basis of a verdict: many cells, single blocks, launches of the arms, and values that give the ratio.
 
 use tare::analyze::analyze;
-use tare::report::ReportOutput;
-use tare::report::terminal::{Style, brief, table};
+use tare::report::terminal::{brief, table};
 use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::{Better, CheckResult, Deviation, Trial, Verdict};
 
-use super::forms::made_of;
-use super::generator::{Effect, Plan, cell, find, has, is_of_arm, rewrite, take_turns};
+use super::forms::{file_of, made_of, text_of, words};
+use super::generator::{Effect, Plan, cell, find, has, is_of_arm, of_width, rewrite, take_turns};
 
 const INTEGER: &str = "cpu.integer.time";
 
@@ -49,13 +48,7 @@ fn tenfold_cost_survives_unpassable_correction() {
     assert_eq!(found.verdict, Verdict::MaterialCost);
     assert!(found.q.unwrap() > 0.05);
     assert!(!has(found, "not-significant-after-correction"));
-    let reported = table(
-        &dossier,
-        Style {
-            width: 200,
-            colour: false,
-        },
-    );
+    let reported = table(&dossier, of_width(200));
     assert_eq!(
         reported
             .replace('\n', " ")
@@ -212,26 +205,15 @@ fn added_blocks_are_reported_and_fail_plan_check() {
     let dossier = analyze(&run, &find);
     super::schema::assert_fits(&dossier);
     assert_eq!(planned(&dossier).result, CheckResult::Fail);
-    let style = Style {
-        width: 500,
-        colour: false,
-    };
+    let style = of_width(500);
     let mut reported = vec![
         ("brief", brief(&dossier, style)),
         ("table", table(&dossier, style)),
     ];
-    for form in ["html", "markdown", "latex"] {
-        let text = match made_of(form, &dossier, &[]) {
-            ReportOutput::Text(text) => text,
-            ReportOutput::Files(files) => files
-                .iter()
-                .filter(|file| file.name == "method.tex")
-                .map(|file| String::from_utf8_lossy(&file.content).into_owned())
-                .collect(),
-            other => panic!("{other:?}"),
-        };
-        reported.push((form, text));
+    for form in ["html", "markdown"] {
+        reported.push((form, text_of(made_of(form, &dossier, &[]))));
     }
+    reported.push(("latex", file_of("latex", &dossier, "method.tex")));
     for (form, text) in reported {
         for words in ["it was interrupted", "blocks were added to it"] {
             let words = format!("Not as planned: {words}.");
@@ -255,17 +237,13 @@ fn wide_row_from_moving_effect_is_not_called_noise() {
     });
     let moving = analyze(&run, &find);
     assert!(flagged(&moving), "{:?}", cell(&moving, "box", INTEGER));
-    let style = Style {
-        width: 120,
-        colour: false,
-    };
-    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short = flat(brief(&moving, style));
+    let style = of_width(120);
+    let short = words(&brief(&moving, style));
     assert!(
         short.contains(", moves") && short.contains("“moves”:"),
         "{short}"
     );
-    let full = flat(table(&moving, style));
+    let full = words(&table(&moving, style));
     assert!(full.contains("the effect itself moves"), "{full}");
     assert!(full.contains("MOVES: the effect itself"), "{full}");
     let page = tare::report::html::page(&moving);

@@ -3,11 +3,11 @@
 
 use tare::analyze::{RunData, analyze, readings};
 use tare::report::terminal::{Style, brief, draw, table};
-use tare::report::{FORMATS, Material, ReportOutput, html};
+use tare::report::{FORMATS, Material, html};
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome};
 
-use super::forms::{answer_of_why, assert_sound, huge};
+use super::forms::{answer_of_why, assert_sound, huge, text_of};
 use super::generator::find;
 use super::snapshots::ordinary;
 
@@ -44,16 +44,7 @@ fn forms(dossier: &Dossier, run: Option<&RunData>) -> Vec<(&'static str, String)
             fonts: &[],
             style: STYLE,
         });
-        let text = match made {
-            ReportOutput::Text(text) => text,
-            ReportOutput::Bytes(bytes) => panic!("{} bytes are no text", bytes.len()),
-            ReportOutput::Files(files) => files
-                .iter()
-                .map(|file| String::from_utf8_lossy(&file.content))
-                .collect(),
-            ReportOutput::Nothing(reason) => reason,
-        };
-        (form.name, text)
+        (form.name, text_of(made))
     };
     let is_text = |form: &&&'static tare::report::Format| !matches!(form.name, "png" | "parquet");
     FORMATS.iter().filter(is_text).map(made).collect()

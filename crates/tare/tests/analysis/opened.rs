@@ -12,7 +12,7 @@ use tare::report::ReportOutput;
 use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::{Deviation, Sliced};
 
-use super::forms::{answer_of_why, made_of};
+use super::forms::{answer_of_why, files_of, made_of};
 use super::generator::{Plan, find, rewrite};
 use super::snapshots::{hostile, ordinary};
 use tare_testkit::skip::skip;
@@ -44,9 +44,7 @@ fn paper_document_compiles_with_tables_and_refs() {
     ];
     for (name, dossier) in dossiers {
         let folder = tempfile::tempdir().unwrap();
-        let ReportOutput::Files(files) = made_of("latex", &dossier, &[]) else {
-            panic!("files for a folder");
-        };
+        let files = files_of("latex", &dossier);
         for file in files {
             std::fs::write(folder.path().join(&file.name), &file.content).unwrap();
         }

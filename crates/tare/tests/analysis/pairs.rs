@@ -2,12 +2,12 @@
 //! of report.
 
 use tare::analyze::{RunData, analyze};
-use tare::report::terminal::{Style, brief, table};
-use tare::report::{self, Material, ReportOutput};
+use tare::report::terminal::{brief, table};
 use tare_model::dossier::DossierCell;
 use tare_model::study::A_PRIME;
 
-use super::generator::{Effect, Plan, find};
+use super::forms::{file_of, made_of, text_of};
+use super::generator::{Effect, Plan, find, of_width};
 use super::schema::assert_fits;
 
 /// Four arms: `volume` is 20 % slower than `layer`, and `bind` equals `volume`.
@@ -88,11 +88,7 @@ fn pairs_compare_as_if_first_were_baseline() {
 fn pairs_shown_only_on_request_without_missing_arm() {
     let dossier = analyze(&plan().run(), &find);
     assert!(dossier.pairs.is_empty());
-    let style = Style {
-        width: 100,
-        colour: false,
-    };
-    assert!(!brief(&dossier, style).contains("Each two"));
+    assert!(!brief(&dossier, of_width(100)).contains("Each two"));
     let mut run = with_pairs(&plan());
     for arm in &mut run.head.arms {
         arm.available = arm.spec.id.as_str() != "layer";
@@ -109,10 +105,7 @@ fn reader_forms_show_each_pair_with_interval() {
     let ratio = dossier.pairs.iter().find(fsync).unwrap();
     let ratio = ratio.ratio.unwrap().point;
     for width in [20, 40, 80, 140] {
-        let style = Style {
-            width,
-            colour: false,
-        };
+        let style = of_width(width);
         for drawn in [brief(&dossier, style), table(&dossier, style)] {
             let shown = &drawn[drawn.find("Pairwise").unwrap()..];
             assert!(shown.contains("fsync"), "{shown}");
@@ -124,23 +117,9 @@ fn reader_forms_show_each_pair_with_interval() {
         }
     }
     for name in ["html", "markdown", "latex"] {
-        let form = report::find(name).unwrap();
-        let made = form.make(&Material {
-            dossier: &dossier,
-            readings: &[],
-            fonts: &[],
-            style: Style {
-                width: 100,
-                colour: false,
-            },
-        });
-        let text = match made {
-            ReportOutput::Text(text) => text,
-            ReportOutput::Files(files) => {
-                let of_costs = files.into_iter().find(|file| file.name == "costs.tex");
-                String::from_utf8(of_costs.unwrap().content).unwrap()
-            }
-            other => panic!("{name}: {other:?}"),
+        let text = match name {
+            "latex" => file_of(name, &dossier, "costs.tex"),
+            _ => text_of(made_of(name, &dossier, &[])),
         };
         let shown = &text[text.find("Pairwise").unwrap()..];
         assert!(shown.contains("volume against layer"), "{name}");

@@ -2,11 +2,11 @@
 
 use tare::analyze::{RunData, analyze};
 use tare::report::svg;
-use tare::report::terminal::{Style, brief};
+use tare::report::terminal::brief;
 use tare_model::dossier::{Dossier, DossierLayoutValue};
 use tare_model::{ClaimVerdict, Publication};
 
-use super::generator::{Effect, Plan, facts_of, find};
+use super::generator::{Effect, Plan, facts_of, find, of_width};
 
 const PUBLICATION: &str = r#"
 title = "A comparison of <boxes>"
@@ -217,10 +217,7 @@ fn publication_report_matches_snapshot() {
 
 #[test]
 fn brief_shows_measured_tables_and_counts_empty_ones() {
-    let style = Style {
-        width: 100,
-        colour: false,
-    };
+    let style = of_width(100);
     let mut dossier = dossier();
     let rows = |dossier: &mut Dossier, change: fn(&mut DossierLayoutValue)| {
         let tables = &mut dossier.publication.as_mut().unwrap().tables;

@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 use tare::analyze::{ArmData, RunData, RunHead, analyze, other_scale};
 use tare::config::builtin::STUDIES;
 use tare::config::{Adjustments, built_in};
-use tare::report::ReportOutput;
-use tare::report::terminal::{Style, brief, table};
+use tare::report::terminal::{brief, table};
 use tare_model::dossier::Dossier;
 use tare_model::publication::Publication;
 use tare_model::{NoCounterpart, Params, RunId, Study};
 
-use super::forms::made_of;
-use super::generator::publication_of;
+use super::forms::{file_of, made_of, text_of, words};
+use super::generator::{of_width, publication_of};
 
 /// Returns the built-in studies with a publication.
 fn studies() -> Vec<Study> {
@@ -50,11 +49,7 @@ fn nothing_measured(study: &Study) -> Dossier {
 
 /// Returns the report with each run of white space as one space, so that wrapping does not matter.
 fn drawn(dossier: &Dossier) -> String {
-    let style = Style {
-        colour: false,
-        width: 140,
-    };
-    words(&table(dossier, style))
+    words(&table(dossier, of_width(140)))
 }
 
 /// Returns the page's text without markup.
@@ -82,10 +77,6 @@ fn page(dossier: &Dossier) -> String {
         text = text.replace(entity, letter);
     }
     words(&text)
-}
-
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -174,11 +165,7 @@ fn brief_names_omitted_parts_summary_has_claims() {
     for study in studies() {
         let dossier = nothing_measured(&study);
         let publication = dossier.publication.as_ref().unwrap();
-        let style = Style {
-            colour: false,
-            width: 100,
-        };
-        let short = words(&brief(&dossier, style));
+        let short = words(&brief(&dossier, of_width(100)));
         for left_out in [
             format!("{} published numbers", publication.others.len()),
             "notes on these numbers".to_owned(),
@@ -191,9 +178,7 @@ fn brief_names_omitted_parts_summary_has_claims() {
                 study.id
             );
         }
-        let ReportOutput::Text(made) = made_of("markdown", &dossier, &[]) else {
-            panic!("a summary is a text");
-        };
+        let made = text_of(made_of("markdown", &dossier, &[]));
         for claim in &dossier.claims {
             let first = claim.published.split([',', '.', '(', '“']).next().unwrap();
             assert!(made.contains(first), "{}: {first}", study.id);
@@ -202,13 +187,7 @@ fn brief_names_omitted_parts_summary_has_claims() {
             let begin = table.title.split([',', '(']).next().unwrap();
             assert!(made.contains(begin), "{}: {begin}", study.id);
         }
-        let ReportOutput::Files(files) = made_of("latex", &dossier, &[]) else {
-            panic!("a paper is files");
-        };
-        let file = |name: &str| {
-            let file = files.iter().find(|it| it.name == name).unwrap();
-            String::from_utf8_lossy(&file.content).into_owned()
-        };
+        let file = |name: &str| file_of("latex", &dossier, name);
         assert!(file("report.tex").contains("\\input{published}"));
         let of_paper = file("published.tex");
         for deviation in &publication.deviations {
@@ -441,22 +420,12 @@ columns = [{ label = "Docker", arm = "docker" }]
     let ratio = small.values[0].here.unwrap().point / same.values[0].here.unwrap().point;
     assert!((ratio - 10.0).abs() < 1e-6, "{ratio}");
     super::schema::assert_fits(&here);
-    let style = Style {
-        colour: false,
-        width: 100,
-    };
-    let ReportOutput::Text(markdown) = made_of("markdown", &here, &[]) else {
-        panic!("a summary is a text");
-    };
-    let ReportOutput::Files(latex) = made_of("latex", &here, &[]) else {
-        panic!("a paper is files");
-    };
-    let latex = latex.iter().find(|it| it.name == "published.tex").unwrap();
-    let latex = String::from_utf8_lossy(&latex.content).into_owned();
+    let markdown = text_of(made_of("markdown", &here, &[]));
+    let latex = file_of("latex", &here, "published.tex");
     assert!(latex.contains("A file $\\ddagger$ & "), "{latex}");
     let figure = tare::report::svg::figures(&here).remove(0).svg;
     for form in [
-        words(&brief(&here, style)),
+        words(&brief(&here, of_width(100))),
         drawn(&here),
         page(&here),
         markdown,

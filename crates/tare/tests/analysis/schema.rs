@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use tare::analyze::analyze;
 use tare::report::json::to_string;
 use tare_model::dossier::Dossier;
-use tare_model::{Failure, Outcome};
+use tare_model::{Failure, Outcome, Trial};
 
 use super::concurrency::with_series;
-use super::generator::{Effect, Plan, find, is_of_arm};
+use super::generator::{Effect, Plan, decide, find, is_of_arm};
 use tare_testkit::schema::Checker;
 
 /// Fails unless the dossier, as printed, matches the schema.
@@ -23,11 +23,9 @@ fn full() -> Dossier {
     let mut run = plan
         .with("box", "syscall.getppid.time", Effect::Times(1.5))
         .run();
-    for data in &mut run.trials {
-        if is_of_arm("box")(&data.trial) && data.trial.workload_index == 3 {
-            data.outcome = Outcome::Failed(Failure::Killed { signal: 11 });
-        }
-    }
+    let is_last = |trial: &Trial| is_of_arm("box")(trial) && trial.workload_index == 3;
+    let killed = Outcome::Failed(Failure::Killed { signal: 11 });
+    decide(&mut run, is_last, &killed);
     analyze(&run, &find)
 }
 

@@ -9,7 +9,7 @@ use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome, Params, Reason, StoppedBy};
 
-use super::generator::{Effect, Plan, find, is_of_arm};
+use super::generator::{Effect, Plan, find, is_of_arm, of_width};
 
 pub(crate) fn compare(name: &str, drawn: &str) {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -53,13 +53,7 @@ fn drawn(name: &str, run: &RunData) {
 
 pub(crate) fn of_dossier(name: &str, dossier: &Dossier) {
     for width in [80, 140] {
-        let plain = table(
-            dossier,
-            Style {
-                width,
-                colour: false,
-            },
-        );
+        let plain = table(dossier, of_width(width));
         for line in plain.lines() {
             assert!(
                 line.chars().count() <= width,
@@ -74,11 +68,10 @@ pub(crate) fn of_dossier(name: &str, dossier: &Dossier) {
             "{plain:?}"
         );
         compare(&format!("{name}-{width}"), &plain);
-        let style = Style {
-            width,
-            colour: false,
-        };
-        compare(&format!("{name}-brief-{width}"), &brief(dossier, style));
+        compare(
+            &format!("{name}-brief-{width}"),
+            &brief(dossier, of_width(width)),
+        );
         let coloured = table(
             dossier,
             Style {
@@ -198,13 +191,7 @@ pub(crate) fn hostile() -> RunData {
 fn terminals_too_narrow_for_columns_get_paragraphs() {
     let dossier = analyze(&ordinary().run(), &find);
     for width in [1, 40, 45, 50, 60, 70, 79] {
-        let plain = table(
-            &dossier,
-            Style {
-                width,
-                colour: false,
-            },
-        );
+        let plain = table(&dossier, of_width(width));
         let widest = plain.lines().map(|line| line.chars().count()).max();
         assert!(
             widest <= Some(width.max(40)),

@@ -3,11 +3,11 @@
 use tare::analyze::analyze;
 use tare::analyze::run_comparison::{Row, beside};
 use tare::report::html;
-use tare::report::terminal::{Called, Style, two_runs as drawn};
+use tare::report::terminal::{Called, two_runs as drawn};
 use tare_model::Verdict;
 use tare_model::dossier::{Dossier, Flag};
 
-use super::generator::{Effect, Plan, find};
+use super::generator::{Effect, Plan, find, of_width};
 
 fn plan(seed: u64) -> Plan {
     Plan::default()
@@ -81,11 +81,7 @@ fn twice_as_fast_machine_finds_same_costs() {
 fn rendered(first: &Dossier, second: &Dossier) -> String {
     for width in [1, 20, 40, 80, 140] {
         for called in [Called::HERE, Called::A_AND_B] {
-            let style = Style {
-                width,
-                colour: false,
-            };
-            let text = drawn(first, second, called, style);
+            let text = drawn(first, second, called, of_width(width));
             for line in text.lines() {
                 assert!(line.chars().count() <= width.max(20), "{width}: {line:?}");
                 assert!(!line.chars().any(char::is_control), "{line:?}");
@@ -156,11 +152,7 @@ fn cell_flags_qualify_row_and_drift_is_inconclusive() {
         }
     }
     assert_eq!(same(&second), Verdict::Inconclusive);
-    let style = Style {
-        width: 200,
-        colour: false,
-    };
-    let text = drawn(&first, &second, Called::HERE, style);
+    let text = drawn(&first, &second, Called::HERE, of_width(200));
     let page = html::compared(&first, &second);
     for told in [text, page] {
         assert!(

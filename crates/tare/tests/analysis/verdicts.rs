@@ -1,15 +1,16 @@
 //! Tests that planted effects get the right verdicts.
 
 use tare::analyze::{RunData, analyze};
-use tare::report::terminal::{Style, table};
-use tare_model::dossier::DossierCell;
+use tare::report::terminal::table;
+use tare_model::dossier::{Dossier, DossierCell, DossierFailure};
 use tare_model::study::A_PRIME;
 use tare_model::{
     Absence, Better, CheckResult, Failure, Outcome, ProbeReport, Reason, Sliced, Trial, Verdict,
 };
 
 use super::generator::{
-    Effect, Plan, cell, facts_of, find, has, in_block, is_of_arm, rewrite, take_turns,
+    Effect, Plan, cell, decide, facts_of, find, has, in_block, is_of_arm, of_width, rewrite,
+    take_turns,
 };
 
 const INTEGER: &str = "cpu.integer.time";
@@ -19,6 +20,11 @@ const SYSCALL: &str = "syscall.getppid.time";
 fn affected(plan: Plan, effect: Effect) -> DossierCell {
     let dossier = plan.with("box", INTEGER, effect).dossier();
     cell(&dossier, "box", INTEGER).clone()
+}
+
+fn only_failure(dossier: &Dossier) -> &DossierFailure {
+    assert_eq!(dossier.failures.len(), 1, "{:?}", dossier.failures);
+    &dossier.failures[0]
 }
 
 #[test]
@@ -148,20 +154,15 @@ fn one_block_is_too_few_and_still_has_its_values() {
 #[test]
 fn missing_trials_are_counted_and_blocks_dropped() {
     let mut run = Plan::default().run();
-    for data in &mut run.trials {
-        if is_of_arm("box")(&data.trial) && data.trial.block < 7 {
-            data.outcome = Outcome::Failed(Failure::TimedOut {
-                limit_ns: 10_000_000_000,
-            });
-        }
-    }
+    let limit_ns = 10_000_000_000;
+    let timed_out = Outcome::Failed(Failure::TimedOut { limit_ns });
+    let is_early = |trial: &Trial| is_of_arm("box")(trial) && trial.block < 7;
+    decide(&mut run, is_early, &timed_out);
     let dossier = analyze(&run, &find);
     let cell = cell(&dossier, "box", INTEGER);
     assert_eq!(cell.n_blocks, 13);
     assert!(has(cell, "incomplete-blocks"));
-    let [failure] = dossier.failures.as_slice() else {
-        panic!("{:?}", dossier.failures);
-    };
+    let failure = only_failure(&dossier);
     assert_eq!(failure.trials, 7);
     assert_eq!(failure.workload.as_deref(), Some("integer"));
     assert!(failure.hint.is_some());
@@ -170,11 +171,8 @@ fn missing_trials_are_counted_and_blocks_dropped() {
 #[test]
 fn an_arm_in_which_everything_fails_keeps_its_row() {
     let mut run = Plan::default().run();
-    for data in &mut run.trials {
-        if is_of_arm("box")(&data.trial) {
-            data.outcome = Outcome::Failed(Failure::Killed { signal: 9 });
-        }
-    }
+    let killed = Outcome::Failed(Failure::Killed { signal: 9 });
+    decide(&mut run, is_of_arm("box"), &killed);
     let dossier = analyze(&run, &find);
     let cell = cell(&dossier, "box", INTEGER);
     assert!(has(cell, "not-measured"));
@@ -190,17 +188,11 @@ fn unavailable_arm_has_reason_and_fix_but_no_cells() {
     absent.available = false;
     absent.reason = Some("the daemon does not answer".to_owned());
     absent.fix = Some("systemctl start docker".to_owned());
-    for data in &mut run.trials {
-        if is_of_arm("box")(&data.trial) {
-            let reason = Reason::NoEnvironment("the daemon does not answer".to_owned());
-            data.outcome = Outcome::Unavailable(reason);
-        }
-    }
+    let reason = Reason::NoEnvironment("the daemon does not answer".to_owned());
+    decide(&mut run, is_of_arm("box"), &Outcome::Unavailable(reason));
     let dossier = analyze(&run, &find);
     assert!(dossier.cells.is_empty());
-    let [failure] = dossier.failures.as_slice() else {
-        panic!("told more than once: {:?}", dossier.failures);
-    };
+    let failure = only_failure(&dossier);
     assert_eq!((failure.workload.as_ref(), failure.trials), (None, 20));
     assert_eq!(failure.hint.as_deref(), Some("systemctl start docker"));
     assert!(!dossier.arms[2].available);
@@ -215,9 +207,7 @@ fn another_checksum_voids_the_cell_and_is_listed() {
     let dossier = analyze(&run, &find);
     let cell = cell(&dossier, "box", INTEGER);
     assert_eq!((cell.n_blocks, cell.ratio), (0, None));
-    let [failure] = dossier.failures.as_slice() else {
-        panic!("{:?}", dossier.failures);
-    };
+    let failure = only_failure(&dossier);
     assert!(
         failure.reason.starts_with("void: the checksum"),
         "{failure:?}"
@@ -428,9 +418,7 @@ fn a_workload_that_was_not_reached_is_listed() {
     let mut run = Plan::default().workloads(["integer", "syscall"]).run();
     run.trials.retain(|data| data.trial.workload_index == 0);
     let dossier = analyze(&run, &find);
-    let [failure] = dossier.failures.as_slice() else {
-        panic!("{:?}", dossier.failures);
-    };
+    let failure = only_failure(&dossier);
     assert_eq!(failure.workload.as_deref(), Some("syscall"));
     assert!(failure.reason.contains("not reached"));
 }
@@ -442,11 +430,7 @@ fn excess_aa_false_alarms_are_reported() {
         plan = plan.with(A_PRIME, metric, Effect::Times(1.2));
     }
     let dossier = plan.dossier();
-    let style = Style {
-        width: 500,
-        colour: false,
-    };
-    let drawn = table(&dossier, style);
+    let drawn = table(&dossier, of_width(500));
     let first = drawn.lines().next().unwrap();
     assert!(first.contains("3 false positives"), "{first}");
     assert!(first.contains("DO NOT TRUST THE VERDICTS"), "{first}");
@@ -471,13 +455,7 @@ fn heavy_tails_are_flagged_with_mean() {
 #[test]
 fn emulated_arm_is_labelled_in_cells_and_report() {
     let by = "software emulation (TCG): not a VM's cost";
-    let drawn = |dossier: &tare_model::dossier::Dossier| {
-        let style = tare::report::terminal::Style {
-            width: 100,
-            colour: false,
-        };
-        tare::report::terminal::table(dossier, style)
-    };
+    let drawn = |dossier: &Dossier| tare::report::terminal::table(dossier, of_width(100));
     for blocks in [2, 20] {
         let mut run = Plan::default()
             .blocks(blocks)

@@ -13,8 +13,7 @@ use tare_model::Value;
 use tare_model::launch::{DockerRelease, LaunchSpec, Rootfs};
 
 use crate::carried::{EMPTY, closed_folder};
-use crate::docker::ask;
-use crate::launcher::{is_root, launcher, lies_where_others_may_go, report, roots, shell};
+use crate::launcher::{launcher, lies_where_others_may_go, report, roots, shell};
 use crate::product::with_own_mounts;
 
 /// The attacker, for x86_64: it makes syscalls by number.
@@ -118,7 +117,7 @@ fn attacked(world: &World, planted: &Planted, change: impl Fn(&mut LaunchSpec)) 
 
 #[test]
 fn container_of_root_cannot_reach_host() {
-    let (_turn, world) = needed!(turn_where("attack", |_| is_root() && has_attacker()));
+    let (_turn, world) = needed!(turn_where("attack", |_| needs_root() && has_attacker()));
     let planted = plant(world.folder.path());
     let changes: [fn(&mut LaunchSpec); 3] = [
         |_| {},
@@ -148,7 +147,7 @@ fn container_of_root_cannot_reach_host() {
 
 #[test]
 fn container_of_user_cannot_reach_user_data() {
-    let (_turn, mut world) = needed!(turn_where("attack-user", |_| is_root() && has_attacker()));
+    let (_turn, mut world) = needed!(turn_where("attack-user", |_| needs_root() && has_attacker()));
     lies_where_others_may_go(&mut world);
     let planted = plant(world.folder.path());
     let agent = world.folder.path().join("agent");
@@ -197,25 +196,12 @@ fn printed_inside(
         ..FileRequest::default()
     });
     environment.prepare(&cx).unwrap();
-    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
-    let reply = ask(instance.as_mut(), &Request::Hello { protocol: PROTOCOL });
-    assert!(matches!(reply, Reply::Hello { .. }), "{reply:?}");
+    let mut instance = environment.resident(world);
     let arguments = ["attack.py".to_owned(), "{folder}".to_owned()];
     let arguments = arguments.into_iter().chain(targets.iter().cloned());
     let call = CommandCall::new(&tool.program, arguments).with_file("attack.py", SCRIPT);
-    let request = Request::Run {
-        trial: 1,
-        call: call.to_probe(),
-        target_ns: 0,
-        limit_ns: 20_000_000_000,
-        workdir: instance.workdir(),
-        hold: false,
-        cpu: None,
-        turns: None,
-    };
-    let reply = ask(instance.as_mut(), &request);
-    instance.stop(&cx).unwrap();
-    environment.remove(&cx).unwrap();
+    let reply = crate::talk::once(instance.as_mut(), 1, call.to_probe());
+    environment.end(instance, &cx);
     let Reply::Done { raw, .. } = reply else {
         panic!("{reply:?}");
     };
@@ -241,7 +227,7 @@ fn docker_container_cannot_reach_host() {
 
 #[test]
 fn why_userland_in_docker_cannot_reach_host() {
-    if !is_root() || !has_attacker() {
+    if !needs_root() || !has_attacker() {
         return;
     }
     let world = needed!(crate::docker::world("attack-userland"));
@@ -421,7 +407,7 @@ pub(crate) fn of_this_program(test: &str, is_root: bool) -> Command {
 
 #[test]
 fn runtime_container_cannot_reach_host() {
-    if !is_root() || !has_attacker() {
+    if !needs_root() || !has_attacker() {
         return;
     }
     let _turn = turn();
@@ -435,7 +421,7 @@ fn runtime_container_cannot_reach_host() {
 
 #[test]
 fn built_in_container_default_reaches_no_host() {
-    if !is_root() || !has_attacker() {
+    if !needs_root() || !has_attacker() {
         return;
     }
     let _turn = turn();

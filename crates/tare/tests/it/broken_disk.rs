@@ -38,16 +38,18 @@ fn assert_kept(store: &Path) -> usize {
 fn assert_ended_well(product: &Product, ended: &Ended, store: &Path, words: &str) {
     assert!(matches!(ended.code, Some(5 | 2)), "{ended}");
     assert!(!ended.stderr.contains("panicked"), "{ended}");
-    assert!(ended.stderr.contains("store.sqlite"), "{ended}");
-    assert!(ended.stderr.contains(words), "{ended}");
-    assert!(ended.hint().contains("--store"), "{ended}");
+    ended.complains("store.sqlite");
+    ended.complains(words);
+    ended.advises("--store");
     let n_trials = assert_kept(store);
     assert!((5..WHOLE).contains(&n_trials), "{n_trials}: {ended}");
     product.assert_nothing_left();
     // The stored part can be shown.
     let path = store.display().to_string();
-    let shown = product.run(["show", "--store", &path]).expect(0);
-    assert!(shown.stdout.contains("INCOMPLETE"), "{shown}");
+    product
+        .run(["show", "--store", &path])
+        .expect(0)
+        .shows("INCOMPLETE");
 }
 
 /// Runs a script in a separate mount namespace; `None` if mounting is not possible.
@@ -88,7 +90,7 @@ fn full_disk_ends_run_and_it_resumes_with_space() {
     let ended = needed!(with_mounts(&product, script, &[], &inner));
     let store = product.folder().join("kept/store.sqlite");
     assert_ended_well(&product, &ended, &store, "no space left");
-    assert!(ended.hint().contains("tare resume"), "{ended}");
+    ended.advises("tare resume");
     let before = assert_kept(&store);
     let path = store.display().to_string();
     product.run(["resume", "--store", &path]).expect(0);
@@ -116,9 +118,9 @@ fn unwritable_store_disk_is_refused_before_start() {
         let inner = product.command(arguments);
         let ended = needed!(with_mounts(&product, script, &[], &inner));
         let ended = ended.expect(5);
-        assert!(ended.stderr.contains(".sqlite"), "{ended}");
+        ended.complains(".sqlite");
         assert!(ended.stderr.to_lowercase().contains("read-only"), "{ended}");
-        assert!(ended.hint().contains("--store"), "{ended}");
+        ended.advises("--store");
         product.assert_nothing_left();
         assert_eq!(assert_kept(&store), n_trials);
     }
@@ -168,8 +170,8 @@ fn failing_or_read_only_disk_keeps_earlier_trials() {
         let product = Product::new();
         let (ended, store) = needed!(failing(&product, error));
         assert_ended_well(&product, &ended, &store, "disk");
-        assert!(ended.stderr.contains("what it holds is kept"), "{ended}");
-        assert!(ended.hint().contains("dmesg"), "{ended}");
+        ended.complains("what it holds is kept");
+        ended.advises("dmesg");
         // On a working disk it resumes.
         let path = store.display().to_string();
         product.run(["resume", "--store", &path]).expect(0);

@@ -21,8 +21,7 @@ fn bundle_replays_bit_for_bit_and_rejects_changes() {
         std::fs::write(elsewhere.folder().join(name), bytes).unwrap();
         elsewhere.run(["replay", name])
     };
-    let output = replay("run.tar", &bundle).expect(0);
-    assert!(output.stdout.contains("bit for bit"), "{output}");
+    replay("run.tar", &bundle).expect(0).shows("bit for bit");
     // The run is not in this home, and replaying does not add it.
     assert!(elsewhere.run(["runs"]).expect(0).stdout.is_empty());
 
@@ -30,27 +29,29 @@ fn bundle_replays_bit_for_bit_and_rejects_changes() {
     let at = find(&bundle, b"\"wall_s\": ").unwrap() + 10;
     let mut changed = bundle.clone();
     changed[at] = if changed[at] == b'9' { b'8' } else { b'9' };
-    let ended = replay("changed.tar", &changed).expect(5);
-    assert!(ended.stderr.contains("dossier.json"), "{ended}");
+    replay("changed.tar", &changed)
+        .expect(5)
+        .complains("dossier.json");
     let (old, new) = (
         sum_of("dossier.json", &bundle),
         sum_of("dossier.json", &changed),
     );
     let sums = find(&changed, old.as_bytes()).unwrap();
     changed[sums..sums + old.len()].copy_from_slice(new.as_bytes());
-    let ended = replay("forged.tar", &changed).expect(5);
-    assert!(ended.stdout.contains("/cost/wall_s"), "{ended}");
+    replay("forged.tar", &changed)
+        .expect(5)
+        .shows("/cost/wall_s");
 
     // Of a version that is unknown here.
     let (version, next) = ("\"dossier\": 1", "\"dossier\": 2");
     let later = forged(&bundle, "dossier.json", version, next);
-    let ended = replay("later.tar", &later).expect(2);
-    assert!(ended.stderr.contains("of version 2"), "{ended}");
-    assert!(ended.hint().contains("newer"), "{ended}");
+    replay("later.tar", &later)
+        .expect(2)
+        .complains("of version 2")
+        .advises("newer");
 
     for (name, bytes) in [("cut.tar", &bundle[..1000]), ("text.tar", b"no archive")] {
-        let ended = replay(name, bytes).expect(2);
-        assert!(ended.stderr.contains("not a bundle"), "{ended}");
+        replay(name, bytes).expect(2).complains("not a bundle");
     }
     elsewhere.run(["replay", "absent.tar"]).expect(2);
 }
@@ -90,8 +91,10 @@ fn command_output_is_stored_only_on_request() {
     ended.complains("2 of its trials hold what your command printed; `--redact`");
     let (bundle, ended) = bundled(&["--redact"]);
     assert!(!has(&bundle) && !ended.stderr.contains("note:"), "{ended}");
-    let replayed = product.run(["replay", "run.tar"]).expect(0);
-    assert!(replayed.stdout.contains("bit for bit"), "{replayed}");
+    product
+        .run(["replay", "run.tar"])
+        .expect(0)
+        .shows("bit for bit");
 }
 
 /// Returns the archive with some bytes of a file replaced by as many others, and with a matching checksum.
@@ -125,8 +128,10 @@ fn bundle_repeat_compares_costs_there_and_here() {
     elsewhere.file("run.tar", &bundle);
 
     // Its study runs a program that came from the publisher of the bundle.
-    let refused = elsewhere.run(["repeat", "run.tar"]).expect(2);
-    assert!(refused.hint().contains("--trust"), "{refused}");
+    elsewhere
+        .run(["repeat", "run.tar"])
+        .expect(2)
+        .advises("--trust");
     assert_eq!(elsewhere.run(["runs"]).expect(0).stdout, "");
     let chosen = ["repeat", "run.tar", "--trust", "--workload", "pipe"];
     elsewhere.run(chosen).expect(2);
@@ -160,15 +165,19 @@ fn bundle_repeat_compares_costs_there_and_here() {
         &["repeat", "forged.tar", "--trust"],
         &["replay", "forged.tar"],
     ] {
-        let refused = product.run(arguments).expect(5);
-        assert!(refused.stderr.contains("`study.json`"), "{refused}");
-        assert!(refused.stderr.contains("integer"), "{refused}");
+        product
+            .run(arguments)
+            .expect(5)
+            .complains("`study.json`")
+            .complains("integer");
     }
     let both = forged(&other, "study.json", "\"getppid\"", "\"integer\"");
     product.file("forged.tar", &both);
-    let refused = product.run(["repeat", "forged.tar"]).expect(2);
-    assert!(refused.stderr.contains("was not begun here"), "{refused}");
-    assert!(refused.stderr.contains("workload integer"), "{refused}");
+    product
+        .run(["repeat", "forged.tar"])
+        .expect(2)
+        .complains("was not begun here")
+        .complains("workload integer");
     product.file("cut.tar", &bundle[..2_000]);
     product.run(["repeat", "cut.tar", "--trust"]).expect(2);
 }
@@ -178,16 +187,17 @@ fn replay_checks_files_derived_from_raw_output() {
     let product = measured();
     product.run(["report", "--bundle", "run.tar"]).expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
-    let printed = product.run(["replay", "run.tar"]).expect(0);
-    assert!(printed.stdout.contains("`report.html`"), "{printed}");
+    product
+        .run(["replay", "run.tar"])
+        .expect(0)
+        .shows("`report.html`");
     for (name, old, new) in [
         ("report.html", "Two", "Ten"),
         ("versions.json", "\"bundle\": 1", "\"bundle\": 7"),
         ("README.txt", "for a browser", "run it: sh -c"),
     ] {
         product.file("changed.tar", forged(&bundle, name, old, new));
-        let ended = product.run(["replay", "changed.tar"]).expect(5);
-        assert!(ended.stdout.contains(name), "{ended}");
+        product.run(["replay", "changed.tar"]).expect(5).shows(name);
     }
     // A report derived by another version is not checked, and the output says so.
     let by = format!("\"derived_by_tare\": \"{}\"", env!("CARGO_PKG_VERSION"));
@@ -195,11 +205,10 @@ fn replay_checks_files_derived_from_raw_output() {
     let older = forged(&bundle, "versions.json", &by, &other);
     let older = forged(&older, "report.html", "Two", "Ten");
     product.file("older.tar", older);
-    let ended = product.run(["replay", "older.tar"]).expect(0);
-    assert!(
-        ended.stdout.contains("not checked: `report.html`"),
-        "{ended}"
-    );
+    product
+        .run(["replay", "older.tar"])
+        .expect(0)
+        .shows("not checked: `report.html`");
 }
 
 #[test]

@@ -6,7 +6,6 @@ use crate::prelude::*;
 use tare::why::carry::{CarryRequest, carried};
 
 use crate::attack::of_this_program;
-use crate::launcher::is_root;
 
 /// The variable that names the child's program.
 const PROGRAM: &str = "TARE_TEST_CARRIED";
@@ -92,7 +91,7 @@ pub(crate) fn closed_folder() -> tempfile::TempDir {
 
 #[test]
 fn folder_closed_to_user_is_covered_as_a_whole() {
-    if !is_root() {
+    if !needs_root() {
         return;
     }
     // In the userland, and closed to the user, but not to root in a Docker container.

@@ -62,7 +62,7 @@ fn dossier_goes_to_file_and_table_to_stdout() {
         ))
         .expect(0);
     assert!(ended.stdout.starts_with("quick · "), "{ended}");
-    assert!(ended.stdout.contains("A′ (host against itself)"), "{ended}");
+    ended.shows("A′ (host against itself)");
     let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert_valid_dossier(&written);
     // The same run again, from the store.
@@ -100,8 +100,7 @@ fn a_stored_run_is_shown_against_another_of_its_arms() {
     assert!(text.starts_with("No A/A control in this run"), "{text}");
 
     for (arm, said) in [("nix", "`host`, `again`"), ("a-prime", "`host`, `again`")] {
-        let refused = against(arm).expect(2);
-        assert!(refused.stderr.contains(said), "{refused}");
+        against(arm).expect(2).complains(said);
     }
 }
 
@@ -113,11 +112,13 @@ fn pairs_compared_if_study_or_reader_requests() {
                  [[workload]]\nid = \"getppid\"\n";
     let file = product.file("three.toml", study);
     let refused = product.run(["run", &file, "--against", "nix"]).expect(2);
-    assert!(refused.stderr.contains("`host`, `one`, `two`"), "{refused}");
+    refused.complains("`host`, `one`, `two`");
     assert_eq!(product.run(["runs"]).expect(0).stdout, "", "refused first");
 
-    let output = product.run(["run", &file, "--against", "one"]).expect(0);
-    assert!(output.stdout.contains("two against one"), "{output}");
+    product
+        .run(["run", &file, "--against", "one"])
+        .expect(0)
+        .shows("two against one");
     let plain = product.run(["show", "--json"]).expect(0).json();
     assert!(plain.get("pairs").is_none(), "{plain}");
     let asked = product.run(["show", "--pairs", "--json"]).expect(0).json();
@@ -130,8 +131,7 @@ fn pairs_compared_if_study_or_reader_requests() {
         "asks.toml",
         study.replace("[design]", "[design]\npairs = true"),
     );
-    let output = product.run(["run", &file]).expect(0);
-    assert!(output.stdout.contains("Pairwise"), "{output}");
+    product.run(["run", &file]).expect(0).shows("Pairwise");
     let both = product.run(["show", "--pairs", "--against", "one"]);
     both.expect(2);
 }
@@ -218,13 +218,12 @@ fn runs_list_and_show_by_name_prefix_and_latest() {
     let product = Product::new();
     let none = product.run(["runs"]).expect(0);
     assert_eq!(none.stdout, "");
-    assert!(none.stderr.contains("no run yet"), "{none}");
+    none.complains("no run yet");
     assert_eq!(
         product.run(["runs", "--json"]).expect(0).json(),
         Value::Array(vec![])
     );
-    let none = product.run(["show"]).expect(2);
-    assert!(none.stderr.contains("tare run"), "{none}");
+    product.run(["show"]).expect(2).complains("tare run");
 
     let arguments = words("run --env host --workload getppid --blocks 1");
     product.run(arguments).expect(0);
@@ -261,20 +260,26 @@ fn runs_list_and_show_by_name_prefix_and_latest() {
         assert_eq!(shown["run"], found, "{asked}");
         assert_valid_dossier(&shown);
     }
-    let both = product.run(["show", "2"]).expect(2);
-    assert!(both.stderr.contains("fits 2 runs"), "{both}");
+    product
+        .run(["show", "2"])
+        .expect(2)
+        .complains("fits 2 runs");
 }
 
 #[test]
 fn unknown_run_cannot_be_shown_or_resumed() {
     let product = Product::new();
     for arguments in [["show", "nonsense"], ["resume", "nonsense"]] {
-        let ended = product.run(arguments).expect(2);
-        assert!(ended.stderr.contains("no run `nonsense`"), "{ended}");
+        product
+            .run(arguments)
+            .expect(2)
+            .complains("no run `nonsense`");
     }
-    let ended = product.run(["resume"]).expect(2);
-    assert!(ended.stderr.contains("no interrupted run"), "{ended}");
-    assert!(ended.hint().contains("tare runs"), "{ended}");
+    product
+        .run(["resume"])
+        .expect(2)
+        .complains("no interrupted run")
+        .advises("tare runs");
 }
 
 #[test]
@@ -286,8 +291,10 @@ fn completions_name_the_commands_for_every_shell() {
             assert!(script.contains(command), "{shell}");
         }
     }
-    let unknown = product.run(["completions", "tcsh"]).expect(2);
-    assert!(unknown.stderr.contains("possible values"), "{unknown}");
+    product
+        .run(["completions", "tcsh"])
+        .expect(2)
+        .complains("possible values");
     // The completions that bash would offer.
     let script = product.run(["completions", "bash"]).expect(0).stdout;
     let path = product.file("completions.bash", script);
@@ -318,19 +325,15 @@ fn help_and_version_on_stdout_for_every_command() {
         assert!(help.contains(command), "{help}");
         for option in ["--help", "-h"] {
             let help = product.run([command, option]).expect(0);
-            assert!(
-                help.stdout.contains(&format!("Usage: tare {command}")),
-                "{help}"
-            );
+            help.shows(&format!("Usage: tare {command}"));
             let longest = help.stdout.lines().map(|line| line.chars().count()).max();
             assert!(longest.unwrap() <= 120, "{help}");
         }
     }
     let nothing = product.run([""; 0]).expect(2);
-    assert!(nothing.stderr.contains("Usage: tare"), "{nothing}");
+    nothing.complains("Usage: tare");
     assert_eq!(nothing.stdout, "");
-    let unknown = product.run(["rnu"]).expect(2);
-    assert!(unknown.stderr.contains("run"), "{unknown}");
+    product.run(["rnu"]).expect(2).complains("run");
 }
 
 #[test]

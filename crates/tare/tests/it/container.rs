@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use tare::env::container::Container;
 
 use crate::contract::{a_dropped_instance_is_removed, contract};
+use crate::talk::{once, report};
 
 /// Whether containers can be created here; reports a skip if not.
 fn is_available(world: &World) -> bool {
@@ -83,23 +84,25 @@ fn container_without_cgroup_is_charged_as_process() {
     let charged = instance.charged();
     assert!(matches!(charged, Charged::Process(_)), "{charged:?}");
     assert!(!charged.processes().is_empty());
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
+    environment.end(instance, &world.cx());
 }
 
 #[test]
 fn veth_reports_addresses_and_host_network_loopback() {
     let (_turn, world) = needed!(turn_where("addresses", is_available));
+    let before = fs::read("/etc/hosts").unwrap();
     let mut environment = configure(&Params::new().with("network", "veth"));
     match environment.start(&world.cx(), StartMode::Once) {
-        Ok(instance) => {
+        Ok(mut instance) => {
             let (arm, host) = (
                 instance.address_from_host().unwrap(),
                 instance.host_address().unwrap(),
             );
             assert_ne!(arm, host);
             assert!(arm.to_string().starts_with("198.1"), "{arm}");
-            instance.stop(&world.cx()).unwrap();
+            assert_own_name_leads_to(instance.as_mut(), arm);
+            environment.end(instance, &world.cx());
+            assert_eq!(fs::read("/etc/hosts").unwrap(), before);
         }
         Err(EnvError::Absent { why, fix }) => {
             assert!(fix.is_some());
@@ -117,39 +120,11 @@ fn veth_reports_addresses_and_host_network_loopback() {
 }
 
 /// As in an engine's container: otherwise a program that resolves its own host name waits for a name server.
-#[test]
-fn the_own_name_leads_to_the_own_address() {
-    let (_turn, world) = needed!(turn_where("hosts", is_available));
-    let before = fs::read("/etc/hosts").unwrap();
-    let mut environment = configure(&Params::new().with("network", "veth"));
-    let mut instance = match environment.start(&world.cx(), StartMode::Resident) {
-        Ok(instance) => instance,
-        Err(EnvError::Absent { why, .. }) => return skip("root", &why),
-        Err(error) => panic!("{error}"),
-    };
-    hello(instance.as_mut());
-    let request = Request::Run {
-        trial: 1,
-        call: CommandCall::new("sh", ["-c", "grep \"$(uname -n)\" /etc/hosts"]).to_probe(),
-        target_ns: 0,
-        limit_ns: 20_000_000_000,
-        workdir: instance.workdir(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    };
-    instance.channel().send(&request).unwrap();
-    let reply = instance.channel().receive(Duration::from_secs(30)).unwrap();
-    let Reply::Done { raw, .. } = reply else {
-        panic!("{reply:?}");
-    };
-    let report: tare_model::ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+fn assert_own_name_leads_to(instance: &mut dyn Instance, address: IpAddr) {
+    let call = CommandCall::new("sh", ["-c", "grep \"$(uname -n)\" /etc/hosts"]);
+    let report = report(once(instance, 1, call.to_probe()));
     let stdout_text = String::from_utf8(report.command.unwrap().stdout.0).unwrap();
-    let address = instance.address_from_host().unwrap();
     assert_eq!(stdout_text.trim_end(), format!("{address}\ttare"));
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    assert_eq!(fs::read("/etc/hosts").unwrap(), before);
 }
 
 #[test]
@@ -185,8 +160,7 @@ fn environment_inside_is_minimal_unless_inherited() {
         let found = inner_facts(instance.as_mut())["environment.bytes"]
             .parse()
             .unwrap();
-        instance.stop(&world.cx()).unwrap();
-        environment.remove(&world.cx()).unwrap();
+        environment.end(instance, &world.cx());
         found
     };
     let own: usize = std::env::vars_os()

@@ -8,7 +8,8 @@ use crate::prelude::*;
 
 use tare_model::whole_ns;
 
-use crate::talk::{answer, assert_ends_with_its_agent, facts_of, trial};
+use crate::docker::absent;
+use crate::talk::{answer, assert_ends_with_its_agent, call, facts_of, once, run, trial};
 use crate::world::note_contract;
 
 /// Far more than any answer takes; exceeding it means a hang.
@@ -74,9 +75,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     let mut once = environment.start(&cx, StartMode::Once).unwrap();
     greet(once.as_mut(), &cx);
     reports_its_disk_use(driver, once.disk_bytes(&cx));
-    once.stop(&cx).unwrap();
-
-    environment.remove(&cx).unwrap();
+    environment.end(once, &cx);
     environment.remove(&cx).unwrap();
     before.assert_restored(&world, "remove");
     let swept = driver.sweep(&cx, world.run.as_str()).unwrap();
@@ -85,7 +84,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
 }
 
 /// Checks the additional duties of engine drivers: share the image that they built, put the agent into a foreign
-/// image, list what was written to its layer, and report a container that others removed.
+/// image, and report a container that others removed.
 pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     let cx = world.cx();
     let prepared = |arm: &str, settings: &Params| {
@@ -107,6 +106,16 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     assert_ends_with_its_agent(once.as_mut());
     once.stop(&cx).unwrap();
 
+    // An image that is not there is not pulled.
+    let name = "tare-test.invalid/none:1";
+    let arm = ArmId::new("missing").unwrap();
+    let missing = driver.configure(arm, &Params::new().with("image", name));
+    let mut missing = missing.unwrap();
+    let (why, fix) = absent(missing.prepare(&cx).unwrap_err());
+    assert!(why.contains(name), "{why}");
+    assert_eq!(fix, format!("`{} pull {name}`", driver.id()));
+    missing.remove(&cx).unwrap();
+
     // The packed image serves as a user's: it has no shell and no C library.
     let name = other["image.name"].as_str();
     for (mode, storage) in [(StartMode::Resident, "layer"), (StartMode::Once, "volume")] {
@@ -116,11 +125,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
         greet(instance.as_mut(), &cx);
         let reply = trial(instance.as_mut(), 1, "files", Params::new());
         assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
-        let written = instance.written(&cx);
-        let is_written = written.contains(&instance.workdir());
-        assert!(is_written || storage != "layer", "{written:?}");
-        instance.stop(&cx).unwrap();
-        foreign.remove(&cx).unwrap();
+        foreign.end(instance, &cx);
     }
     // The image still exists, and an instance that was never stopped is removed with its environment.
     greet(
@@ -136,8 +141,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     assert!(!sweep().is_empty());
     let error = instance.channel().receive(ANSWER_LIMIT).unwrap_err();
     assert!(matches!(error, ChannelError::Closed(_)), "{error}");
-    instance.stop(&cx).unwrap();
-    environment.remove(&cx).unwrap();
+    environment.end(instance, &cx);
     assert_eq!(sweep(), Vec::<String>::new());
 }
 
@@ -180,32 +184,8 @@ fn greet(instance: &mut dyn Instance, cx: &Context<'_>) -> Facts {
     facts_of(channel, vec![workdir])
 }
 
-/// Returns a request for a trial of `probe` with the target time `target` and the limit `limit`.
-fn run(
-    instance: &dyn Instance,
-    trial: u64,
-    probe: &str,
-    target: Duration,
-    limit: Duration,
-) -> Request {
-    Request::Run {
-        trial,
-        call: ProbeCall {
-            name: probe.to_owned(),
-            args: Params::new(),
-        },
-        target_ns: whole_ns(target),
-        limit_ns: whole_ns(limit),
-        workdir: instance.workdir(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    }
-}
-
 fn a_null_trial_is_done(instance: &mut dyn Instance, trial: u64) {
-    let request = run(instance, trial, "null", Duration::ZERO, ANSWER_LIMIT);
-    let reply = answer(instance.channel(), &request);
+    let reply = once(instance, trial, call("null", Params::new()));
     let Reply::Done { trial: about, raw } = reply else {
         panic!("not done but {reply:?}");
     };
@@ -247,7 +227,8 @@ fn reports_its_disk_use(driver: &dyn Driver, bytes: Option<u64>) {
 
 /// A trial that would take an hour.
 fn endless(instance: &dyn Instance, trial: u64, limit: Duration) -> Request {
-    run(instance, trial, "integer", Duration::from_secs(3600), limit)
+    let call = call("integer", Params::new());
+    run(instance, trial, call, Duration::from_secs(3600), limit)
 }
 
 fn a_worker_that_hangs_is_given_up_within_its_limit(instance: &mut dyn Instance) {
@@ -284,12 +265,9 @@ fn crash_is_reported_and_can_be_stopped(environment: &mut dyn Environment, world
         println!("the agent's process cannot be seen from here, so it cannot be killed");
     } else {
         for pid in agents {
-            let kill = Command::new("kill")
-                .args(["-KILL", &pid.to_string()])
-                .output();
             // If there are several, one may have ended with the first.
-            let is_gone = !Path::new(&format!("/proc/{pid}")).exists();
-            assert!(kill.unwrap().status.success() || is_gone);
+            let is_killed = signal("KILL", pid);
+            assert!(is_killed || !Path::new(&format!("/proc/{pid}")).exists());
         }
         let answer = instance.channel().receive(ANSWER_LIMIT);
         assert!(

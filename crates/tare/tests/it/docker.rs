@@ -12,7 +12,7 @@ use tare_model::Value;
 use tare_testkit::docker as private_engine;
 
 use crate::contract::{contract, engine_contract};
-pub(crate) use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
+pub(crate) use crate::talk::{LIMIT, null_trial};
 
 mod faults;
 
@@ -103,11 +103,9 @@ pub(crate) fn with_instance(
 ) {
     let mut environment = environment(&DOCKER, "arm", settings);
     environment.prepare(&world.cx()).unwrap();
-    let mut instance = environment.start(&world.cx(), mode).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.greeted(&world.cx(), mode);
     look(instance.as_mut());
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
+    environment.end(instance, &world.cx());
     remove(world, environment.as_mut());
     assert_eq!(fs::read_dir(world.folder.path()).unwrap().count(), 0);
 }
@@ -127,54 +125,6 @@ fn docker_keeps_the_contract_of_drivers() {
 #[test]
 fn docker_keeps_the_contract_of_engines() {
     engine_contract(&DOCKER, &needed!(world("images")));
-}
-
-#[test]
-fn docker_container_has_default_security_and_agent() {
-    let world = needed!(world("security"));
-    with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
-        let facts = inner_facts(instance);
-        assert_eq!(
-            facts.get("status.Seccomp").map(String::as_str),
-            Some("2"),
-            "{facts:?}"
-        );
-        // The fourteen capabilities that Docker leaves by default.
-        assert_eq!(
-            facts.get("status.CapEff").map(String::as_str),
-            Some("00000000a80425fb"),
-            "{facts:?}"
-        );
-        let reply = null_trial(instance, 1);
-        assert!(matches!(reply, Reply::Done { trial: 1, .. }), "{reply:?}");
-    });
-}
-
-#[test]
-fn settings_reach_the_container() {
-    let world = needed!(world("settings"));
-    let settings = Params::new()
-        .with("seccomp", "unconfined")
-        .with("cap_drop", "ALL")
-        .with("no_new_privileges", true)
-        .with("cpuset", "0")
-        .with("memory", "64m")
-        .with("init", true)
-        .with("user", "65534")
-        .with("network", "none");
-    with_instance(&world, &settings, StartMode::Resident, |instance| {
-        let facts = inner_facts(instance);
-        let fact = |name: &str| facts.get(name).map(String::as_str);
-        assert_eq!(fact("status.Seccomp"), Some("0"), "{facts:?}");
-        assert_eq!(fact("status.CapBnd"), Some("0000000000000000"), "{facts:?}");
-        assert_eq!(fact("status.NoNewPrivs"), Some("1"), "{facts:?}");
-        assert_eq!(fact("status.Cpus_allowed_list"), Some("0"), "{facts:?}");
-        assert!(matches!(
-            instance.address_from_host(),
-            Err(Reason::NoPath(_))
-        ));
-        assert!(matches!(instance.host_address(), Err(Reason::NoPath(_))));
-    });
 }
 
 #[test]
@@ -245,29 +195,6 @@ fn mode_inside(world: &World, path: &str) -> u32 {
 }
 
 #[test]
-fn the_two_ends_of_the_bridge_reach_each_other() {
-    let world = needed!(world("bridge"));
-    with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
-        let inside = instance.address_from_host().unwrap();
-        let outside = instance.host_address().unwrap();
-        assert_ne!(inside, outside);
-        // No process listens on that port: a refusal within the limit proves that packets pass both ways.
-        let attempt = TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
-        let error = attempt.unwrap_err();
-        assert_eq!(
-            error.kind(),
-            std::io::ErrorKind::ConnectionRefused,
-            "{error}"
-        );
-    });
-    let settings = Params::new().with("network", "host");
-    with_instance(&world, &settings, StartMode::Resident, |instance| {
-        assert!(instance.address_from_host().unwrap().is_loopback());
-        assert!(instance.host_address().unwrap().is_loopback());
-    });
-}
-
-#[test]
 fn ungrantable_privilege_is_refused_and_cleaned_up() {
     let world = needed!(world("privileged"));
     let engine = engine_facts(&world);
@@ -306,67 +233,22 @@ fn ungrantable_privilege_is_refused_and_cleaned_up() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_not_pulled() {
-    let world = needed!(world("missing"));
-    let settings = Params::new().with("image", "tare-test.invalid/none:1");
-    let mut environment = environment(&DOCKER, "arm", &settings);
-    let error = environment.prepare(&world.cx()).unwrap_err();
-    let (why, fix) = absent(error);
-    assert!(why.contains("tare-test.invalid/none:1"), "{why}");
-    assert_eq!(fix, "`docker pull tare-test.invalid/none:1`");
-    environment.remove(&world.cx()).unwrap();
-}
-
-#[test]
-fn unknown_engine_runtime_is_named_with_advice() {
-    let world = needed!(world("runtime"));
-    let settings = Params::new().with("runtime", "tare-none");
-    let mut environment = environment(&DOCKER, "arm", &settings);
-    environment.prepare(&world.cx()).unwrap();
-    let Err(error) = environment.start(&world.cx(), StartMode::Once) else {
-        panic!("an unknown runtime started a container");
-    };
-    assert!(
-        matches!(&error, EnvError::Absent { fix: Some(_), .. }),
-        "{error:?}"
-    );
-    assert!(error.to_string().contains("runtime"), "{error}");
-    remove(&world, environment.as_mut());
-}
-
-#[test]
-fn a_socket_that_is_not_there_is_no_engine() {
-    let world = World::new("nosocket");
-    let (why, fix) = why_absent(
-        &Docker::with_host("unix:///nonexistent/docker.sock"),
-        &world,
-    );
-    assert!(why.contains("unix:///nonexistent/docker.sock"), "{why}");
-    assert!(!fix.is_empty());
-}
-
-#[test]
-fn socket_without_listener_is_engine_not_running() {
-    let world = World::new("deaf");
-    let path = world.folder.path().join("docker.sock");
-    drop(UnixListener::bind(&path).unwrap());
-    let (why, _) = why_absent(
-        &Docker::with_host(format!("unix://{}", path.display())),
-        &world,
-    );
-    assert!(why.contains("not running"), "{why}");
-}
-
-#[test]
-fn silent_engine_times_out_within_limit() {
-    let world = World::new("mute");
-    let path = world.folder.path().join("docker.sock");
-    let _listener = UnixListener::bind(&path).unwrap();
-    let (why, _) = why_absent(
-        &Docker::with_host(format!("unix://{}", path.display())),
-        &world,
-    );
-    assert!(why.contains("longer than 3 s"), "{why}");
+fn missing_deaf_or_silent_socket_is_absent_with_reason() {
+    let world = World::new("sockets");
+    let place = |name: &str| world.folder.path().join(name);
+    drop(UnixListener::bind(place("deaf")).unwrap());
+    let _listener = UnixListener::bind(place("mute")).unwrap();
+    let missing = format!("unix://{}", place("none").display());
+    for (name, says) in [
+        ("none", missing.as_str()),
+        ("deaf", "not running"),
+        ("mute", "longer than 3 s"),
+    ] {
+        let host = format!("unix://{}", place(name).display());
+        let (why, fix) = why_absent(&Docker::with_host(host), &world);
+        assert!(why.contains(says), "{name}: {why}");
+        assert!(!fix.is_empty() || name != "none");
+    }
 }
 
 #[test]

@@ -106,8 +106,7 @@ fn search_path(server: &Server) -> String {
         "#!/bin/sh\nexec /usr/bin/ssh -F '{}' \"$@\"\n",
         config.display()
     );
-    fs::write(folder.join("ssh"), script).unwrap();
-    fs::set_permissions(folder.join("ssh"), PermissionsExt::from_mode(0o755)).unwrap();
+    executable(&folder.join("ssh"), script);
     let rest = std::env::var("PATH").unwrap_or_default();
     format!("{}:{rest}", folder.display())
 }

@@ -8,8 +8,7 @@ use tare::env::{Published, PublishedAt};
 use tare_model::Value;
 
 use crate::docker::{
-    end, engine_facts, environment, hello, inner_facts, leftovers, of_engine, remove,
-    with_instance, world,
+    absent, end, engine_facts, environment, leftovers, of_engine, remove, with_instance, world,
 };
 
 mod copy_up;
@@ -43,14 +42,6 @@ fn refusal(world: &World, settings: &Params) -> EnvError {
     };
     remove(world, environment.as_mut());
     error
-}
-
-/// The reason and the fix of an absence.
-fn absent(error: EnvError) -> (String, String) {
-    match error {
-        EnvError::Absent { why, fix } => (why, fix.unwrap_or_default()),
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -118,8 +109,7 @@ fn custom_profile_is_in_force_and_named_by_hash() {
     let facts = environment.describe(&world.cx());
     assert_eq!(fact(&facts, "seccomp.profile_sha256").len(), 64);
     assert!(fact(&facts, "asked.SecurityOpt").contains("seccomp=sha256:"));
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.resident(&world);
     assert_eq!(fact(&inner_facts(instance.as_mut()), "status.Seccomp"), "2");
     // A probe that creates folders hits the seccomp filter; one that does not is unaffected.
     let files = run(instance.as_mut(), 1, "files");
@@ -133,21 +123,7 @@ fn custom_profile_is_in_force_and_named_by_hash() {
 
 /// Returns the last reply to a short trial of a probe.
 fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
-    use tare_model::wire::{Reply, Request};
-    let request = Request::Run {
-        trial,
-        call: ProbeCall {
-            name: probe.into(),
-            args: Params::new(),
-        },
-        target_ns: 5_000_000,
-        limit_ns: 10_000_000_000,
-        workdir: instance.workdir(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    };
-    match crate::docker::ask(instance, &request) {
+    match crate::talk::trial(instance, trial, probe, Params::new()) {
         Reply::Done { raw, .. } => format!("done {}", String::from_utf8_lossy(&raw.stdout.0)),
         Reply::Unavailable { reason, .. } => format!("unavailable {reason}"),
         Reply::Failed { failure, .. } => format!("failed {failure}"),
@@ -203,8 +179,7 @@ fn limits_terminal_and_init_are_found_inside() {
         "{asked:?}"
     );
     assert_eq!(fact(&asked, "asked.Tty"), "true");
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.resident(&world);
     let facts = inner_facts(instance.as_mut());
     let nofile = facts
         .iter()
@@ -230,8 +205,7 @@ fn limits_terminal_and_init_are_found_inside() {
     assert!(run(instance.as_mut(), 1, "getppid").starts_with("done"));
     instance.stop(&world.cx()).unwrap();
     // A terminal would corrupt the stream of an agent that is process 1, so that one has none.
-    let mut once = environment.start(&world.cx(), StartMode::Once).unwrap();
-    hello(once.as_mut());
+    let once = environment.greeted(&world.cx(), StartMode::Once);
     assert_eq!(inspect(&world, "arm-2")["Config"]["Tty"], false);
     end(&world, once, environment);
 }
@@ -248,8 +222,7 @@ fn entry_program_is_pid_one_stopped_then_killed() {
         let mut environment = environment(&DOCKER, "arm", &settings);
         environment.prepare(&world.cx()).unwrap();
         for mode in [StartMode::Resident, StartMode::Once] {
-            let mut instance = environment.start(&world.cx(), mode).unwrap();
-            hello(instance.as_mut());
+            let mut instance = environment.greeted(&world.cx(), mode);
             let facts = inner_facts(instance.as_mut());
             let name = fact(&facts, "init.name");
             assert!(
@@ -283,6 +256,7 @@ fn missing_engine_feature_is_named_with_advice() {
             "container:tare-test-none",
             "no container whose network",
         ),
+        ("runtime", "tare-none", "runtime"),
         ("log_driver", "tare-none", "no log driver"),
         ("platform", "linux/riscv64", "no static Linux agent"),
         ("ulimits", "nofile=2147483584", "`ulimits` asks for more"),
@@ -307,8 +281,7 @@ fn bind_folder_is_created_in_place_and_removed() {
         .with("storage", "bind")
         .with("bind_folder", parent.path().to_str().unwrap());
     let mut first = environment(&DOCKER, "arm", &settings);
-    let mut instance = first.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let instance = first.resident(&world);
     assert_eq!(names(), 1);
     instance.stop(&world.cx()).unwrap();
     assert_eq!(names(), 0);
@@ -345,8 +318,7 @@ fn served_folder_unmounts_on_stop_and_by_sweep() {
         .with("storage", "served")
         .with("network", "none");
     let mut first = environment(&DOCKER, "arm", &settings);
-    let mut instance = first.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let instance = first.resident(&world);
     assert_eq!(mounts(), before + 1);
     instance.stop(&world.cx()).unwrap();
     assert_eq!(mounts(), before);

@@ -210,13 +210,11 @@ fn windows_agent_copied_before_start_then_executed() {
     let arm = ArmId::new("box").unwrap();
     let mut environment = engine.driver.configure(arm, &settings).unwrap();
     environment.prepare(&cx).unwrap();
-    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.greeted(&cx, StartMode::Resident);
     assert_eq!(instance.workdir(), r"C:\tare-work");
     assert_eq!(instance.turn_page(), None);
     assert_eq!(ask(instance.as_mut(), &Request::Bye), Reply::Bye);
-    instance.stop(&cx).unwrap();
-    environment.remove(&cx).unwrap();
+    environment.end(instance, &cx);
     let name = format!("tare-{}-box-1", engine.world.run);
     let steps: Vec<String> = engine
         .changes()

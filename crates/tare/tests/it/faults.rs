@@ -41,8 +41,8 @@ const NOBODYS: &str = "54377";
 
 #[test]
 fn run_with_low_process_limit_explains_and_cleans_up() {
-    if !is_root() {
-        return skip("root", "only root can become a user without a process");
+    if !needs_root() {
+        return;
     }
     let product = Product::new();
     let open = fs::Permissions::from_mode(0o1777);
@@ -87,8 +87,8 @@ fn set_uid_below(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn setuid_program_inside_is_unreachable_on_host() {
-    if !is_root() || !has_container() {
-        return skip("root", "only root's container writes files of root's");
+    if !needs_root() || !needs_container() {
+        return;
     }
     let product = Product::new();
     let script =
@@ -123,11 +123,8 @@ fn setuid_program_inside_is_unreachable_on_host() {
 /// Runs a script in a container of 64 processes, kills its launcher when the container is full, and checks that
 /// nothing is left.
 fn fill_and_kill(settings: &str, script: &str, is_full: fn(&BTreeMap<u32, String>) -> bool) {
-    if !is_root() || !has_container() {
-        return skip(
-            "root",
-            "only root's container has a group of its own everywhere",
-        );
+    if !needs_root() || !needs_container() {
+        return;
     }
     let product = Product::new();
     let settings = format!("pids = 64\n{settings}");
@@ -219,8 +216,8 @@ fn tare_stopped_in_a_trial_voids_that_trial() {
 
 #[test]
 fn two_homes_on_one_engine_leave_each_other_alone() {
-    if !has_docker() {
-        return skip("docker", "no Docker engine answers");
+    if !needs_docker() {
+        return;
     }
     let [one, other] = [Product::new(), Product::new()];
     let run = words("run --env docker --workload getppid --blocks 3");
@@ -279,8 +276,8 @@ fn clean_and_resume_exclude_each_other() {
 
 #[test]
 fn command_out_of_memory_fails_and_its_agent_goes_on() {
-    if !has_container() || !is_root() {
-        return skip("root", "only root can limit an environment's memory");
+    if !needs_container() || !needs_root() {
+        return;
     }
     let product = Product::new();
     // It buffers an endless line.
@@ -325,8 +322,8 @@ fn full_state_folder_ends_the_run_with_a_reason() {
 
 #[test]
 fn full_environment_layer_is_a_command_failure() {
-    if !has_container() || !is_root() {
-        return skip("root", "only root can mount");
+    if !needs_container() || !needs_root() {
+        return;
     }
     let product = Product::new();
     let home = product.home();

@@ -56,15 +56,14 @@ fn base_against_itself_is_never_red() {
         "40%",
         &work(1),
     ]);
-    let ended = ended.expect(0);
-    assert!(ended.stdout.contains("red for nothing"), "{ended}");
+    ended.expect(0).shows("red for nothing");
 }
 
 #[test]
 fn forms_are_written_and_agree_with_the_exit_status() {
     let product = Product::new();
     let (short, long) = (work(1), work(8));
-    let ended = gate(
+    gate(
         &product,
         &[
             "--json",
@@ -81,11 +80,8 @@ fn forms_are_written_and_agree_with_the_exit_status() {
             &long,
         ],
     )
-    .expect(1);
-    assert!(
-        ended.stdout.contains("::error title=tare gate::Slower"),
-        "{ended}"
-    );
+    .expect(1)
+    .shows("::error title=tare gate::Slower");
     let read = |name: &str| fs::read_to_string(product.folder().join(name)).unwrap();
     assert!(read("a.xml").contains("failures=\"1\""));
     assert!(
@@ -118,9 +114,7 @@ impl Repository {
         // A repository's hook is untrusted code.
         let hook = repository.product.folder().join(".git/hooks/post-checkout");
         let shown = repository.product.folder().join("hooked");
-        fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", shown.display())).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&hook, mode).unwrap();
+        executable(&hook, format!("#!/bin/sh\ntouch {}\n", shown.display()));
         Some(repository)
     }
 
@@ -191,12 +185,12 @@ fn commit_that_does_not_build_is_skipped_by_bisect() {
     ask(&bisecting).expect(125);
     // A missing program does not make a commit bad either.
     ask(&["--bisect", "--", "./no-such-program"]).expect(125);
-    let unknown = gate(
+    gate(
         &repository.product,
         &["--base", "no-such", "--", "./program"],
     )
-    .expect(2);
-    unknown.complains("no revision `no-such`");
+    .expect(2)
+    .complains("no revision `no-such`");
     repository.assert_clean();
 }
 
@@ -207,9 +201,10 @@ fn gate_reports_odd_revisions_or_skips_measuring() {
     let ask =
         |arguments: &[&str]| gate(product, &[arguments, &BUILD, &["--", "./program"]].concat());
     product.file("source.sh", "changed, and in no commit\n");
-    let ended = ask(&["--base", "HEAD"]).expect(0);
-    ended.complains("not committed");
-    assert!(ended.stdout.contains("one commit"), "{ended}");
+    ask(&["--base", "HEAD"])
+        .expect(0)
+        .complains("not committed")
+        .shows("one commit");
     ask(&["--base=--upload-pack=x"])
         .expect(2)
         .complains("no revision `--upload-pack=x`");
@@ -231,8 +226,9 @@ fn gate_reports_odd_revisions_or_skips_measuring() {
     ]);
     let cloned = clone.current_dir(shallow.folder()).output().unwrap();
     assert!(cloned.status.success(), "{cloned:?}");
-    let ended = gate(&shallow, &["--base", "HEAD~1", "--", "./program"]).expect(2);
-    assert!(ended.hint().contains("shallow"), "{ended}");
+    gate(&shallow, &["--base", "HEAD~1", "--", "./program"])
+        .expect(2)
+        .advises("shallow");
 }
 
 #[test]
@@ -261,7 +257,7 @@ fn bisect_finds_the_commit_that_is_slower() {
     repository.product.set_variables(&mut command);
     let ended = repository.product.finish(command);
     let found = format!("{} is the first bad commit", commits[6]);
-    assert!(ended.stdout.contains(&found), "{ended}");
+    ended.shows(&found);
 }
 
 fn ci(name: &str) -> PathBuf {
@@ -286,10 +282,7 @@ fn stand_in(product: &Product, status: i32) -> String {
     let script = format!(
         "#!/bin/sh\nfor word in \"$@\"; do echo \"<$word>\"; done >arguments\nwhile [ $# -gt 0 ]; do case $1 in --summary) echo '### Same' >\"$2\";; esac; shift; done\nexit {status}\n"
     );
-    let path = product.file("stand-in", script);
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&path, mode).unwrap();
-    path
+    product.program("stand-in", script)
 }
 
 #[test]

@@ -5,6 +5,8 @@ use crate::prelude::*;
 use tare::env::host::Host;
 
 use crate::contract::contract;
+#[cfg(target_os = "linux")]
+use crate::talk::{LIMIT, call, run};
 use tare::env::container::Container;
 
 #[test]
@@ -53,12 +55,7 @@ fn host_arms_run_in_separate_sessions() {
             let arm = ArmId::new(id).unwrap();
             let mut environment = Host.configure(arm, &Params::new()).unwrap();
             let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-            instance
-                .channel()
-                .send(&Request::Hello { protocol: PROTOCOL })
-                .unwrap();
-            let answer = instance.channel().receive(Duration::from_secs(20)).unwrap();
-            assert!(matches!(answer, Reply::Hello { .. }), "{answer:?}");
+            hello(instance.as_mut());
             let (agent, _) = labelled(world.run.as_str())
                 .into_iter()
                 .find(|(pid, _)| !before.contains_key(pid))
@@ -119,9 +116,7 @@ fn leftovers_of_killed_host_are_swept_by_label() {
 #[cfg(target_os = "linux")]
 fn build_of_next(environment: &mut dyn tare::env::Environment, world: &World) -> String {
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    let request = Request::Hello { protocol: PROTOCOL };
-    instance.channel().send(&request).unwrap();
-    let reply = instance.channel().receive(Duration::from_secs(20)).unwrap();
+    let reply = ask(instance.as_mut(), &Request::Hello { protocol: PROTOCOL });
     instance.stop(&world.cx()).unwrap();
     let Reply::Hello { build, .. } = reply else {
         panic!("no hello but {reply:?}");
@@ -155,9 +150,7 @@ fn agent_file_replaced_between_starts_is_not_run() {
         // Another program replaces the file under the same name.
         let evil = format!("#!/bin/sh\ntouch {}\n", traces.display());
         fs::remove_file(&file).unwrap();
-        fs::write(&file, evil).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&file, mode).unwrap();
+        executable(&file, evil);
         assert_eq!(
             build_of_next(environment.as_mut(), &world),
             build,
@@ -183,9 +176,7 @@ fn changed_agent_file_of_the_host_is_refused() {
     let file = world.cx().scratch.join("arm.agent");
     let traces = world.folder.path().join("traces");
     let other = world.folder.path().join("other");
-    fs::write(&other, format!("#!/bin/sh\ntouch {}\n", traces.display())).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&other, mode).unwrap();
+    executable(&other, format!("#!/bin/sh\ntouch {}\n", traces.display()));
     fs::rename(&other, &file).unwrap();
     let started = environment.start(&world.cx(), StartMode::Once);
     let error = started.err().unwrap().to_string();
@@ -204,33 +195,17 @@ fn stopped_agent_is_not_awaited_after_cancel() {
     let Charged::Process(pid) = instance.charged() else {
         panic!("the host's agent is a process");
     };
-    let stopped = Command::new("kill")
-        .args(["-STOP", &pid.to_string()])
-        .status()
-        .unwrap();
-    assert!(stopped.success());
+    assert!(signal("STOP", pid));
     world.cx().cancel.request();
     // More than any unread pipe holds.
-    let request = Request::Run {
-        trial: 1,
-        call: ProbeCall {
-            name: "command".into(),
-            args: Params::new().with("stdin", "x".repeat(4 << 20)),
-        },
-        target_ns: 1,
-        limit_ns: 1,
-        workdir: instance.workdir(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    };
+    let call = call("command", Params::new().with("stdin", "x".repeat(4 << 20)));
+    let request = run(instance.as_ref(), 1, call, Duration::ZERO, LIMIT);
     let error = instance.channel().send(&request).unwrap_err();
     assert!(
         error.to_string().contains("a stop was requested"),
         "{error}"
     );
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
+    environment.end(instance, &world.cx());
     assert!(labelled(world.run.as_str()).is_empty());
 }
 
@@ -248,9 +223,7 @@ fn in_its_group(world: &World) -> Option<(Box<dyn tare::env::Instance>, u32)> {
     let mut environment = Host.configure(arm, &Params::new()).unwrap();
     environment.prepare(&world.cx()).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    let hello = Request::Hello { protocol: PROTOCOL };
-    instance.channel().send(&hello).unwrap();
-    instance.channel().receive(Duration::from_secs(20)).unwrap();
+    hello(instance.as_mut());
     let Charged::Process(agent) = instance.charged() else {
         panic!("the host's agent is a process");
     };
@@ -303,34 +276,21 @@ fn detached_host_command_ends_after_its_run_is_killed() {
             "env -i setsid sh -c 'echo $$ > {0}.part; mv {0}.part {0}; exec sleep 300' & sleep 300",
             pid_file.display()
         );
-        let request = Request::Run {
-            trial: 1,
-            call: tare_model::CommandCall::new("/bin/sh", ["-c", &script]).to_probe(),
-            target_ns: 1,
-            limit_ns: 60_000_000_000,
-            workdir: instance.workdir(),
-            hold: false,
-            turns: None,
-            cpu: None,
-        };
+        let call = CommandCall::new("/bin/sh", ["-c", &script]).to_probe();
+        let limit = Duration::from_secs(60);
+        let request = run(instance.as_ref(), 1, call, Duration::ZERO, limit);
         instance.channel().send(&request).unwrap();
         wait_until("it has started", || pid_file.exists());
         let left = fs::read_to_string(&pid_file).unwrap();
         let left = PathBuf::from("/proc").join(left.trim());
         // A stopped agent does not notice its workers' deaths, and killed workers do not clean up.
-        let signal = |name: &str, process: u32| {
-            let status = Command::new("kill")
-                .args([name, &process.to_string()])
-                .status();
-            status.unwrap().success()
-        };
-        assert!(signal("-STOP", agent));
+        assert!(signal("STOP", agent));
         for (process, _) in labelled(world.run.as_str()) {
             if process != agent {
-                signal("-KILL", process);
+                signal("KILL", process);
             }
         }
-        assert!(signal("-KILL", agent));
+        assert!(signal("KILL", agent));
         // A process that has ended without being reaped keeps its entry, but no command line.
         let is_running = || {
             !fs::read(left.join("cmdline"))

@@ -2,14 +2,6 @@
 
 use crate::prelude::*;
 
-fn container() -> bool {
-    let is_there = has_container();
-    if !is_there {
-        skip("root", "no container can be made here");
-    }
-    is_there
-}
-
 /// Perl that computes for some tenths of a second, on any machine for more than a few slices.
 const COMPUTES: &str = "my $x = 1; for (1..4_000_000) { $x = ($x * 3 + 1) % 65521 } print $x";
 
@@ -44,7 +36,7 @@ fn carried(dossier: &Value) -> String {
 
 #[test]
 fn why_alternates_slices_of_computing_command() {
-    if !container() {
+    if !needs_container() {
         return;
     }
     let dossier = why(&Product::new(), &["perl", "-e", COMPUTES]);
@@ -54,7 +46,7 @@ fn why_alternates_slices_of_computing_command() {
 
 #[test]
 fn why_explains_sleeping_command_runs_uninterrupted() {
-    if !container() {
+    if !needs_container() {
         return;
     }
     let dossier = why(&Product::new(), &["sleep", "0.2"]);
@@ -67,7 +59,7 @@ fn why_explains_sleeping_command_runs_uninterrupted() {
 
 #[test]
 fn why_detects_clock_bound_command_by_stopping_it() {
-    if !container() {
+    if !needs_container() {
         return;
     }
     let script = "use Time::HiRes 'time'; my $end = time + 0.6; 1 while time < $end";
@@ -91,7 +83,7 @@ workload = [{{ id = "command", params = {{ argv = {argv} }} }}]
 
 #[test]
 fn study_commands_take_turns_unless_check_objects() {
-    if !container() {
+    if !needs_container() {
         return;
     }
     let product = Product::new();

@@ -102,8 +102,7 @@ fn environments_run_together_and_are_all_removed() {
 
 #[test]
 fn several_containers_of_an_engine_run_together() {
-    if !has_docker() {
-        skip("docker", "no Docker engine answers");
+    if !needs_docker() {
         return;
     }
     let study = STUDY.replace("SPREAD", "environments");

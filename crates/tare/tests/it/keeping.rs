@@ -5,6 +5,7 @@ use crate::prelude::*;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use tare::cx::owner::Owner;
+use tare_testkit::account::set_mode;
 
 use crate::broken_disk::with_mounts;
 use crate::traces::docker_objects;
@@ -56,7 +57,7 @@ fn clean_leaves_foreign_folder_untouched() {
     fs::write(runs.join("exp1/data/result.csv"), "precious").unwrap();
     fs::write(runs.join("exp1/owner.lock"), "").unwrap();
     symlink(runs.join("exp1"), runs.join("link")).unwrap();
-    fs::set_permissions(product.home(), fs::Permissions::from_mode(0o755)).unwrap();
+    set_mode(&product.home(), 0o755);
     let before = everything(&product.home());
     for command in ["clean", "runs"] {
         product.run([command]).expect(0);
@@ -94,9 +95,7 @@ fn mount_in_dead_runs_folder_survives_cleanup() {
                   ls \"$kept/files/memory\"; exit $code";
     let inner = product.command(["clean"]);
     let ended = needed!(with_mounts(&product, script, &[&precious, &folder], &inner));
-    let ended = ended.expect(5);
-    assert!(ended.stderr.contains("mounted"), "{ended}");
-    assert!(ended.stdout.contains("kept"), "{ended}");
+    ended.expect(5).complains("mounted").shows("kept");
     assert_eq!(fs::read(precious.join("data")).unwrap(), b"precious");
     // Once unmounted, it can be removed, because it is still marked.
     product.run(["clean"]).expect(0);
@@ -124,10 +123,7 @@ fn mount_by_measured_command_survives_folder_removal() {
         Some(b"precious".into()),
         "{ended}"
     );
-    assert!(
-        ended.stderr.contains("something is mounted there"),
-        "{ended}"
-    );
+    ended.complains("something is mounted there");
     // The mount has disappeared with its namespace.
     product.run(["clean"]).expect(0);
     product.assert_nothing_left();
@@ -147,8 +143,8 @@ fn a_run_that_another_process_takes_up_is_not_swept() {
 
 #[test]
 fn leftovers_in_stopped_engine_stay_recorded() {
-    if !has_docker() {
-        return skip("docker", "no Docker engine answers");
+    if !needs_docker() {
+        return;
     }
     let host =
         std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".into());
@@ -179,14 +175,13 @@ fn leftovers_in_stopped_engine_stay_recorded() {
     };
     fs::remove_file(&door).unwrap();
     for _ in 0..2 {
-        let ended = clean().expect(5);
-        assert!(ended.stderr.contains("engine.sock"), "{ended}");
+        clean().expect(5).complains("engine.sock");
         assert!(product.home().join("runs").join(&run).exists());
     }
     symlink(socket, &door).unwrap();
     let ended = clean().expect(0);
     // A container may be between two blocks; the image stays as long as the arm.
-    assert!(ended.stdout.contains("docker image"), "{ended}");
+    ended.shows("docker image");
     assert_eq!(docker_objects(&run), Vec::<String>::new());
     product.assert_nothing_left();
 }
@@ -197,8 +192,10 @@ fn a_record_that_cannot_be_read_keeps_the_run() {
     let folder = dead_run(&product, "torn");
     let record = folder.join("docker+arm.places.json");
     fs::write(&record, "").unwrap();
-    let ended = product.run(["clean"]).expect(5);
-    assert!(ended.stderr.contains("docker+arm.places.json"), "{ended}");
+    product
+        .run(["clean"])
+        .expect(5)
+        .complains("docker+arm.places.json");
     fs::remove_file(&record).unwrap();
     product.run(["clean"]).expect(0);
     assert!(!folder.exists());
@@ -215,7 +212,7 @@ fn next_measurement_removes_leftovers_of_killed_runs() {
         let ended = product.run(arguments.iter());
         assert!(!gone.exists(), "{ended}");
         // What cannot be removed is tried once, and then left to `tare clean`.
-        assert!(ended.stderr.contains("`tare clean`"), "{ended}");
+        ended.complains("`tare clean`");
         let is_tried = ended.stderr.contains("docker+arm.places.json");
         assert_eq!(is_tried, n_tries == 0, "{ended}");
     }
@@ -270,17 +267,19 @@ fn state_folder_writable_by_others_is_refused() {
     let refused = |what: &str| {
         let before = everything(product.folder());
         for arguments in [&["run", "--blocks", "1"][..], &["clean"], &["runs"]] {
-            let ended = product.run(arguments).expect(2);
-            assert!(ended.stderr.contains(what), "{ended}");
-            assert!(ended.hint().contains("TARE_HOME"), "{ended}");
+            product
+                .run(arguments)
+                .expect(2)
+                .complains(what)
+                .advises("TARE_HOME");
         }
         assert_eq!(everything(product.folder()), before);
     };
-    fs::set_permissions(product.home(), fs::Permissions::from_mode(0o777)).unwrap();
+    set_mode(&product.home(), 0o777);
     refused("other users may change");
-    fs::set_permissions(product.home(), fs::Permissions::from_mode(0o755)).unwrap();
-    if !is_root() {
-        return skip("root", "only root can give a folder away");
+    set_mode(&product.home(), 0o755);
+    if !needs_root() {
+        return;
     }
     std::os::unix::fs::chown(product.home(), Some(65534), Some(65534)).unwrap();
     refused("another user");
@@ -297,8 +296,7 @@ fn state_folder_writable_by_others_is_refused() {
     for name in ["link", "link/"] {
         let mut command = product.command(["run", "--blocks", "1"]);
         command.env("TARE_HOME", above.join(name));
-        let ended = product.finish(command).expect(2);
-        assert!(ended.stderr.contains("another user"), "{ended}");
+        product.finish(command).expect(2).complains("another user");
     }
 }
 
@@ -348,9 +346,11 @@ fn foreign_store_is_resumed_only_with_trust() {
     let store = sent.display().to_string();
     let count = || crate::product::stored(&sent, "SELECT sequence FROM trial").len();
     let before = count();
-    let refused = other.run(["resume", "--store", &store]).expect(2);
-    assert!(refused.stderr.contains("was not begun here"), "{refused}");
-    assert!(refused.hint().contains("--trust"), "{refused}");
+    other
+        .run(["resume", "--store", &store])
+        .expect(2)
+        .complains("was not begun here")
+        .advises("--trust");
     assert_eq!(count(), before);
     for (place, more) in [(&other, &["--trust"][..]), (&product, &[])] {
         let mut words = vec!["resume", "--store", &store];
@@ -391,8 +391,8 @@ fn clean_at_origin_spares_run_resumed_elsewhere() {
 
 #[test]
 fn docker_under_sudo_does_not_read_other_users_home() {
-    if !is_root() {
-        return skip("root", "only root can give a folder away");
+    if !needs_root() {
+        return;
     }
     let product = Product::new();
     let (bin, home) = (product.folder().join("bin"), product.folder().join("home"));
@@ -402,8 +402,7 @@ fn docker_under_sudo_does_not_read_other_users_home() {
     std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
     let shown = product.folder().join("told");
     let script = format!("#!/bin/sh\necho \"$HOME\" >>{}\nexit 1\n", shown.display());
-    product.file("bin/docker", script);
-    fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
+    product.program("bin/docker", script);
     let line = ["why", "--", "docker", "run", "--rm", "x"];
     let compose = ["why", "--compose", "no-such-file", "web"];
     for arguments in [&line[..], &compose] {

@@ -4,7 +4,6 @@
 use crate::prelude::*;
 
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
 use std::sync::MutexGuard;
 
 use tare_model::launch::{
@@ -14,18 +13,9 @@ use tare_model::launch::{
 
 mod refused_calls;
 
-/// Whether this is root; reports a skip if not.
-pub(crate) fn is_root() -> bool {
-    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    if !is_root {
-        skip("root", "only root can make everything");
-    }
-    is_root
-}
-
 /// Returns a turn and a world if this is root.
 pub(crate) fn roots(name: &str) -> Option<(MutexGuard<'static, ()>, World)> {
-    turn_where(name, |_| is_root())
+    turn_where(name, |_| needs_root())
 }
 
 /// Gives the world a folder that other users can reach.
@@ -300,7 +290,7 @@ fn impossible_limit_is_refused_with_step_and_hint() {
 
 #[test]
 fn host_and_arm_reach_each_other_through_the_pair() {
-    if !is_root() {
+    if !needs_root() {
         return;
     }
     if Command::new("python3").arg("-V").output().is_err() {
@@ -392,11 +382,7 @@ fn launcher_cleans_up_on_parent_loss_or_termination() {
 
     fs::create_dir_all(&spec.scratch).unwrap();
     let mut child = start(&world, &spec);
-    let shown = Command::new("kill")
-        .arg(child.id().to_string())
-        .status()
-        .unwrap();
-    assert!(shown.success());
+    assert!(signal("TERM", child.id()));
     assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
     assert_eq!(report(&spec).state, LaunchState::Ended);
     assert_nothing_stays(&world, &before, "SIGTERM");

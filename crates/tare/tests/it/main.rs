@@ -42,6 +42,7 @@ mod docker_variants;
 #[cfg(target_os = "linux")]
 mod docker_windows;
 mod documentation;
+mod ended;
 mod engine;
 #[cfg(target_os = "linux")]
 mod faults;

@@ -88,8 +88,7 @@ fn worker_killed_from_outside_is_one_failure() {
         .filter(|(_, command)| command.contains("worker"));
     let mut n_killed = 0;
     for (pid, _) in workers {
-        let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
-        n_killed += usize::from(killed.unwrap().success());
+        n_killed += usize::from(signal("KILL", pid));
     }
     assert!(n_killed >= 1);
     let dossier = started.wait().expect(0).json();
@@ -136,10 +135,7 @@ fn slices_of_all_arms_are_stored_despite_killed_block() {
     let killed = labelled(&run)
         .into_iter()
         .filter(|(_, command)| command.contains("worker"))
-        .filter(|(pid, _)| {
-            let status = Command::new("kill").args(["-9", &pid.to_string()]).status();
-            status.unwrap().success()
-        })
+        .filter(|(pid, _)| signal("KILL", *pid))
         .count();
     assert!(killed >= 1);
     let dossier = started.wait().expect(0).json();
@@ -166,11 +162,7 @@ fn worker_stopped_from_outside_loses_only_its_block() {
         let workers = labelled(&run)
             .into_iter()
             .filter(|(pid, command)| command.contains("worker") && is_running(*pid));
-        let pids: Vec<String> = workers.map(|(pid, _)| pid.to_string()).collect();
-        for pid in pids {
-            let status = Command::new("kill").args(["-STOP", &pid]).status();
-            stopped += usize::from(status.unwrap().success());
-        }
+        stopped += workers.filter(|(pid, _)| signal("STOP", *pid)).count();
         stopped > 0
     });
     let dossier = started.wait().expect(0).json();

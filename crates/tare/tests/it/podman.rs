@@ -14,7 +14,7 @@ use tare_model::Value;
 
 use crate::contract::{contract, engine_contract};
 use crate::docker::absent;
-use crate::talk::trial;
+use crate::talk::{assert_reached, trial};
 
 mod hostile;
 mod user_container;
@@ -94,8 +94,7 @@ impl PodmanWorld {
         mode: StartMode,
     ) -> (Box<dyn Environment>, Box<dyn Instance>) {
         let mut environment = self.environment(name, settings);
-        let mut instance = environment.start(&self.world.cx(), mode).unwrap();
-        hello(instance.as_mut());
+        let instance = environment.greeted(&self.world.cx(), mode);
         (environment, instance)
     }
 
@@ -116,11 +115,9 @@ impl PodmanWorld {
         let mut environment = self.environment("arm", settings);
         environment.prepare(&cx).unwrap();
         let facts = environment.describe(&cx);
-        let mut instance = environment.start(&cx, mode).unwrap();
-        hello(instance.as_mut());
+        let mut instance = environment.greeted(&cx, mode);
         look(instance.as_mut(), &facts);
-        instance.stop(&cx).unwrap();
-        environment.remove(&cx).unwrap();
+        environment.end(instance, &cx);
         environment.remove(&cx).unwrap();
         self.assert_nothing_is_left();
     }
@@ -172,7 +169,7 @@ fn podman_keeps_the_contract_of_engines() {
 }
 
 #[test]
-fn podman_container_has_default_security_and_facts() {
+fn podman_container_has_default_security_facts_and_usage() {
     let place = needed!(place("security"));
     place.with_instance(&Params::new(), StartMode::Resident, |instance, facts| {
         let inner = inner_facts(instance);
@@ -207,20 +204,13 @@ fn podman_container_has_default_security_and_facts() {
                 "{facts:?}"
             );
         }
+        // Also if an ordinary user's containers have no separate cgroups.
+        let charged = instance.charged();
+        assert!(charged.memory_bytes() > Some(0), "{charged:?}");
         // The host has no route into it, and reports that instead of an address that does not answer.
         for end in [instance.address_from_host(), instance.host_address()] {
             assert!(matches!(end, Err(Reason::NoPath(why)) if why.contains("rootless")));
         }
-    });
-}
-
-#[test]
-fn podman_container_usage_is_counted_from_outside() {
-    let place = needed!(place("charged"));
-    // Also if an ordinary user's containers have no separate cgroups.
-    place.with_instance(&Params::new(), StartMode::Resident, |instance, _| {
-        let charged = instance.charged();
-        assert!(charged.memory_bytes() > Some(0), "{charged:?}");
     });
 }
 
@@ -267,7 +257,12 @@ fn podman_host_network_uses_loopback_addresses() {
 
 #[test]
 fn every_storage_has_its_kind_and_is_open_to_user() {
-    let place = needed!(place("storage"));
+    let mut place = needed!(place("storage"));
+    // The engine binds a folder whatever its name.
+    place.world.folder = tempfile::Builder::new()
+        .prefix("tare it \"quoted\" 'too',\n")
+        .tempdir()
+        .unwrap();
     account::set_mode(place.world.folder.path(), 0o711);
     // What an ordinary user may write, root may too.
     for storage in ["layer", "volume", "bind", "tmpfs"] {
@@ -280,6 +275,9 @@ fn every_storage_has_its_kind_and_is_open_to_user() {
             assert_eq!(kind == "tmpfs", storage == "tmpfs", "{storage}: {kind}");
             let reply = trial(instance, 1, "files", Params::new());
             assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
+            // Podman makes what it mounts there.
+            let written = instance.written(&place.world.cx());
+            assert!(written.contains("/etc"), "{storage}: {written:?}");
         });
     }
 }
@@ -310,21 +308,6 @@ fn podman_folder_unreachable_for_user_is_refused() {
 }
 
 #[test]
-fn podman_binds_folder_with_quotes_spaces_and_comma() {
-    let mut place = needed!(place("quotes"));
-    place.world.folder = tempfile::Builder::new()
-        .prefix("tare it \"quoted\" 'too',\n")
-        .tempdir()
-        .unwrap();
-    account::set_mode(place.world.folder.path(), 0o711);
-    let settings = Params::new().with("storage", "bind");
-    place.with_instance(&settings, StartMode::Resident, |instance, _| {
-        let reply = trial(instance, 1, "files", Params::new());
-        assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
-    });
-}
-
-#[test]
 fn limits_that_podman_would_ignore_are_refused() {
     let place = needed!(place("limits"));
     if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
@@ -339,15 +322,6 @@ fn limits_that_podman_would_ignore_are_refused() {
         assert!(why.contains(name) && why.contains("version 2"), "{why}");
         assert!(!fix.is_empty());
     }
-}
-
-#[test]
-fn an_image_that_is_not_there_is_not_pulled() {
-    let place = needed!(place("missing"));
-    let name = "tare-test.invalid/none:1";
-    let (why, fix) = absent(place.refusal(&Params::new().with("image", name)));
-    assert!(why.contains(name), "{why}");
-    assert_eq!(fix, format!("`podman pull {name}`"));
 }
 
 #[test]
@@ -502,20 +476,16 @@ fn rootful_podman_works_or_gives_working_advice() {
         assert!(matches!(found, Some(Availability::Ready(_))), "{found:?}");
     }
     environment.prepare(&cx).unwrap();
-    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.greeted(&cx, StartMode::Resident);
     assert!(matches!(
         trial(instance.as_mut(), 1, "null", Params::new()),
         Reply::Done { .. }
     ));
     // Both ends of the bridge are real: a port without a listener refuses.
     let inside = instance.address_from_host().unwrap();
-    let attempt = TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
-    let kind = attempt.unwrap_err().kind();
-    assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
+    assert_reached(inside);
     TcpListener::bind((instance.host_address().unwrap(), 0)).unwrap();
-    instance.stop(&cx).unwrap();
-    environment.remove(&cx).unwrap();
+    environment.end(instance, &cx);
     let swept = PODMAN.sweep(&cx, world.run.as_str()).unwrap();
     assert_eq!(swept, Vec::<String>::new());
 }

@@ -32,9 +32,12 @@ pub(crate) use tare_model::{
 
 #[cfg(target_os = "linux")]
 pub(crate) use crate::product::{
-    Ended, Product, assert_valid_dossier, has_container, has_docker, is_root, words,
+    Ended, Product, assert_valid_dossier, has_container, has_docker, is_root, needs_container,
+    needs_docker, needs_root, words,
 };
-pub(crate) use crate::talk::{ask, hello, inner_facts};
+pub(crate) use crate::talk::{Tried, ask, hello, inner_facts};
+#[cfg(unix)]
+pub(crate) use crate::world::executable;
 pub(crate) use crate::world::{
-    Snapshot, World, labelled, note_skipped_contract, skip, turn, turn_where, wait_until,
+    Snapshot, World, labelled, note_skipped_contract, signal, skip, turn, turn_where, wait_until,
 };

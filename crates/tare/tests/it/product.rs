@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tare_testkit::example::example;
 
+pub(crate) use crate::ended::Ended;
 use crate::schema::Checker;
 pub(crate) use crate::traces::has_docker;
 use crate::traces::{docker_objects, traces};
-use crate::world::skip;
+use crate::world::{executable, skip};
 
 /// Far more than any call takes; exceeding it means a hang.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -38,55 +39,6 @@ pub(crate) struct Product {
     home: tempfile::TempDir,
     agent: PathBuf,
     _share: Share,
-}
-
-/// How a call ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Ended {
-    /// Asserts that it ended with this status and did not panic.
-    #[track_caller]
-    pub(crate) fn expect(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{self}");
-        assert!(!self.stderr.contains("panicked"), "{self}");
-        self
-    }
-
-    /// Asserts that stderr contains this.
-    #[track_caller]
-    pub(crate) fn complains(&self, of: &str) {
-        assert!(self.stderr.contains(of), "nothing of {of}: {self}");
-    }
-
-    /// Parses stdout as JSON.
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
-    }
-
-    /// Returns the line of stderr that begins with `hint:`.
-    #[track_caller]
-    pub(crate) fn hint(&self) -> &str {
-        let mut lines = self.stderr.lines().map(str::trim_start);
-        let hint = lines.find_map(|line| line.strip_prefix("hint: "));
-        hint.unwrap_or_else(|| panic!("no hint: {self}"))
-    }
-}
-
-impl std::fmt::Display for Ended {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            code,
-            stdout,
-            stderr,
-        } = self;
-        write!(out, "code {code:?}\n{stdout}\n--- stderr ---\n{stderr}")
-    }
 }
 
 /// A running call.
@@ -215,6 +167,13 @@ impl Product {
     pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.folder.path().join(name);
         fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    }
+
+    /// Writes a program of the test.
+    pub(crate) fn program(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.folder.path().join(name);
+        executable(&path, text);
         path.display().to_string()
     }
 
@@ -391,17 +350,31 @@ pub(crate) fn stored(store: &Path, question: &str) -> Vec<String> {
 /// Returns the environments that are available here, the host first; reports a skip for the others.
 pub(crate) fn environments() -> Vec<&'static str> {
     let mut here = vec!["host"];
-    if has_container() {
-        here.push("container");
-    } else {
-        skip("root", "no container can be made here");
-    }
-    if has_docker() {
-        here.push("docker");
-    } else {
-        skip("docker", "no Docker engine answers");
-    }
+    here.extend(needs_container().then_some("container"));
+    here.extend(needs_docker().then_some("docker"));
     here
+}
+
+/// Whether containers can be made here; reports a skip if not.
+pub(crate) fn needs_container() -> bool {
+    is_met(has_container(), "root", "no container can be made here")
+}
+
+/// Whether an engine answers; reports a skip if not.
+pub(crate) fn needs_docker() -> bool {
+    is_met(has_docker(), "docker", "no Docker engine answers")
+}
+
+/// Whether this is root; reports a skip if not.
+pub(crate) fn needs_root() -> bool {
+    is_met(is_root(), "root", "only root can do this")
+}
+
+fn is_met(is_met: bool, needs: &str, reason: &str) -> bool {
+    if !is_met {
+        skip(needs, reason);
+    }
+    is_met
 }
 
 /// Whether the program says that it can create the built-in container here.

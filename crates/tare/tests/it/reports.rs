@@ -51,8 +51,10 @@ fn every_report_format_is_written_and_in_help() {
             assert_eq!(to_stdout.stdout, String::from_utf8_lossy(&file), "{name}");
         }
     }
-    let unknown = product.run(["report", "--format", "pdf"]).expect(2);
-    assert!(unknown.stderr.contains("markdown"), "{unknown}");
+    product
+        .run(["report", "--format", "pdf"])
+        .expect(2)
+        .complains("markdown");
     // The page of the run equals the page that is made later.
     let [first, later] = ["page.html", "out-html"].map(|name| product.folder().join(name));
     assert_eq!(
@@ -76,8 +78,7 @@ fn every_report_format_is_written_and_in_help() {
 fn unwritable_report_file_is_refused_before_measuring() {
     let product = Product::new();
     let ended = product.run(["run", "--html", "no/such/folder/page.html"]);
-    let ended = ended.expect(2);
-    assert!(ended.hint().contains("may write"), "{ended}");
+    ended.expect(2).advises("may write");
     assert!(product.run(["runs"]).expect(0).stdout.is_empty());
 }
 

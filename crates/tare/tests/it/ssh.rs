@@ -26,8 +26,7 @@ fn environment(settings: &Params) -> Box<dyn Environment> {
 fn works(world: &World, server: &Server, settings: &Params) -> Facts {
     let mut environment = environment(settings);
     environment.prepare(&world.cx()).unwrap();
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.resident(world);
     let reply = null_trial(instance.as_mut(), 1);
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
     instance.stop(&world.cx()).unwrap();
@@ -45,8 +44,7 @@ fn end(
     instance: Box<dyn Instance>,
     mut environment: Box<dyn Environment>,
 ) {
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
+    environment.end(instance, &world.cx());
     nothing_is_left(world, server);
 }
 
@@ -131,8 +129,7 @@ fn through_a_proxy_there_is_a_channel_but_no_path() {
         );
     fs::write(&config, text).unwrap();
     let mut environment = environment(&server.settings());
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let instance = environment.resident(&world);
     for address in [instance.address_from_host(), instance.host_address()] {
         assert!(matches!(address, Err(Reason::NoPath(_))), "{address:?}");
     }
@@ -280,8 +277,7 @@ fn ssh_identity_key_is_used_or_refused_with_reason() {
     assert!(matches!(error, EnvError::Denied { .. }), "{error:?}");
     assert!(text.contains("takes none of the keys"), "{text}");
     // A key that other users can read is not used; another working key does not hide that.
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    fs::set_permissions(key("other"), mode).unwrap();
+    tare_testkit::account::set_mode(&key("other"), 0o644);
     let both = ["client.pub", "other.pub"].map(|name| fs::read_to_string(key(name)).unwrap());
     fs::write(key("authorized"), both.concat()).unwrap();
     for text in [&fs::read_to_string(&config).unwrap(), &with_key] {
@@ -330,14 +326,11 @@ fn forged_ssh_facts_and_addresses_are_not_trusted() {
              printf 'debug1: Server host key: forged\\nAuthenticated to server ([10.9.9.9]:22) using \"none\".\\n' >&2\n\
              exec sh -c \"$SSH_ORIGINAL_COMMAND\"\n"
         );
-        fs::write(&peer, script).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&peer, mode).unwrap();
+        executable(&peer, script);
         server.force(&peer);
         server.up();
         let mut environment = environment(&server.settings());
-        let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-        hello(instance.as_mut());
+        let instance = environment.resident(&world);
         for address in [instance.address_from_host(), instance.host_address()] {
             let is_refused = matches!(&address, Err(tare_model::Reason::NoPath(_)));
             // The loopback is this machine's, and so is the kernel that answers.
@@ -351,8 +344,7 @@ fn forged_ssh_facts_and_addresses_are_not_trusted() {
         assert_eq!(shown["ssh.address"], "127.0.0.1");
         assert_ne!(shown["ssh.host_key"], "forged");
         assert_ne!(shown["ssh.method"], "none");
-        instance.stop(&world.cx()).unwrap();
-        environment.remove(&world.cx()).unwrap();
+        environment.end(instance, &world.cx());
         assert_eq!(server.left(), [""; 0]);
     }
 }
@@ -425,8 +417,7 @@ fn dropped_ssh_connection_is_reported_arm_can_restart() {
     let mut server = needed!(started(&Plan::default()));
     let world = World::new("ssh-drop");
     let mut environment = environment(&server.settings());
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.resident(&world);
     server.drop_connections();
     let error = instance.channel().receive(LIMIT).unwrap_err();
     assert!(
@@ -440,8 +431,7 @@ fn dropped_ssh_connection_is_reported_arm_can_restart() {
     assert!(matches!(again, Err(ChannelError::Closed(_))), "{again:?}");
     instance.stop(&world.cx()).unwrap();
 
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.resident(&world);
     assert_eq!(environment.describe(&world.cx())["ssh.connections"], "2");
 
     // The server stops completely, so no connection is possible.
@@ -481,8 +471,7 @@ fn ssh_connect_and_trial_times_are_printed() {
     let mut starts = |mode| {
         let times = (0..10).map(|_| {
             let begin = Instant::now();
-            let mut instance = environment.start(&world.cx(), mode).unwrap();
-            hello(instance.as_mut());
+            let instance = environment.greeted(&world.cx(), mode);
             let time = begin.elapsed();
             instance.stop(&world.cx()).unwrap();
             time
@@ -498,8 +487,7 @@ fn ssh_connect_and_trial_times_are_printed() {
         starts(StartMode::Once),
     );
     assert!(shared < own, "a shared connection saves nothing");
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.resident(&world);
     let trials = (0..100).map(|trial| {
         std::thread::sleep(Duration::from_millis(5));
         let begin = Instant::now();

@@ -57,8 +57,10 @@ fn resume_and_check(product: &Product, before: &Stored, n_arms: usize) -> Value 
     let plan = dossier["study"]["plan_sha256"].as_str().unwrap();
     assert!(after.plan[0].starts_with(plan), "{plan}");
     product.assert_nothing_left();
-    let again = product.run(["resume"]).expect(2);
-    assert!(again.stderr.contains("no interrupted run"), "{again}");
+    product
+        .run(["resume"])
+        .expect(2)
+        .complains("no interrupted run");
     dossier
 }
 
@@ -139,12 +141,9 @@ fn interrupt(n_trials: usize, to_group: bool) {
         before.trials.len() < N_BLOCKS * WORKLOADS * n_arms,
         "it was too late: {ended}"
     );
-    assert!(ended.stderr.contains("interrupted"), "{ended}");
-    assert!(ended.stderr.contains("tare resume"), "{ended}");
-    assert!(
-        ended.stdout.contains("INCOMPLETE"),
-        "what was measured is drawn: {ended}"
-    );
+    ended.complains("interrupted");
+    ended.complains("tare resume");
+    ended.shows("INCOMPLETE");
     // The stop was orderly: no trial was lost to the signal.
     assert_eq!(
         product.stored("SELECT kind FROM trial WHERE kind <> 'completed'"),

@@ -78,8 +78,7 @@ fn program(parent: &Path, folder: &str, name: &str, version: &str) -> PathBuf {
     let folder = parent.join(folder);
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\necho 'tool {version}'\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&path, format!("#!/bin/sh\necho 'tool {version}'\n"));
     folder
 }
 

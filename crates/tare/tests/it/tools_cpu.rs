@@ -8,6 +8,8 @@ use crate::prelude::*;
 
 use tare_model::Path;
 
+use crate::product::environments;
+
 /// The distribution's interpreter: another one that comes first on the path may be a script that finds its
 /// interpreter elsewhere, which cannot be packed.
 const PYTHON: &str = "/usr/bin/python3";
@@ -143,8 +145,8 @@ fn present() -> Vec<&'static Tool> {
     present
 }
 
-/// Runs a study of every available tool on the host and in an arm of this driver.
-fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
+#[test]
+fn cpu_tools_are_measured_wherever_they_run() {
     let tools = present();
     let lines: Vec<&str> = tools.iter().map(|tool| tool.lines).collect();
     let metrics: Vec<&str> = tools
@@ -152,16 +154,17 @@ fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
         .flat_map(|tool| tool.metrics)
         .copied()
         .collect();
-    assert_measured(driver, settings, &lines, &metrics);
+    assert_measured(&environments(), &lines, &metrics);
 }
 
-/// Runs a study of the host and an arm of this driver, and checks for readings of every metric in both.
-fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[&str]) {
+/// Runs a study of these environments, the host first, and checks for readings of every metric in all of them.
+fn assert_measured(environments: &[&str], workloads: &[&str], metrics: &[&str]) {
     let product = Product::new();
-    let mut study = format!(
-        "id = \"tools\"\n[design]\ntrial = \"20ms\"\nblocks_min = 1\nblocks_max = 1\n\
-         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"{driver}\"\n{settings}\n"
-    );
+    let design = "[design]\ntrial = \"20ms\"\nblocks_min = 1\nblocks_max = 1\n";
+    let mut study = format!("id = \"tools\"\n{design}");
+    for id in environments {
+        study.extend(["[[arm]]\nid = \"", id, "\"\n"]);
+    }
     for lines in workloads {
         study.extend(["[[workload]]\n", lines, "\n"]);
     }
@@ -169,11 +172,12 @@ fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[
     let dossier = product.dossier(["run", "tools.toml"]);
     assert_eq!(dossier["failures"], Value::Array(Vec::new()));
     let cells = dossier["cells"].as_array().unwrap();
-    for metric in metrics {
+    let others = environments[1..].iter();
+    for (metric, arm) in others.flat_map(|arm| metrics.iter().map(move |metric| (metric, arm))) {
         let cell = cells
             .iter()
-            .find(|cell| cell["metric"] == *metric)
-            .unwrap_or_else(|| panic!("no cell of {metric}"));
+            .find(|cell| cell["metric"] == *metric && cell["arm"] == *arm)
+            .unwrap_or_else(|| panic!("no cell of {metric} in {arm}"));
         assert_eq!(cell["n_blocks"], 1, "{cell}");
     }
     product.assert_nothing_left();
@@ -192,18 +196,6 @@ fn des_in_python_matches_the_agents_des() {
     let printed: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
     // The value of `the_cipher_is_that_of_the_workload_in_python` in the agent.
     assert_eq!(printed["sum"], "a17dd57455e55ca8");
-}
-
-#[test]
-fn cpu_tools_are_measured_on_host_and_in_container() {
-    each_is_measured_on_the_host_and_in("container", "");
-}
-
-#[test]
-fn cpu_tools_are_measured_in_docker_from_host_files() {
-    if crate::docker::world("tools-cpu").is_some() {
-        each_is_measured_on_the_host_and_in("docker", "");
-    }
 }
 
 /// Returns an interpreter that finds pyperf: what TARE_PYPERF names, such as one of a virtual environment (few
@@ -225,25 +217,14 @@ fn python_with_pyperf() -> Option<String> {
     None
 }
 
-fn pyperf_is_measured_on_the_host_and_in(driver: &str) {
+#[test]
+fn pyperf_is_measured_wherever_it_runs() {
     let python = needed!(python_with_pyperf());
     let lines = format!(
         "id = \"pyperf\"\nparams = {{ python = {python:?}, processes = 2, values = 2, warmups = 1, loops = 100, \
          statement = \"sorted(words)\", setup = \"words = 'one two three'.split()\" }}"
     );
-    assert_measured(driver, "", &[&lines], &["pyperf.statement.time"]);
-}
-
-#[test]
-fn pyperf_is_measured_on_host_and_in_container() {
-    pyperf_is_measured_on_the_host_and_in("container");
-}
-
-#[test]
-fn pyperf_is_measured_in_docker_from_host_files() {
-    if crate::docker::world("tools-pyperf").is_some() {
-        pyperf_is_measured_on_the_host_and_in("docker");
-    }
+    assert_measured(&environments(), &[&lines], &["pyperf.statement.time"]);
 }
 
 #[test]
@@ -260,22 +241,20 @@ fn dotnet_benchmark_is_measured_on_host_and_container() {
     let lines = format!(
         "id = \"benchmark-dotnet\"\nparams = {{ program = {program:?}, iterations = 3, warmups = 1 }}"
     );
-    assert_measured("container", "", &[&lines], &["dotnet.operation.time"]);
+    let environments = ["host", "container"];
+    assert_measured(&environments, &[&lines], &["dotnet.operation.time"]);
 }
 
 /// A `dotnet` of another version than the program was built for, with the answers of its host.
 #[cfg(unix)]
 #[test]
 fn dotnet_mismatch_names_needed_and_present_versions() {
-    use std::os::unix::fs::PermissionsExt;
     let product = Product::new();
     let script = "#!/bin/sh\n\
         [ \"$1\" != --list-runtimes ] || { echo 'Microsoft.NETCore.App 8.0.15 [/opt]'; exit; }\n\
         echo \"Framework: 'Microsoft.NETCore.App', version '2.2.0' (x64)\" >&2\n\
         echo '  8.0.15 at [/opt/shared/Microsoft.NETCore.App]' >&2\nexit 150\n";
-    product.file("dotnet", script);
-    let dotnet = product.folder().join("dotnet");
-    fs::set_permissions(&dotnet, fs::Permissions::from_mode(0o755)).unwrap();
+    let dotnet = product.program("dotnet", script);
     product.file(
         "other.toml",
         format!(
@@ -312,7 +291,6 @@ fn failing_command_is_a_failure_with_its_stderr() {
 #[cfg(unix)]
 #[test]
 fn interpreter_behind_shim_is_resolved_and_measured() {
-    use std::os::unix::fs::PermissionsExt;
     if !std::path::Path::new(PYTHON).exists() {
         return skip("python3", "there is no /usr/bin/python3");
     }
@@ -330,8 +308,7 @@ fn interpreter_behind_shim_is_resolved_and_measured() {
     let broken = "#!/bin/sh\necho no version is set >&2\nexit 127\n".to_owned();
     for (script, named) in [(choosing, PYTHON), (broken, "python3")] {
         let shim = shims.join("python3");
-        fs::write(&shim, script).unwrap();
-        fs::set_permissions(&shim, fs::Permissions::from_mode(0o755)).unwrap();
+        executable(&shim, script);
         let mut command = product.command(["run", &study, "--blocks", "1", "--json", "-"]);
         let others = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{others}", shims.display()));
@@ -346,7 +323,7 @@ fn interpreter_behind_shim_is_resolved_and_measured() {
             assert_eq!(cells[0]["n_blocks"], 1, "{dossier}");
             let message =
                 format!("`python3` is a script that starts `{PYTHON}`, which is measured");
-            assert!(ended.stderr.contains(&message), "{ended}");
+            ended.complains(&message);
         } else {
             assert!(!ended.stderr.contains("is a script"), "{ended}");
         }

@@ -128,8 +128,8 @@ fn fio_synchronous_engine_is_labelled_effective_depth() {
     if !has("fio") {
         return;
     }
-    if !has_container() {
-        return skip("container", "the built-in container cannot be made here");
+    if !needs_container() {
+        return;
     }
     let (dossier, shown) = run_and_show(
         &["host", "container"],
@@ -268,15 +268,12 @@ fn ping_and_netcat_are_measured_on_addressed_paths() {
 
 #[test]
 fn other_netcat_variant_is_reported_as_not_openbsd() {
-    use std::os::unix::fs::PermissionsExt as _;
-
     let product = Product::new();
     let folder = tempfile::tempdir().unwrap();
     let other = folder.path().join("nc");
     let script = "#!/bin/sh\nif [ \"$1\" = -h ]; then echo '[v1.10-47]' >&2; exit 0; fi\n\
                   echo \"nc: invalid option -- 'N'\" >&2; exit 1\n";
-    fs::write(&other, script).unwrap();
-    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&other, script);
     let file = product.file(
         "study.toml",
         format!(

@@ -3,8 +3,6 @@
 
 use crate::prelude::*;
 
-use crate::traces::has_docker;
-
 fn shell(script: &str) {
     let output = Command::new("sh").args(["-ec", script]).output().unwrap();
     assert!(output.status.success(), "{script}: {output:?}");
@@ -109,8 +107,8 @@ fn trace_check_finds_socket_run_folder_and_file() {
 
 #[test]
 fn a_mount_a_control_group_and_a_link_are_found() {
-    if !is_root() {
-        return skip("root", "only root can mount and make links");
+    if !needs_root() {
+        return;
     }
     let case = Case::new("kernel");
     let folder = case.product.folder().join("mounted");
@@ -142,8 +140,8 @@ fn a_mount_a_control_group_and_a_link_are_found() {
 
 #[test]
 fn trace_check_finds_engine_objects() {
-    if !has_docker() {
-        return skip("docker", "no Docker engine answers");
+    if !needs_docker() {
+        return;
     }
     let case = Case::new("engine");
     let (run, label) = (&case.run, format!("tare.run={}", case.run));

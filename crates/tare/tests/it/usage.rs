@@ -25,8 +25,10 @@ fn memory_of_a_program_is_seen_in_every_arm() {
     }
     let product = Product::new();
     let file = product.file("usage.toml", study);
-    let ended = product.run(["run", &file, "--usage"]).expect(0);
-    assert!(ended.stdout.contains("Used while it ran"), "{ended}");
+    product
+        .run(["run", &file, "--usage"])
+        .expect(0)
+        .shows("Used while it ran");
     let dossier = product.run(["show", "--json"]).expect(0).json();
     assert_valid_dossier(&dossier);
     let course = |metric: &str| -> &Value {

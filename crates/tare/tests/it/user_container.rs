@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 use tare::env::user_container::ArmRequest;
 
-use crate::docker::{arm, hello, leftovers, world};
+use crate::docker::{arm, leftovers, world};
 use crate::why::confirmed;
 
 /// This test's image, and its helpers that create and remove containers.
@@ -19,18 +19,9 @@ pub(crate) struct Bench {
     made: Vec<(&'static str, String)>,
 }
 
-/// Whether there is an engine; reports a skip if not.
-pub(crate) fn has_engine() -> bool {
-    let is_there = has_docker();
-    if !is_there {
-        skip("docker", "no Docker engine answers");
-    }
-    is_there
-}
-
 /// Returns an image that sets one variable, and the product, if there is an engine.
 pub(crate) fn bench(name: &str) -> Option<(Bench, Product)> {
-    has_engine().then(|| (Bench::new(name, "ENV OF_IMAGE=1"), Product::new()))
+    needs_docker().then(|| (Bench::new(name, "ENV OF_IMAGE=1"), Product::new()))
 }
 
 pub(crate) fn docker(arguments: &[&str]) -> Output {
@@ -177,13 +168,11 @@ pub(crate) fn taken(world: &World, source: Source<'_>) -> UserContainer {
 pub(crate) fn arm_of(world: &World, own: &UserContainer, look: impl FnOnce(Value)) {
     let mut environment = DOCKER.configure(arm("like"), &own.settings).unwrap();
     environment.prepare(&world.cx()).unwrap();
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let instance = environment.resident(world);
     let label = format!("label=tare.run={}", world.run);
     let name = printed(&["ps", "--quiet", "--filter", &label]);
     look(inspected(&name));
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
+    environment.end(instance, &world.cx());
     assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
 }
 
@@ -254,7 +243,7 @@ fn forty_run_flags_round_trip_through_the_arm() {
         }
         assert_eq!(arm["HostConfig"]["RestartPolicy"]["Name"], "no");
         // With room for the agent in addition to the command.
-        assert_eq!(arm["HostConfig"]["PidsLimit"], 205);
+        assert_eq!(arm["HostConfig"]["PidsLimit"], 208);
         assert_eq!(arm["Config"]["Labels"]["a"], Value::Null);
     });
 }
@@ -303,7 +292,7 @@ fn omitted_settings_are_absent_from_arms_container() {
 
 #[test]
 fn own_leaves_container_volume_and_secrets_unchanged() {
-    if !has_engine() {
+    if !needs_docker() {
         return;
     }
     let _turn = turn();
@@ -343,12 +332,12 @@ fn own_leaves_container_volume_and_secrets_unchanged() {
         )
     };
     let ended = ask(&[], work).expect(0);
-    assert!(ended.stdout.contains("Compared with: the "), "{ended}");
-    assert!(ended.stderr.contains("READ-ONLY"), "{ended}");
+    ended.shows("Compared with: the ");
+    ended.complains("READ-ONLY");
     // It writes to a copy by default.
     let writing = "test ! -e /data/theirs.0; echo theirs >/data/theirs; ";
     let copied = ask(&[], &format!("{writing}{work}")).expect(0);
-    assert!(copied.stderr.contains("`/data` is a COPY of"), "{copied}");
+    copied.complains("`/data` is a COPY of");
     assert!(!copied.stdout.contains("READ-ONLY"), "{copied}");
     assert_eq!(inspected(&name), before);
     assert_eq!(bench.objects(), all);
@@ -418,7 +407,7 @@ fn own_invalid_question_is_refused_with_hint() {
         let ended: Ended = product
             .run(["why", "--budget", "9s"].iter().chain(arguments).copied())
             .expect(code);
-        assert!(ended.stderr.contains(said), "{said}: {ended}");
+        ended.complains(said);
         assert!(
             hint.is_empty() || ended.hint().contains(hint),
             "{hint}: {ended}"

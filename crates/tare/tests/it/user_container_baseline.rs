@@ -1,9 +1,8 @@
 //! Tests the baseline of a user container: the host's program if it is the same bytes, otherwise the image's files as
 //! a bare process. Neither is written to.
 
-use crate::launcher::is_root;
 use crate::prelude::*;
-use crate::user_container::{Bench, has_engine, printed};
+use crate::user_container::{Bench, printed};
 
 /// This test's folder on the host's root, with the same path in the image.
 struct HostFolder(PathBuf);
@@ -36,7 +35,7 @@ impl Drop for HostFolder {
 
 /// Returns a place and its program; `None` if the test cannot run.
 fn place(name: &str) -> Option<(HostFolder, String)> {
-    if !has_engine() || !is_root() {
+    if !needs_docker() || !needs_root() {
         return None;
     }
     let place = HostFolder::new(name);
@@ -163,7 +162,7 @@ fn mount_over_image_file_is_not_in_the_baseline() {
 
 #[test]
 fn identical_host_program_is_the_baseline() {
-    if !has_engine() || !is_root() {
+    if !needs_docker() || !needs_root() {
         return;
     }
     let bench = Bench::with_programs("same-bytes", "ENV OF_IMAGE=1", &["sh"]);
@@ -204,7 +203,7 @@ fn program_reading_other_host_files_uses_image_files() {
 
 #[test]
 fn host_only_program_in_pipe_is_flagged_not_a_cost() {
-    if !has_engine() || !is_root() {
+    if !needs_docker() || !needs_root() {
         return;
     }
     let bench = Bench::with_programs("pipe", "ENV OF_IMAGE=1", &["sh", "cat"]);
@@ -227,10 +226,8 @@ fn host_only_program_in_pipe_is_flagged_not_a_cost() {
 
 #[test]
 fn slow_entrypoint_is_confirmed_as_a_difference() {
-    use std::os::unix::fs::PermissionsExt;
     let (_place, program) = needed!(place("entry"));
-    fs::write(&program, "#!/bin/sh\nsleep 0.1\nexec \"$@\"\n").unwrap();
-    fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    executable(program.as_ref(), "#!/bin/sh\nsleep 0.1\nexec \"$@\"\n");
     let bench = Bench::with_programs("entry", "ENV OF_IMAGE=1", &[&program, "sh", "sleep"]);
     let product = Product::new();
     let flags = ["--entrypoint", &program, "-e", "MODE=1"];

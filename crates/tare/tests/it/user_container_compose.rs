@@ -3,7 +3,7 @@
 //! The plugin's answers are as it prints them; the engine is real.
 
 use crate::prelude::*;
-use crate::user_container::{Bench, bench, has_engine, printed};
+use crate::user_container::{Bench, bench, printed};
 use crate::user_container_ways::WORK;
 
 /// Creates programs that answer questions about a compose file with shell scripts, and otherwise run the real ones;
@@ -12,9 +12,7 @@ fn with_programs(product: &Product, scripts: &[(&str, &str)]) -> String {
     let folder = product.folder().join("bin");
     fs::create_dir_all(&folder).unwrap();
     for (name, script) in scripts {
-        let path = folder.join(name);
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        executable(&folder.join(name), script);
     }
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{}:{path}", folder.display())
@@ -57,8 +55,8 @@ fn compose_service_is_read_as_the_plugin_resolves_it() {
     let mut command = product.command(["why", "--compose", "shop.yml", "job", "--budget", "12s"]);
     command.env("PATH", &path);
     let ended = product.finish(command).expect(0);
-    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
-    assert!(ended.stderr.contains("shop_default"), "{ended}");
+    ended.complains("the variable `MODE`");
+    ended.complains("shop_default");
     assert_eq!(bench.objects(), before);
     let asked = fs::read_to_string(product.folder().join("asked")).unwrap();
     let first = asked.lines().next().unwrap();
@@ -75,7 +73,7 @@ fn compose_service_is_read_as_the_plugin_resolves_it() {
 
 #[test]
 fn unreadable_compose_file_is_refused_with_hint() {
-    if !has_engine() {
+    if !needs_docker() {
         return;
     }
     let product = Product::new();
@@ -88,22 +86,16 @@ fn unreadable_compose_file_is_refused_with_hint() {
     };
     assert!(ask(NO_PLUGIN, "job").hint().contains("docker-compose-v2"));
     let wrong = "echo 'yaml: line 3: mapping values are not allowed' >&2; exit 15";
-    let ended = ask(wrong, "job");
-    assert!(
-        ended.stderr.contains("mapping values are not allowed"),
-        "{ended}"
-    );
-    let ended = ask(
+    ask(wrong, "job").complains("mapping values are not allowed");
+    ask(
         "echo '{\"services\": {\"web\": {\"image\": \"x\"}}}'; exit 0",
         "job",
-    );
-    assert!(ended.stderr.contains("no service `job`"), "{ended}");
-    assert!(ended.hint().contains("web"), "{ended}");
-    let ended = ask("echo 'no JSON'; exit 0", "job");
-    assert!(ended.stderr.contains("compose plugin"), "{ended}");
+    )
+    .complains("no service `job`")
+    .advises("web");
+    ask("echo 'no JSON'; exit 0", "job").complains("compose plugin");
     let built = "echo '{\"name\": \"shop\", \"services\": {\"job\": {\"build\": {\"context\": \"/x\"}}}}'; exit 0";
-    let ended = ask(built, "job");
-    assert!(ended.hint().contains("build job"), "{ended}");
+    ask(built, "job").advises("build job");
     product.assert_nothing_left();
 }
 
@@ -125,13 +117,15 @@ fn standalone_compose_replaces_plugin_unless_old() {
         command.env("PATH", &path);
         product.finish(command)
     };
-    let ended = ask(&format!("#!/bin/sh\ncat '{file}'\n")).expect(0);
-    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    ask(&format!("#!/bin/sh\ncat '{file}'\n"))
+        .expect(0)
+        .complains("the variable `MODE`");
     // The answer of version 1, which has no JSON.
     let old = "#!/bin/sh\nprintf 'Validate and view the Compose file.\n\nUsage: config [options]\n' >&2; exit 1\n";
-    let ended = ask(old).expect(3);
-    assert!(ended.stderr.contains("version 2"), "{ended}");
-    assert!(ended.hint().contains("docker-compose-v2"), "{ended}");
+    ask(old)
+        .expect(3)
+        .complains("version 2")
+        .advises("docker-compose-v2");
     product.assert_nothing_left();
 }
 
@@ -195,7 +189,7 @@ impl Shop {
 
 #[test]
 fn compose_dependencies_run_only_during_the_question() {
-    if !has_engine() {
+    if !needs_docker() {
         return;
     }
     // It is healthy only some time after its start, by a file that it wrote into its initially empty volume.
@@ -225,24 +219,22 @@ fn compose_dependencies_run_only_during_the_question() {
     ]);
     let before = shop.bench.objects();
     let ended = shop.ask(&["--with-dependencies"]).expect(0);
-    assert!(
-        ended.stderr.contains("`db`, which it depends on"),
-        "{ended}"
-    );
-    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    ended.complains("`db`, which it depends on");
+    ended.complains("the variable `MODE`");
     assert!(!ended.stderr.contains("own network"), "{ended}");
     assert_eq!(shop.bench.objects(), before);
-    let alone = shop.ask(&[]).expect(5);
-    assert!(alone.stderr.contains("NOT started: `db`"), "{alone}");
-    assert!(alone.stderr.contains("--with-dependencies"), "{alone}");
-    assert!(alone.stderr.contains("exited with status 9"), "{alone}");
+    shop.ask(&[])
+        .expect(5)
+        .complains("NOT started: `db`")
+        .complains("--with-dependencies")
+        .complains("exited with status 9");
     assert_eq!(shop.bench.objects(), before);
     shop.product.assert_nothing_left();
 }
 
 #[test]
 fn exited_or_unhealthy_dependency_is_reported() {
-    if !has_engine() {
+    if !needs_docker() {
         return;
     }
     let sick = json!({
@@ -259,9 +251,10 @@ fn exited_or_unhealthy_dependency_is_reported() {
     ] {
         let shop = Shop::new(name, &db);
         let before = shop.bench.objects();
-        let ended = shop.ask(&["--with-dependencies"]).expect(3);
-        assert!(ended.stderr.contains(said), "{said}: {ended}");
-        assert!(ended.hint().contains("--like"), "{ended}");
+        shop.ask(&["--with-dependencies"])
+            .expect(3)
+            .complains(said)
+            .advises("--like");
         assert_eq!(shop.bench.objects(), before);
         shop.product.assert_nothing_left();
     }
@@ -269,7 +262,7 @@ fn exited_or_unhealthy_dependency_is_reported() {
 
 #[test]
 fn dependencies_of_killed_question_are_swept() {
-    if !has_engine() {
+    if !needs_docker() {
         return;
     }
     // It is never healthy, so the question waits for it.

@@ -1,7 +1,7 @@
 //! Tests servers in user containers, which `tare why` queries from outside.
 
-use crate::product::{Product, assert_valid_dossier, has_container};
-use crate::user_container::{Bench, has_engine};
+use crate::product::{Product, assert_valid_dossier, needs_container, needs_docker};
+use crate::user_container::Bench;
 use crate::why::confirmed;
 use crate::world::{skip, turn};
 
@@ -19,7 +19,7 @@ fn bench(name: &str) -> Option<(Bench, Product)> {
         skip("perl", "the host has no perl to serve with");
         return None;
     }
-    has_engine().then(|| {
+    needs_docker().then(|| {
         let bench = Bench::with_programs(name, "ENV OF_IMAGE=1", &["sh", "sleep", "perl"]);
         (bench, Product::new())
     })
@@ -124,15 +124,17 @@ fn server_never_ready_is_reported_with_its_output() {
     }
     let ask = [&ask[..2], &["30s", "--ready", "serving"], &ask[3..]].concat();
     let words = ["sh", "-c", "echo loading; sleep 1000"];
-    let ended = product.run([&ask[..], &words].concat()).expect(5);
-    ended.complains("it printed other lines, the last `loading`");
+    product
+        .run([&ask[..], &words].concat())
+        .expect(5)
+        .complains("it printed other lines, the last `loading`");
     assert_eq!(bench.objects(), before);
 }
 
 #[test]
 fn server_in_environment_is_queried_from_host() {
-    if !has_container() {
-        return skip("root", "no network namespace can be made here");
+    if !needs_container() {
+        return;
     }
     let product = Product::new();
     let ask = |env: &'static str| {

@@ -3,7 +3,7 @@
 
 use crate::docker::{LIMIT, arm, world};
 use crate::prelude::*;
-use crate::user_container::{Bench, arm_of, bench, has_engine, inspected, printed};
+use crate::user_container::{Bench, arm_of, bench, inspected, printed};
 
 use crate::tools_io::texts;
 
@@ -63,13 +63,13 @@ fn inside_measures_in_running_container_and_cleans_up() {
 fn inside_unusable_container_is_refused_with_hint() {
     let (mut bench, product) = needed!(bench("closed"));
     let refused = |name: &str, said: &str, hint: &str| {
-        let ended: Ended = product
+        product
             .run([
                 "why", "--inside", name, "--budget", "9s", "--", "sh", "-c", WORK,
             ])
-            .expect(3);
-        assert!(ended.stderr.contains(said), "{said}: {ended}");
-        assert!(ended.hint().contains(hint), "{hint}: {ended}");
+            .expect(3)
+            .complains(said)
+            .advises(hint);
     };
     refused("nobody-has-this", "there is no container", "docker ps");
     let closed = started(&mut bench, "closed", &["--read-only"], &["sleep", "600"]);
@@ -101,8 +101,8 @@ fn container_ending_during_inside_reports_leftovers() {
             "kill 1; sleep 9",
         ])
         .expect(5);
-    assert!(ended.stderr.contains("the agent is gone"), "{ended}");
-    assert!(ended.stderr.contains("still lies in it"), "{ended}");
+    ended.complains("the agent is gone");
+    ended.complains("still lies in it");
     // Once the container runs again it is removed.
     printed(&["start", &name]);
     product.run(["clean"]).expect(0);
@@ -116,36 +116,28 @@ fn container_ending_during_inside_reports_leftovers() {
 fn unusual_run_flags_are_noted_or_refused_with_hint() {
     let (bench, product) = needed!(bench("odd"));
     let before = bench.objects();
-    let image = bench.image.as_str();
-    let ask = |flags: &[&str], command: &[&str]| {
-        let begin = ["why", "--budget", "15s", "--", "docker", "run"];
-        product.run([&begin, flags, &[image], command].concat())
-    };
     // The engine's socket controls the host: it is not mounted by default.
     let socket = "/var/run/docker.sock:/var/run/docker.sock";
-    let ended = ask(&["-v", socket], &["sh", "-c", WORK]).expect(0);
-    assert!(ended.stderr.contains("is not shown inside"), "{ended}");
-    let ended = ask(&["--pid", "host"], &["sh", "-c", WORK]).expect(0);
-    assert!(
-        ended.stderr.contains("the processes of the machine"),
-        "{ended}"
-    );
+    let begin = ["why", "--budget", "15s", "--", "docker", "run"];
+    let flags = ["-v", socket, "--pid", "host"];
+    let command = [bench.image.as_str(), "sh", "-c", WORK];
+    let ended = product.run([&begin[..], &flags, &command].concat());
+    let ended = ended.expect(0);
+    ended.complains("is not shown inside");
+    ended.complains("the processes of the machine");
     // Its output goes where its own first process writes, not to the machine's.
     assert!(!ended.stdout.contains("trials failed"), "{ended}");
-    // Background processes are reported and killed.
-    let ended = ask(&[], &["sh", "-c", "sleep 60 & echo begun"]).expect(0);
-    assert!(ended.stderr.contains("in the background"), "{ended}");
-    let usage = product
+    product
         .run(["why", "--apply-check", "--env", "container", "--", "true"])
-        .expect(2);
-    assert!(usage.hint().contains("docker run"), "{usage}");
+        .expect(2)
+        .advises("docker run");
     assert_eq!(bench.objects(), before);
     product.assert_nothing_left();
 }
 
 #[test]
 fn image_without_a_shell_can_be_compared() {
-    if !has_engine() {
+    if !needs_docker() {
         return;
     }
     let bench = Bench::with_programs("bare", "ENV OF_IMAGE=1", &["sleep"]);
@@ -154,8 +146,10 @@ fn image_without_a_shell_can_be_compared() {
         "why", "--budget", "12s", "--", "docker", "run", "-e", "MODE=1",
     ];
     let command = [bench.image.as_str(), "sleep", "0.1"];
-    let ended = product.run([&begin[..], &command].concat()).expect(0);
-    assert!(ended.stdout.contains("Compared with: the "), "{ended}");
+    product
+        .run([&begin[..], &command].concat())
+        .expect(0)
+        .shows("Compared with: the ");
     product.assert_nothing_left();
 }
 
@@ -247,7 +241,6 @@ fn stdin_reaches_every_run_of_interactive_line() {
     let carried = dossier["why"]["carried"].to_string();
     let expected = "standard input: 1500 bytes, given to every run";
     assert!(carried.contains(expected), "{carried}");
-    let refused = asked(b"\xff\xfe").expect(2);
-    assert!(refused.stderr.contains("is text of up to"), "{refused}");
+    asked(b"\xff\xfe").expect(2).complains("is text of up to");
     product.assert_nothing_left();
 }

@@ -3,18 +3,10 @@
 use crate::prelude::*;
 
 use crate::oci::is_available;
-use crate::product::Started;
+use crate::product::{Started, environments};
 
 /// Short enough for a test, long enough for six blocks of a short command.
 const BUDGET: &str = "40s";
-
-fn container() -> bool {
-    let is_there = has_container();
-    if !is_there {
-        skip("root", "no container can be made here");
-    }
-    is_there
-}
 
 /// Returns the first finding, which must be this cause and confirmed.
 #[track_caller]
@@ -27,15 +19,7 @@ pub(crate) fn confirmed<'a>(dossier: &'a Value, cause: &str) -> &'a Value {
 
 /// Returns the product, if it can create containers.
 fn product_with_container() -> Option<Product> {
-    container().then(Product::new)
-}
-
-fn docker() -> bool {
-    let is_there = has_docker();
-    if !is_there {
-        skip("docker", "no Docker engine answers");
-    }
-    is_there
+    needs_container().then(Product::new)
 }
 
 fn why(product: &Product, arguments: &[&str], command: &[&str]) -> Ended {
@@ -162,10 +146,8 @@ fn why_reports_comparison_when_next_step_fails() {
     assert_valid_dossier(&dossier);
     let answer = dossier["why"]["answer"].as_str().unwrap();
     assert!(answer.contains("slower"), "{ended}");
-    assert!(
-        ended.stderr.contains("could not be measured") && ended.stderr.contains("no more runs"),
-        "{ended}"
-    );
+    ended.complains("could not be measured");
+    ended.complains("no more runs");
     product.assert_nothing_left();
 }
 
@@ -221,7 +203,7 @@ fn oci_runtime_needs_no_named_root() {
 
 #[test]
 fn seccomp_not_blamed_for_interpreter_on_new_kernel() {
-    if !docker() {
+    if !needs_docker() {
         return;
     }
     let product = Product::new();
@@ -258,7 +240,7 @@ fn seccomp_not_blamed_for_interpreter_on_new_kernel() {
 }
 
 #[test]
-fn different_program_of_same_name_is_detected_by_hash() {
+fn program_that_differs_and_background_processes_are_told() {
     let product = needed!(product_with_container());
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
@@ -278,17 +260,15 @@ fn different_program_of_same_name_is_detected_by_hash() {
         place("outside").display()
     );
     let program = place("outside/tool").display().to_string();
-    let dossier = why(
+    let script = "setsid sleep 60 & i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done";
+    let ended = why(
         &product,
-        &["--env", "container", "--set", &bind, "--budget", "9s"],
-        &[
-            &program,
-            "-c",
-            "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done",
-        ],
+        &["--env", "container", "--set", &bind, "--budget", "10s"],
+        &[&program, "-c", script],
     )
-    .expect(0)
-    .json();
+    .expect(0);
+    ended.complains("in the background");
+    let dossier = ended.json();
     let hash = |arm: &str| {
         let arms = dossier["arms"].as_array().unwrap();
         let found = arms.iter().find(|it| it["id"] == arm).unwrap();
@@ -304,14 +284,7 @@ fn different_program_of_same_name_is_detected_by_hash() {
 
 #[test]
 fn why_gives_both_sides_same_folder_env_and_stdin() {
-    let mut environments = Vec::new();
-    if container() {
-        environments.push("container");
-    }
-    if docker() {
-        environments.push("docker");
-    }
-    for env in environments {
+    for env in &environments()[1..] {
         let product = Product::new();
         fs::write(product.folder().join("in.txt"), "of the folder").unwrap();
         // It fails on a side where something is missing, and writes where both sides see it.
@@ -400,36 +373,24 @@ fn why_unmeasurable_command_gets_reason_and_hint() {
 #[test]
 fn why_command_exceeding_budget_gets_budget_hint() {
     let product = needed!(product_with_container());
-    let ended = product
+    product
         .run(words("why --env container --budget 8s -- sleep 2"))
-        .expect(5);
-    assert!(ended.stderr.contains("six blocks"), "{ended}");
-    assert!(ended.hint().contains("--budget"), "{ended}");
-    let ended = product
+        .expect(5)
+        .complains("six blocks")
+        .advises("--budget");
+    product
         .run(words("why --env container --budget 2s -- sleep 30"))
-        .expect(5);
-    assert!(ended.stderr.contains("did not end within"), "{ended}");
-    product.assert_nothing_left();
-}
-
-#[test]
-fn why_ends_and_reports_background_processes() {
-    let product = needed!(product_with_container());
-    let ended = why(
-        &product,
-        &["--env", "container", "--budget", "10s"],
-        &["sh", "-c", "setsid sleep 60 & echo started"],
-    )
-    .expect(0);
-    assert!(ended.stderr.contains("in the background"), "{ended}");
+        .expect(5)
+        .complains("did not end within");
     product.assert_nothing_left();
 }
 
 #[test]
 fn why_requires_a_valid_environment() {
     let product = Product::new();
-    let ended = why(&product, &["--env", "dokcer"], &["true"]).expect(2);
-    assert!(ended.hint().contains("docker"), "{ended}");
+    why(&product, &["--env", "dokcer"], &["true"])
+        .expect(2)
+        .advises("docker");
     why(&product, &["--env", "host"], &["true"]).expect(2);
     why(
         &product,
@@ -437,8 +398,10 @@ fn why_requires_a_valid_environment() {
         &["true"],
     )
     .expect(2);
-    let ended = product.run(["why", "--env", "container"]).expect(2);
-    assert!(ended.stderr.contains("CMD"), "{ended}");
+    product
+        .run(["why", "--env", "container"])
+        .expect(2)
+        .complains("CMD");
 }
 
 #[test]
@@ -449,12 +412,11 @@ fn private_folder_is_shown_only_with_show_private() {
     for place in [home.as_path(), home.parent().unwrap()] {
         let mut command = product.command(["why", "--env", "container", "--", "true"]);
         command.current_dir(place);
-        let ended = product.finish(command).expect(2);
-        assert!(
-            ended.stderr.contains("where Tare keeps its files"),
-            "{ended}"
-        );
-        assert!(ended.hint().contains("--show-private"), "{ended}");
+        product
+            .finish(command)
+            .expect(2)
+            .complains("where Tare keeps its files")
+            .advises("--show-private");
     }
     // Now it is refused for another reason.
     let arguments = ["why", "--show-private", "--env", "container", "--", "false"];

@@ -138,6 +138,20 @@ fn build(folder: &Path, target: Option<&str>) -> bool {
 /// The reason of the last skip.
 static LAST_SKIP: Mutex<String> = Mutex::new(String::new());
 
+/// Writes a program that every user may run.
+#[cfg(unix)]
+pub(crate) fn executable(path: &Path, text: impl AsRef<[u8]>) {
+    std::fs::write(path, text).unwrap();
+    tare_testkit::account::set_mode(path, 0o755);
+}
+
+/// Sends a signal to a process; returns whether it got it.
+pub(crate) fn signal(name: &str, pid: u32) -> bool {
+    let arguments = ["-s", name, "--", &pid.to_string()];
+    let sent = Command::new("kill").args(arguments).output();
+    sent.unwrap().status.success()
+}
+
 /// Appends the result of a driver's contract to the file that `TARE_CONTRACT_TABLE` names, for the table at the end
 /// of `cargo xtask test`: the output of passing tests is not shown.
 pub(crate) fn note_contract(driver: &str, what: &str) {

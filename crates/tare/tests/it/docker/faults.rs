@@ -10,7 +10,7 @@ use tare::cx::{Cancel, SystemClock, SystemExec, vars};
 use tare::env::docker::Docker;
 
 use super::private_engine::{Engine, Network};
-use super::{LIMIT, ask, environment, foreign_agent, hello, null_trial, why_absent, world};
+use super::{LIMIT, environment, foreign_agent, null_trial, why_absent, world};
 
 /// Set if a test's body runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_CHILD";
@@ -60,8 +60,8 @@ fn child_detects() {
 #[test]
 fn user_without_socket_access_gets_advice() {
     let world = needed!(world("denied"));
-    if !is_root() {
-        return skip("root", "only root can become another user");
+    if !needs_root() {
+        return;
     }
     // The program is copied to where every user may read it.
     let folder = world.folder.path();
@@ -99,8 +99,7 @@ fn child_owns_a_run_until_it_is_killed() {
         .with("network", "none")
         .with("storage", "volume");
     let mut environment = environment(&DOCKER, "arm", &settings);
-    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let _instance = environment.greeted(&cx, StartMode::Resident);
     println!("\nRUN {}", world.run);
     // Ends when it is killed, or with the test that started it.
     std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -196,27 +195,17 @@ fn frozen_or_dead_engine_is_error_in_bounded_time() {
     let driver = Docker::with_host(engine.host());
     let settings = Params::new().with("network", "none");
     let mut environment = environment(&driver, "arm", &settings);
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.resident(&world);
     assert!(matches!(
         null_trial(instance.as_mut(), 1),
         Reply::Done { .. }
     ));
 
     // Frozen: nothing answers, everything is given up, and afterwards the engine continues.
-    let signal = |name: &str| {
-        let pid = engine.pid().unwrap().to_string();
-        assert!(
-            Command::new("kill")
-                .args([name, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
-    };
-    signal("-STOP");
+    let pid = engine.pid().unwrap();
+    assert!(signal("STOP", pid));
     // The signal is pending until each thread handles it.
-    let threads = format!("/proc/{}/task", engine.pid().unwrap());
+    let threads = format!("/proc/{pid}/task");
     wait_until("every thread of the engine stands still", || {
         let mut threads = fs::read_dir(&threads).unwrap();
         threads.all(|thread| {
@@ -239,19 +228,12 @@ fn frozen_or_dead_engine_is_error_in_bounded_time() {
     assert!(matches!(error, ChannelError::Timeout(_)), "{error}");
     let (why, _) = why_absent(&driver, &world);
     assert!(why.contains("longer than 3 s"), "{why}");
-    signal("-CONT");
+    assert!(signal("CONT", pid));
     assert!(matches!(
         instance.channel().receive(LIMIT),
         Ok(Reply::Hello { .. })
     ));
-    let reply = ask(
-        instance.as_mut(),
-        &Request::Facts {
-            paths: vec![],
-            tools: Vec::new(),
-        },
-    );
-    assert!(matches!(reply, Reply::Facts { .. }), "{reply:?}");
+    inner_facts(instance.as_mut());
 
     // Dead: the stream ends, and every call says so.
     engine.kill().unwrap();

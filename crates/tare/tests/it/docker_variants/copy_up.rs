@@ -1,35 +1,18 @@
 //! Tests that copy-up is material on the layer, but not on a volume or a bind mount, by intervals.
 
 use super::*;
+use crate::talk::{call, once, report};
 use tare_stats::hodges_lehmann_paired;
 
 /// Six pairs are the fewest with an exact 95 % interval.
 const BLOCKS: usize = 6;
 
 fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
-    let request = Request::Run {
+    once(
+        instance,
         trial,
-        call: ProbeCall {
-            name: "copy-up".into(),
-            args: Params::new().with("mib", 24i64),
-        },
-        target_ns: 0,
-        limit_ns: 30_000_000_000,
-        workdir: instance.workdir(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    };
-    instance.channel().send(&request).unwrap();
-    instance.channel().receive(Duration::from_secs(40)).unwrap()
-}
-
-fn time_ns(reply: Reply) -> f64 {
-    let Reply::Done { raw, .. } = reply else {
-        panic!("{reply:?}");
-    };
-    let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-    report.series[0].values[0]
+        call("copy-up", Params::new().with("mib", 24i64)),
+    )
 }
 
 #[test]
@@ -52,7 +35,10 @@ fn first_write_copies_up_only_layer_files() {
             let index = (place + block) % arms.len();
             let mut instance = arms[index].start(&cx, StartMode::Resident).unwrap();
             hello(instance.as_mut());
-            times[index].push(time_ns(copy_up(instance.as_mut(), 1)));
+            let copied = report(copy_up(instance.as_mut(), 1));
+            times[index].push(copied.series[0].values[0]);
+            let is_written = instance.written(&cx).contains("/tare-work/tare-lower");
+            assert_eq!(is_written, index == 0, "{index}");
             let again = copy_up(instance.as_mut(), 2);
             match (index, again) {
                 // A file that is already copied up would show no overhead: it is refused.

@@ -92,8 +92,7 @@ fn a_packed_program_runs_inside_as_the_same_bytes() {
         bash.starts_with(fact(&facts, "program.bash.sha256")),
         "{facts:?}"
     );
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let instance = environment.resident(&world);
     for command in [
         &["sha256sum", "/usr/bin/bash", python][..],
         &[

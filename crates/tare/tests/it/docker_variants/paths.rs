@@ -2,6 +2,7 @@
 //! error if there is none.
 
 use super::*;
+use crate::talk::{self, assert_reached, call, report};
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Counts the sleeps so far of the engine's proxies for the published ports of the container at `inside`: a proxy
@@ -51,25 +52,14 @@ fn round_trip(
     (address, port): (String, Option<u16>),
     trial: u64,
 ) -> Trip {
-    let call = |name: &str, args| ProbeCall {
-        name: name.into(),
-        args,
-    };
-    let request = |trial, call, workdir| Request::Run {
-        trial,
-        call,
-        target_ns: 60_000_000,
-        limit_ns: 10_000_000_000,
-        workdir,
-        hold: false,
-        turns: None,
-        cpu: None,
+    let request = |instance: &dyn Instance, trial, name: &str, args| {
+        let target = Duration::from_millis(60);
+        talk::run(instance, trial, call(name, args), target, ANSWER)
     };
     let arguments = Params::new()
         .with("bind", bind)
         .with("port", i64::from(inside));
-    let workdir = server.workdir();
-    let serve = request(trial, call("tcp-echo", arguments), workdir);
+    let serve = request(server, trial, "tcp-echo", arguments);
     server.channel().send(&serve).unwrap();
     let listening = match server.channel().receive(ANSWER).unwrap() {
         Reply::Listening { port, .. } => port,
@@ -79,20 +69,15 @@ fn round_trip(
         .with("address", address)
         .with("port", i64::from(port.unwrap_or(listening)))
         .with("bytes", 1i64);
-    let workdir = client.workdir();
     let at = server.address_from_host().unwrap().to_string();
     let before = sleeps_of_proxies(&at);
-    let ask = request(trial + 1, call("tcp-round-trip", arguments), workdir);
-    let measured = match crate::docker::ask(client, &ask) {
-        Reply::Done { raw, .. } => raw,
-        other => panic!("{other:?}"),
-    };
+    let question = request(client, trial + 1, "tcp-round-trip", arguments);
+    let report = report(ask(client, &question));
     assert!(matches!(
         server.channel().receive(ANSWER).unwrap(),
         Reply::Done { .. }
     ));
     let n_sleeps = sleeps_of_proxies(&at).saturating_sub(before);
-    let report: ProbeReport = serde_json::from_slice(&measured.stdout.0).unwrap();
     Trip {
         n_trips: report.series[0].values.len(),
         n_sleeps,
@@ -223,8 +208,7 @@ fn another_containers_network_is_joined_and_shared() {
     let network = format!("container:tare-{}-other-1", world.run);
     let settings = Params::new().with("network", network.as_str());
     let mut joined = environment(&DOCKER, "joined", &settings);
-    let mut instance = joined.start(&cx, StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let instance = joined.greeted(&cx, StartMode::Resident);
     assert_eq!(instance.address_from_host(), whole.address_from_host());
     assert_eq!(instance.host_address(), whole.host_address());
     assert!(instance.address_from_arm().unwrap().is_loopback());
@@ -240,9 +224,12 @@ fn another_containers_network_is_joined_and_shared() {
 }
 
 #[test]
-fn arm_without_port_or_network_reports_no_path() {
-    let world = needed!(world("noport"));
+fn each_network_has_its_addresses_or_no_path() {
+    let world = needed!(world("networks"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
+        let inside = instance.address_from_host().unwrap();
+        assert_ne!(inside, instance.host_address().unwrap());
+        assert_reached(inside);
         let Err(Reason::NoPath(why)) = instance.published(PublishedAt::Loopback) else {
             panic!("a port is published that nobody asked for");
         };
@@ -250,14 +237,19 @@ fn arm_without_port_or_network_reports_no_path() {
     });
     let settings = Params::new().with("network", "none");
     with_instance(&world, &settings, StartMode::Resident, |instance| {
-        assert!(matches!(
+        for address in [
             instance.address_from_arm(),
-            Err(Reason::NoPath(_))
-        ));
+            instance.address_from_host(),
+            instance.host_address(),
+        ] {
+            assert!(matches!(address, Err(Reason::NoPath(_))), "{address:?}");
+        }
         assert!(instance.published(PublishedAt::Bridge).is_err());
     });
     let settings = Params::new().with("network", "host");
     with_instance(&world, &settings, StartMode::Resident, |instance| {
+        assert!(instance.address_from_host().unwrap().is_loopback());
+        assert!(instance.host_address().unwrap().is_loopback());
         assert!(matches!(
             instance.published(PublishedAt::Loopback),
             Ok(Published::Direct(address)) if address.is_loopback()

@@ -4,10 +4,9 @@ use super::*;
 
 #[test]
 fn ctrl_c_between_trials_keeps_them_and_cleans_up() {
-    let scene = Scene::new(Script::default());
-    *scene.stage.cancel_after_trials.lock().unwrap() = Some(8);
-    let summary = scene.execute(&study()).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+    let scene = Scene::plain();
+    scene.stage.cancel_after(8);
+    let summary = scene.ends(&study(), StoppedBy::Interrupted);
     assert_eq!((summary.n_trials, summary.n_blocks), (8, 1));
     let stored = scene.stored();
     assert_eq!(stored.records.len(), 8);
@@ -20,8 +19,7 @@ fn ctrl_c_in_trial_kills_worker_and_discards_trial() {
     let scene = Scene::acting([(("box", 2), Act::CtrlC)]);
     let mut study = study();
     study.limit_ns = 60_000_000_000;
-    let summary = scene.execute(&study).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+    let summary = scene.ends(&study, StoppedBy::Interrupted);
     assert!(scene.stored().records.iter().all(is_completed));
     assert!(scene.stage.log().contains(&"cancel box".to_owned()));
     assert!(summary.wall_ns < 1_000_000_000, "{}", summary.wall_ns);
@@ -31,8 +29,7 @@ fn ctrl_c_in_trial_kills_worker_and_discards_trial() {
 #[test]
 fn ctrl_c_killing_agent_is_no_arm_failure() {
     let scene = Scene::acting([(("box", 1), Act::DieOfCtrlC)]);
-    let summary = scene.execute(&study()).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+    let summary = scene.ends(&study(), StoppedBy::Interrupted);
     assert!(scene.stored().records.iter().all(is_completed));
     assert_eq!(scene.outcomes("box").len(), 1);
     assert_eq!(summary.absent, []);

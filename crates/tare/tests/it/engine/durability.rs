@@ -11,13 +11,13 @@ fn resumed_run_does_only_missing_trials_of_plan() {
     let plan = Plan::new(&study);
     let planned: Vec<_> = (0..3).flat_map(|block| plan.block(block)).collect();
     for stop_after in [1, 4, 6, 11, 17] {
-        let scene = Scene::new(Script::default());
-        *scene.stage.cancel_after_trials.lock().unwrap() = Some(stop_after);
+        let scene = Scene::plain();
+        scene.stage.cancel_after(stop_after);
         scene.execute(&study).unwrap();
         let before = scene.stored();
         assert_eq!(whole_count(before.records.len()), stop_after);
         let again = Scene {
-            stage: Stage::new(Script::default()),
+            stage: Stage::plain(),
             folder: scene.folder,
         };
         let summary = again.resume().unwrap();
@@ -56,13 +56,13 @@ fn resumed_run_does_only_missing_trials_of_plan() {
 
 #[test]
 fn finished_run_given_more_time_extends_same_plan() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let study = study();
     scene.execute(&study).unwrap();
     let before = scene.stored();
     assert_eq!(before.stopped_by, Some(StoppedBy::Blocks));
     let again = Scene {
-        stage: Stage::new(Script::default()),
+        stage: Stage::plain(),
         folder: scene.folder,
     };
     let Err(RunError::Complete { has_more: true, .. }) = again.resume() else {
@@ -99,10 +99,10 @@ fn finished_run_given_more_time_extends_same_plan() {
 
 #[test]
 fn a_run_is_not_resumed_with_another_agent() {
-    let scene = Scene::new(Script::default());
-    *scene.stage.cancel_after_trials.lock().unwrap() = Some(3);
+    let scene = Scene::plain();
+    scene.stage.cancel_after(3);
     scene.execute(&study()).unwrap();
-    let stage = Stage::new(Script::default());
+    let stage = Stage::plain();
     let driver = |id: &str| stage.driver(id);
     let registry = Registry {
         driver: &driver,
@@ -120,7 +120,7 @@ fn a_run_is_not_resumed_with_another_agent() {
 
 #[test]
 fn second_run_into_busy_store_is_refused() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut first = Store::open(&scene.path()).unwrap();
     let start = tare::store::RunStart {
         id: tare_model::RunId::new("run-0").unwrap(),
@@ -174,7 +174,7 @@ fn killed_writer_keeps_finished_trials_and_can_resume() {
     writer.wait().unwrap();
     assert!(shown >= 40);
     let path = folder.path().join("store.db");
-    let stage = Stage::new(Script::default());
+    let stage = Stage::plain();
     let stored = Store::open(&path).unwrap().run(&stage.run).unwrap();
     assert!(
         whole_count(stored.records.len()) >= shown,
@@ -189,7 +189,7 @@ fn killed_writer_keeps_finished_trials_and_can_resume() {
     let n_kept = whole_count(stored.records.len());
     assert_eq!(sequences, (0..n_kept).collect());
     assert_eq!(stored.stopped_by, None);
-    *stage.cancel_after_trials.lock().unwrap() = Some(n_kept + 5);
+    stage.cancel_after(n_kept + 5);
     let summary = resume_on(stage, &path, &mut AllBlocks, None).unwrap();
     assert_eq!(summary.n_trials as usize, stored.records.len() + 5);
 }
@@ -213,12 +213,7 @@ fn writes_until_it_is_killed() {
     let mut study = study();
     study.blocks_max = 2_000;
     let mut store = Store::open(&given_folder().join("store.db")).unwrap();
-    let _ = execute_in(
-        Stage::new(Script::default()),
-        &study,
-        &mut store,
-        &mut Telling,
-    );
+    let _ = execute_in(Stage::plain(), &study, &mut store, &mut Telling);
 }
 
 #[test]
@@ -257,7 +252,7 @@ fn runs_until_the_disk_is_full() {
     study.blocks_max = 2_000;
     let mut store = Store::open(&path).unwrap();
     std::fs::write(&filler, vec![1; 500_000]).unwrap();
-    let stage = Stage::new(Script::default());
+    let stage = Stage::plain();
     let error = execute_in(stage, &study, &mut store, &mut AllBlocks).unwrap_err();
     assert!(
         matches!(error.first(), RunError::Store(StoreError::Full(_))),
@@ -271,8 +266,8 @@ fn runs_until_the_disk_is_full() {
     let stored = Store::open(&path).unwrap().run(&stage.run).unwrap();
     assert_eq!(stored.records.len(), shown);
     std::fs::remove_file(&filler).unwrap();
-    let again = Stage::new(Script::default());
-    *again.cancel_after_trials.lock().unwrap() = Some(whole_count(shown + 10));
+    let again = Stage::plain();
+    again.cancel_after(whole_count(shown + 10));
     let summary = resume_on(again, &path, &mut AllBlocks, None).unwrap();
     assert_eq!(summary.n_trials as usize, shown + 10);
 }

@@ -14,7 +14,7 @@ fn pair_of_box(path: tare_model::Path) -> Study {
 
 #[test]
 fn a_cold_study_has_an_instance_for_every_trial() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = study();
     study.lifecycle = Lifecycle::Cold;
     study.settle_ns = 500_000_000;
@@ -46,7 +46,7 @@ fn a_cold_study_has_an_instance_for_every_trial() {
 
 #[test]
 fn lifecycle_is_timed_from_outside_and_cleaned_up() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = study();
     study.workloads = vec![spec("life", None)];
     study.blocks_max = 2;
@@ -77,7 +77,7 @@ fn lifecycle_is_timed_from_outside_and_cleaned_up() {
 
 #[test]
 fn lifecycle_is_timed_while_others_are_idle() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = study();
     study.workloads = vec![spec("held-life", None)];
     study.blocks_max = 2;
@@ -220,7 +220,7 @@ fn cluster_with_lost_node_fails_and_restarts_whole() {
     };
     assert!(why.starts_with("node-2: "), "{why}");
     let log = scene.stage.log();
-    let starts = log.iter().filter(|line| *line == "start box").count();
+    let starts = scene.n_logged("start box");
     assert_eq!(starts, 6, "{log:?}");
     scene.assert_all_removed();
 }

@@ -96,7 +96,7 @@ pub(super) struct Stage {
     slept_ns: AtomicU64,
     wall_offset_ns: AtomicI64,
     pub(super) cancel: Cancel,
-    pub(super) cancel_after_trials: Mutex<Option<u32>>,
+    cancel_after_trials: Mutex<Option<u32>>,
     is_cancel_on_its_way: AtomicBool,
     counts: Mutex<BTreeMap<String, u32>>,
     pub(super) run: RunId,
@@ -129,6 +129,15 @@ impl Stage {
             calls: Mutex::default(),
             called: Mutex::default(),
         }))
+    }
+
+    pub(super) fn plain() -> &'static Self {
+        Self::new(Script::default())
+    }
+
+    /// Presses Ctrl-C after this many trials.
+    pub(super) fn cancel_after(&self, n_trials: u32) {
+        *self.cancel_after_trials.lock().unwrap() = Some(n_trials);
     }
 
     pub(super) fn cx(&'static self) -> Context<'static> {

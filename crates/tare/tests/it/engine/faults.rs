@@ -5,8 +5,7 @@ use super::*;
 #[test]
 fn agent_death_fails_trial_and_restarts_agent() {
     let scene = Scene::acting([(("box", 1), Act::Die)]);
-    let summary = scene.execute(&study()).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    let summary = scene.ends(&study(), StoppedBy::Blocks);
     assert_eq!((summary.n_trials, summary.n_without_value), (18, 1));
     let outcomes = scene.outcomes("box");
     assert_eq!(outcomes.len(), 6);
@@ -28,8 +27,7 @@ fn agent_death_fails_trial_and_restarts_agent() {
 #[test]
 fn arm_lost_twice_in_launch_is_dropped_others_go_on() {
     let scene = Scene::with(|script| script.always = [("box", Act::Die)].into());
-    let summary = scene.execute(&study()).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    let summary = scene.ends(&study(), StoppedBy::Blocks);
     assert_eq!(summary.n_trials, 2 + 12);
     assert_eq!(summary.absent.len(), 1);
     assert!(summary.absent[0].1.contains("lost again"), "{summary:?}");
@@ -194,8 +192,7 @@ fn suspend_during_trial_voids_it_and_run_continues() {
         // A step of the clock that is too short to count as a suspend.
         (("box", 2), Act::Suspend(10_000_000)),
     ]);
-    let summary = scene.execute(&study()).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    let summary = scene.ends(&study(), StoppedBy::Blocks);
     assert_eq!((summary.n_trials, summary.n_without_value), (18, 1));
     let outcomes = scene.outcomes("box");
     let Outcome::Failed(Failure::Void(why)) = &outcomes[1] else {

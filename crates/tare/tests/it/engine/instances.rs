@@ -39,9 +39,8 @@ fn lines<'a>(log: &'a [String], arm: &str) -> Vec<&'a str> {
 #[test]
 fn all_are_prepared_before_the_first_goes_on() {
     for spread in Spread::ALL {
-        let scene = Scene::new(Script::default());
-        let summary = scene.execute(&one_block(several("w0", 3, spread))).unwrap();
-        assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+        let scene = Scene::plain();
+        let summary = scene.ends(&one_block(several("w0", 3, spread)), StoppedBy::Blocks);
         assert_eq!((summary.n_trials, summary.n_without_value), (3, 0));
         let log = scene.stage.log();
         let mut expected = vec!["run box w0"; 3];
@@ -62,12 +61,11 @@ fn processes_share_an_instance_environments_do_not() {
         (Spread::Processes, BTreeSet::from([0]), 1),
         (Spread::Environments, BTreeSet::from([0, 1, 2]), 3),
     ] {
-        let scene = Scene::new(Script::default());
+        let scene = Scene::plain();
         scene.execute(&one_block(several("w0", 3, spread))).unwrap();
         let called = scene.stage.called.lock().unwrap().clone();
         assert_eq!(BTreeSet::from_iter(called), instances);
-        let log = scene.stage.log();
-        let count = log.iter().filter(|line| *line == "start box").count();
+        let count = scene.n_logged("start box");
         assert_eq!(count, starts);
         scene.assert_all_removed();
     }
@@ -75,7 +73,7 @@ fn processes_share_an_instance_environments_do_not() {
 
 #[test]
 fn series_of_one_instance_uses_the_barrier_too() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = one_block(several("w0", 1, Spread::Processes));
     study.workloads.push(spec("w1", None));
     scene.execute(&study).unwrap();
@@ -207,8 +205,7 @@ fn environment_dying_at_work_restarts_whole_group() {
         .collect();
     assert!(raws[0].problem().unwrap().starts_with("instance 2 of 2"));
     assert_eq!(raws[1].problem(), None);
-    let log = scene.stage.log();
-    assert_eq!(log.iter().filter(|line| *line == "start box").count(), 4);
+    assert_eq!(scene.n_logged("start box"), 4);
     scene.assert_all_removed();
 }
 
@@ -274,11 +271,10 @@ fn ctrl_c_with_several_instances_ends_all_drops_trial() {
         let scene = Scene::acting([(("box", 0), Act::CtrlC), (("box", 1), Act::Hang)]);
         let mut study = one_block(several("w0", 2, spread));
         study.limit_ns = 60_000_000_000;
-        let summary = scene.execute(&study).unwrap();
-        assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+        let summary = scene.ends(&study, StoppedBy::Interrupted);
         assert!(scene.outcomes("box").is_empty());
         let log = scene.stage.log();
-        let cancels = log.iter().filter(|line| *line == "cancel box").count();
+        let cancels = scene.n_logged("cancel box");
         assert_eq!(cancels, 2, "{log:#?}");
         assert!(summary.wall_ns < 1_000_000_000, "{}", summary.wall_ns);
         scene.assert_all_removed();
@@ -287,16 +283,15 @@ fn ctrl_c_with_several_instances_ends_all_drops_trial() {
 
 #[test]
 fn resumed_run_keeps_number_of_instances() {
-    let scene = Scene::new(Script::default());
-    *scene.stage.cancel_after_trials.lock().unwrap() = Some(2);
+    let scene = Scene::plain();
+    scene.stage.cancel_after(2);
     let study = one_block(several("w0", 3, Spread::Environments));
     let first = scene.execute(&study).unwrap();
     assert_eq!(
         (first.stopped_by, first.n_trials),
         (StoppedBy::Interrupted, 2)
     );
-    *scene.stage.cancel_after_trials.lock().unwrap() = None;
-    let stage = Stage::new(Script::default());
+    let stage = Stage::plain();
     let second = resume_on(stage, &scene.path(), &mut AllBlocks, None).unwrap();
     assert_eq!((second.stopped_by, second.n_trials), (StoppedBy::Blocks, 3));
     for record in scene.stored().records {
@@ -311,21 +306,20 @@ fn resumed_run_keeps_number_of_instances() {
 
 #[test]
 fn cold_study_starts_fresh_instances_for_every_trial() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = one_block(several("w0", 2, Spread::Environments));
     study.lifecycle = Lifecycle::Cold;
     scene.execute(&study).unwrap();
     assert_eq!(record_of(&scene, "box").problem(), None);
-    let log = scene.stage.log();
     // Once to check that the arm works, then two for its trial.
-    assert_eq!(log.iter().filter(|line| *line == "start box").count(), 3);
+    assert_eq!(scene.n_logged("start box"), 3);
     scene.assert_all_removed();
 }
 
 #[test]
 fn several_instances_of_pair_or_lifecycle_are_refused() {
     for workload in ["pair", "life"] {
-        let scene = Scene::new(Script::default());
+        let scene = Scene::plain();
         let spec = WorkloadSpec {
             path: (workload == "pair").then_some(tare_model::Path::HostToArm),
             ..several(workload, 2, Spread::Processes)

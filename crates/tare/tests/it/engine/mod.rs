@@ -72,6 +72,10 @@ impl Scene {
         }
     }
 
+    fn plain() -> Self {
+        Self::new(Script::default())
+    }
+
     /// A scene in which run requests have these acts, by arm and number.
     fn acting<const N: usize>(acts: [((&'static str, u32), Act); N]) -> Self {
         Self::with(|script| script.acts = acts.into())
@@ -90,6 +94,14 @@ impl Scene {
 
     fn execute(&self, study: &Study) -> Result<RunSummary, RunError> {
         self.execute_until(study, &mut AllBlocks)
+    }
+
+    /// Carries out a study, which must end like this.
+    #[track_caller]
+    fn ends(&self, study: &Study, stopped_by: StoppedBy) -> RunSummary {
+        let summary = self.execute(study).unwrap();
+        assert_eq!(summary.stopped_by, stopped_by);
+        summary
     }
 
     fn execute_until(

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn arm_lifecycle_steps_run_in_order() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = study();
     study.blocks_max = 1;
     study.workloads.truncate(1);
@@ -34,7 +34,7 @@ fn arm_lifecycle_steps_run_in_order() {
 
 #[test]
 fn every_planned_trial_is_stored_including_a_prime() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let study = study();
     scene.execute(&study).unwrap();
     let stored = scene.stored();
@@ -75,7 +75,7 @@ fn every_planned_trial_is_stored_including_a_prime() {
 
 #[test]
 fn no_progress_event_between_trial_dispatch_and_end() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     scene.execute(&study()).unwrap();
     let log = scene.stage.log();
     let runs = log.iter().filter(|line| line.starts_with("run ")).count();
@@ -130,7 +130,7 @@ fn study_with_unknown_names_is_refused_before_storing() {
         }),
     ];
     for (variant, change) in change {
-        let scene = Scene::new(Script::default());
+        let scene = Scene::plain();
         let mut study = study();
         change(&mut study);
         let error = scene.execute(&study).unwrap_err();

@@ -148,8 +148,7 @@ fn real_agent_killed_in_trial_is_restarted() {
                 wait_until("the second trial is on its way", || is_computing(&run));
                 for (pid, command) in labelled(&run) {
                     if command.contains("serve") {
-                        let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
-                        assert!(killed.unwrap().success());
+                        assert!(signal("KILL", pid));
                     }
                 }
             });

@@ -31,7 +31,7 @@ impl Precision for After {
 
 #[test]
 fn precise_workload_is_dropped_and_run_ends_with_last() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = study();
     study.blocks_max = 60;
     let mut rule = After(vec![10, 16], Vec::new());
@@ -53,15 +53,15 @@ fn precise_workload_is_dropped_and_run_ends_with_last() {
 
 #[test]
 fn resume_after_look_still_skips_finished_workload() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = study();
     study.blocks_max = 60;
-    *scene.stage.cancel_after_trials.lock().unwrap() = Some(60 + 3 * 2 + 1);
+    scene.stage.cancel_after(60 + 3 * 2 + 1);
     scene
         .execute_until(&study, &mut After(vec![10, 16], Vec::new()))
         .unwrap();
     let mut rule = After(vec![10, 16], Vec::new());
-    let stage = Stage::new(Script::default());
+    let stage = Stage::plain();
     let summary = resume_on(stage, &scene.path(), &mut rule, None).unwrap();
     assert_eq!(rule.1, [15, 20]);
     assert_eq!(summary.n_trials, 3 * (10 + 20));
@@ -123,8 +123,7 @@ fn block_exceeding_the_budget_is_not_started() {
     study.blocks_max = 1_000;
     study.blocks_per_launch = 4;
     study.budget_ns = Some(1_000_000_000);
-    let summary = scene.execute(&study).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    let summary = scene.ends(&study, StoppedBy::Budget);
     assert!(summary.wall_ns <= 1_000_000_000, "{}", summary.wall_ns);
     // A block takes 60 ms: at least 600 of the 1 000 ms are used.
     assert!(summary.n_blocks >= 10, "{summary:?}");
@@ -143,11 +142,10 @@ fn block_exceeding_the_budget_is_not_started() {
 
 #[test]
 fn the_smallest_budget_still_gives_one_block() {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = study();
     study.budget_ns = Some(1);
-    let summary = scene.execute(&study).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    let summary = scene.ends(&study, StoppedBy::Budget);
     assert_eq!((summary.n_blocks, summary.n_trials), (1, 6));
 }
 
@@ -169,7 +167,7 @@ impl Precision for Needing {
 
 /// Returns the blocks of each workload that were measured with an hour's budget, sixteen at most.
 fn blocks_of_needing(needs: [(f64, f64); 2]) -> [Vec<u32>; 2] {
-    let scene = Scene::new(Script::default());
+    let scene = Scene::plain();
     let mut study = study();
     (study.blocks_min, study.blocks_max) = (8, 16);
     study.budget_ns = Some(3_600_000_000_000);
@@ -242,8 +240,7 @@ fn workload_starving_others_is_dropped_with_remark() {
     let mut script = scene.stage.script.lock().unwrap();
     script.acts.retain(|(_, number), _| *number < 2);
     drop(script);
-    let summary = scene.execute(&study).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    let summary = scene.ends(&study, StoppedBy::Blocks);
     assert_eq!(summary.n_trials, 3 * (1 + 8));
     assert_eq!(scene.workload_ends(), [(0, 1)]);
     scene.assert_remarks(&["`w0` is left out after 1 block: it takes 0.9 s"]);
@@ -254,8 +251,7 @@ fn equally_slow_workloads_are_all_retained() {
     let study = eight_blocks_within(3_000_000_000);
     let slow = acts(&study, |_, workload| 150_000_000 + u64::from(workload));
     let scene = Scene::new(slow);
-    let summary = scene.execute(&study).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    scene.ends(&study, StoppedBy::Budget);
     assert!(scene.stored().workload_ends.is_empty());
     scene.assert_remarks(&["the time budget of 3.0 s ended the run after 3 blocks"]);
 }
@@ -267,8 +263,7 @@ fn budget_cuts_slow_block_and_names_missing_workloads() {
         0 | 1 => 1_000_000,
         _ => 200_000_000,
     }));
-    let summary = scene.execute(&study).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    let summary = scene.ends(&study, StoppedBy::Budget);
     // The workload in progress was completed in every arm.
     assert_eq!((summary.n_blocks, summary.n_trials), (2, 6 + 6 + 3));
     scene.assert_remarks(&["after 2 blocks", "and of block 3 without `w"]);
@@ -280,8 +275,7 @@ fn first_block_outlasting_the_budget_is_cut_short() {
     let mut study = study();
     study.budget_ns = Some(500_000_000);
     let scene = Scene::new(acts(&study, |_, _| 200_000_000));
-    let summary = scene.execute(&study).unwrap();
-    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    let summary = scene.ends(&study, StoppedBy::Budget);
     assert_eq!((summary.n_blocks, summary.n_trials), (0, 3));
     scene.assert_remarks(&["after 0 blocks", "and of block 1 without `w"]);
     scene.assert_all_removed();

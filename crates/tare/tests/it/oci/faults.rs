@@ -11,8 +11,7 @@ use crate::world::system_mounts;
 /// Writes a script that serves as a runtime; returns its path.
 fn script(folder: &Path, name: &str, body: &str) -> String {
     let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    executable(&path, format!("#!/bin/sh\n{body}\n"));
     path.display().to_string()
 }
 
@@ -34,15 +33,6 @@ fn parent(pid: u32) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     rest.split(' ').nth(1).unwrap().parse().unwrap()
-}
-
-fn signal(name: &str, pid: u32) {
-    let kill = Command::new("kill").args([name, &pid.to_string()]).output();
-    assert!(kill.unwrap().status.success());
-}
-
-fn kill(pid: u32) {
-    signal("-KILL", pid);
 }
 
 /// Whether Tare may create the namespaces that every runtime needs here.
@@ -139,14 +129,13 @@ fn a_runtime_that_is_killed_takes_its_container_along() {
             .map(|(pid, _)| pid)
             .collect();
         assert_eq!(own.len(), 1, "{runtime} runs in the foreground");
-        kill(own[0]);
+        assert!(signal("KILL", own[0]));
         let answer = instance.channel().receive(LIMIT);
         let Err(ChannelError::Closed(words)) = answer else {
             panic!("{answer:?}");
         };
         assert!(words.contains("signal 9"), "{words}");
-        instance.stop(&world.cx()).unwrap();
-        environment.remove(&world.cx()).unwrap();
+        environment.end(instance, &world.cx());
         before.assert_restored(&world, "a killed runtime");
         let swept = Oci.sweep(&world.cx(), world.run.as_str()).unwrap();
         assert!(swept.is_empty(), "{swept:?}");
@@ -304,8 +293,7 @@ fn cgroups_are_swept_after_host_and_supervisor_kill() {
     let outer: Vec<&u32> = supervisors.iter().filter(is_outer).collect();
     assert_eq!(outer.len(), 1, "one is the other's child");
     // While stopped, the host cannot notice it and clean up just before its own end.
-    signal("-STOP", child.id());
-    kill(*outer[0]);
+    assert!(signal("STOP", child.id()) && signal("KILL", *outer[0]));
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("its processes are gone", || labelled(&run).is_empty());

@@ -162,8 +162,7 @@ fn docker_oci_spec_runs_without_docker_or_a_mechanism() {
         ])
         .output();
     let Ok(listed) = listed else {
-        running.stop(&world.cx()).unwrap();
-        engine.remove(&world.cx()).unwrap();
+        engine.end(running, &world.cx());
         return skip(
             "docker",
             "there is no `docker` command to ask for the container's name",
@@ -203,8 +202,7 @@ fn docker_oci_spec_runs_without_docker_or_a_mechanism() {
     // Read while the container ran, it stays usable after the container is gone.
     let mut kept = configure(&Params::new().with("spec", format!("docker:{name}")));
     kept.prepare(&world.cx()).unwrap();
-    running.stop(&world.cx()).unwrap();
-    engine.remove(&world.cx()).unwrap();
+    engine.end(running, &world.cx());
     let error = configure(&Params::new().with("spec", format!("docker:{name}")))
         .prepare(&world.cx())
         .unwrap_err();

@@ -2,33 +2,18 @@
 
 use crate::prelude::*;
 
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 
 use serde_json::Value as Json;
 
-use super::{PodmanWorld, absent, place};
+use super::{PodmanWorld, absent, account, place};
 use crate::user_container::notes_of_copies;
 use crate::user_container_mounts::InMemory;
 
 /// Returns the output of the podman under test; panics if it fails.
 #[track_caller]
 fn podman(place: &PodmanWorld, arguments: &[&str]) -> String {
-    let mut command = match place.account.name() {
-        None => Command::new("podman"),
-        Some(name) => {
-            let mut command = Command::new("setpriv");
-            let (user, group) = (format!("--reuid={name}"), format!("--regid={name}"));
-            let home = format!("HOME=/home/{name}");
-            let path = "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
-            command.args([&user, &group, "--init-groups", "env", "-i", "-C", "/"]);
-            command.args([&home, path, "podman"]);
-            command
-        }
-    };
-    let output = command.args(arguments).output().unwrap();
-    let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {stderr_text}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    account::podman(place.account.name(), arguments).unwrap()
 }
 
 fn inspected(place: &PodmanWorld, name: &str) -> Json {
@@ -76,8 +61,7 @@ fn arm_of(place: &PodmanWorld, settings: &Params, look: impl FnOnce(Json)) {
         place,
         &format!("tare-{}-like-1", place.world.run),
     ));
-    instance.stop(&cx).unwrap();
-    environment.remove(&cx).unwrap();
+    environment.end(instance, &cx);
 }
 
 #[test]
@@ -210,7 +194,7 @@ fn podman_does_not_write_to_mounts_in_user_folder() {
     let place = needed!(place("own-below"));
     with_image(&place, |image| {
         let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        account::set_mode(folder.path(), 0o755);
         let _mounted = needed!(InMemory::mount(&folder.path().join("below")));
         let mount = format!("{}:/data:U,z", folder.path().display());
         let line = ["podman", "run", "-v", &mount, image, "sleep", "9"].map(str::to_owned);

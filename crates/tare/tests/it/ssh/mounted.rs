@@ -2,12 +2,11 @@
 
 use crate::prelude::*;
 
-use tare_model::whole_ns;
-
 use super::killed::tare;
 use super::server::{Plan, left};
 use super::started;
-use super::{LIMIT, ask, environment, hello, nothing_is_left};
+use super::{environment, nothing_is_left};
+use crate::talk::once;
 
 #[test]
 fn mount_in_ssh_folders_survives_their_removal() {
@@ -17,23 +16,12 @@ fn mount_in_ssh_folders_survives_their_removal() {
     let data = precious.path().join("data");
     fs::write(&data, "precious").unwrap();
     let mut environment = environment(&server.settings());
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let mut instance = environment.resident(&world);
     let place = format!("{}/here", instance.workdir());
     let source = precious.path().display();
     let script = format!("mkdir {place} && mount --bind {source} {place}");
     let call = CommandCall::new("/bin/sh", ["-c".to_owned(), script]);
-    let request = Request::Run {
-        trial: 1,
-        call: call.to_probe(),
-        target_ns: 0,
-        limit_ns: whole_ns(LIMIT),
-        workdir: instance.workdir(),
-        hold: false,
-        cpu: None,
-        turns: None,
-    };
-    let reply = ask(instance.as_mut(), &request);
+    let reply = once(instance.as_mut(), 1, call.to_probe());
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
     instance.stop(&world.cx()).unwrap();
     // By the guard there, and then through another connection.

@@ -132,8 +132,7 @@ fn arms_of_a_study_join_networks_on_demand_only() {
         let label = format!("label=tare.run={}", world.run);
         let found = inspected(&printed(&["ps", "--quiet", "--filter", &label]));
         let on = found["NetworkSettings"]["Networks"].as_object().cloned();
-        instance.stop(&world.cx()).unwrap();
-        environment.remove(&world.cx()).unwrap();
+        environment.end(instance, &world.cx());
         on.into_iter()
             .flatten()
             .map(|(name, _): (String, Value)| name)
