@@ -73,7 +73,8 @@ pub fn places(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Vec<(Strin
     // An engine lists folders as well.
     let is_folder = |path: &str| {
         let below = format!("{path}/");
-        after.iter().any(|it| it.starts_with(&below))
+        let next = after.range(below.clone()..).next();
+        next.is_some_and(|next| next.starts_with(&below))
     };
     let mut counts = BTreeMap::<String, (usize, &str)>::new();
     for path in new.into_iter().filter(|path| !is_folder(path)) {

@@ -380,9 +380,7 @@ pub(super) mod tests {
         SuspectTrial {
             suspect: Suspect {
                 cause: cause.into(),
-
                 likelihood: 0.9,
-
                 metric: user_command::WALL.into(),
                 tried: "tried".into(),
                 ..Suspect::default()
