@@ -124,13 +124,13 @@ pub fn climbed(
         .filter_map(|arm| Some((arm.spec.role.rung.as_ref()?, &arm.spec)))
         .collect();
     rungs.sort_by_key(|(rung, _)| rung.place);
-    if rungs.is_empty() {
-        return None;
-    }
     let of = |arm: &str| readings.values(arm, metric);
     let begin = begin(&rungs, baseline, |arm| !of(arm).is_empty());
     if begin == baseline {
         rungs.retain(|(_, spec)| spec.id.as_str() != baseline);
+    }
+    if rungs.is_empty() {
+        return None;
     }
     let of_steps = rungs.iter().map(|(_, spec)| of(spec.id.as_str()));
     let climb = Climb {
