@@ -32,7 +32,7 @@ pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
             arguments.join(" ")
         ),
     };
-    let program = build_for(&BuildPaths::own(), target, Forms::All)?;
+    let program = build_for(&BuildPaths::own(), target, Build::Whole)?;
     println!("{}", program.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -73,20 +73,38 @@ impl BuildPaths {
     }
 }
 
-/// Which forms of reports `tare` is built with.
+/// Which `tare` is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Forms {
-    All,
-    /// Without those whose libraries take a third of the build, for a fast first answer.
-    Quick,
+pub(crate) enum Build {
+    /// Optimized, with all forms of reports.
+    Whole,
+    /// For a fast first answer: without the forms whose libraries take a third of the build, and not optimized, which
+    /// takes another two thirds. What it measures is the same: all timed work is in the agents.
+    First,
 }
 
-impl Forms {
-    /// Returns cargo's arguments for these forms, and the folder for the program.
-    fn built(self) -> (&'static [&'static str], &'static str) {
+/// How cargo builds one of them.
+struct Cargo {
+    arguments: &'static [&'static str],
+    /// The profile, which is also its folder.
+    profile: &'static str,
+    /// The folder for the program.
+    folder: &'static str,
+}
+
+impl Build {
+    fn cargo(self) -> Cargo {
         match self {
-            Self::All => (&["--all-features"], "dist"),
-            Self::Quick => (&[], "run"),
+            Self::Whole => Cargo {
+                arguments: &["--all-features"],
+                profile: "release",
+                folder: "dist",
+            },
+            Self::First => Cargo {
+                arguments: &[],
+                profile: "first",
+                folder: "run",
+            },
         }
     }
 }
@@ -98,16 +116,16 @@ pub(crate) fn dist() -> anyhow::Result<PathBuf> {
 
 /// Builds everything and returns the path of `tare`.
 pub(crate) fn build(place: &BuildPaths) -> anyhow::Result<PathBuf> {
-    build_for(place, None, Forms::All)
+    build_for(place, None, Build::Whole)
 }
 
-/// Like `build`, for another target if given, and with these forms of reports.
+/// Like `build`, for another target if given, and this `tare`.
 pub(crate) fn build_for(
     place: &BuildPaths,
     target: Option<&str>,
-    forms: Forms,
+    build: Build,
 ) -> anyhow::Result<PathBuf> {
-    let (features, folder) = forms.built();
+    let cargo = build.cargo();
     let agents = match target {
         None => agents()?,
         Some(target) => {
@@ -119,15 +137,16 @@ pub(crate) fn build_for(
         }
     };
     step(
-        "building the agent, one static file for every environment, and `tare` with it inside (the first time about four minutes on two processors)",
+        "building the agent, one static file for every environment, and `tare` with it inside (the first time some minutes on two processors)",
     );
     let listed = |agent: &Agent| format!("{}={}", agent.target, agent.copy(place).display());
     let files: Vec<String> = agents.iter().map(listed).collect();
     let of_target: Vec<&str> = target.iter().flat_map(|it| ["--target", it]).collect();
     let host = place
-        .build(&["--release", "--package", "tare", "--bin", "tare"])
+        .build(&["--profile", cargo.profile])
+        .arguments(&["--package", "tare", "--bin", "tare"])
         .arguments(&of_target)
-        .arguments(features)
+        .arguments(cargo.arguments)
         .arguments(&["--target-dir", &place.target.to_string_lossy()])
         .variable("TARE_AGENT_FILES", files.join(";"));
     build_with(place, &agents, &host)?;
@@ -140,8 +159,8 @@ pub(crate) fn build_for(
         None => format!("tare{}", std::env::consts::EXE_SUFFIX),
         Some(target) => named("tare", target),
     };
-    let built = place.target.join(below).join("release").join(&name);
-    let folder = place.target.join(folder).join(below);
+    let built = place.target.join(below).join(cargo.profile).join(&name);
+    let folder = place.target.join(cargo.folder).join(below);
     std::fs::create_dir_all(&folder)?;
     let program = folder.join(&name);
     // Removed rather than overwritten: a running `tare` keeps its file.

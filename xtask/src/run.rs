@@ -1,15 +1,15 @@
-//! `run`: builds as `dist` does, except two forms of reports, then runs `tare run` with the further arguments. Its
-//! exit status is that of `tare`.
+//! `run`: builds the agents as `dist` does and a `tare` that is not optimized and has fewer forms of reports, then runs
+//! `tare run` with the further arguments. Its exit status is that of `tare`.
 
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
-use crate::dist::{BuildPaths, Forms, build_for};
+use crate::dist::{Build, BuildPaths, build_for};
 use crate::shell::step;
 
 pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
-    let program = build_for(&BuildPaths::own(), None, Forms::Quick)?;
+    let program = build_for(&BuildPaths::own(), None, Build::First)?;
     step("measuring");
     let status = Command::new(&program)
         .arg("run")
