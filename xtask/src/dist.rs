@@ -47,8 +47,6 @@ pub(crate) fn named_or_built() -> anyhow::Result<PathBuf> {
 pub(crate) struct BuildPaths {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
-    /// Whether builds run with low priority.
-    pub(crate) is_polite: bool,
 }
 
 impl BuildPaths {
@@ -57,19 +55,14 @@ impl BuildPaths {
         Self {
             root: root().to_owned(),
             target: target_folder(),
-            is_polite: false,
         }
     }
 
     /// Returns the running cargo's `build`, with the versions of the lock file.
     fn build(&self, arguments: &[&str]) -> Program {
-        let cargo = cargo(&["build", "--locked"]);
-        let cargo = if self.is_polite {
-            cargo.politely()
-        } else {
-            cargo
-        };
-        cargo.arguments(arguments).folder(&self.root)
+        cargo(&["build", "--locked"])
+            .arguments(arguments)
+            .folder(&self.root)
     }
 }
 

@@ -17,15 +17,10 @@ use crate::workspace::{root, target_folder};
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     match arguments {
         [] => same(dist::build)?,
-        [only] if only == "--agent" => agent()?,
+        [only] if only == "--agent" => same(dist::own_agent)?,
         _ => bail!("usage: cargo xtask reproduce [--agent]"),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Builds the agent twice.
-pub(crate) fn agent() -> Result<()> {
-    same(dist::own_agent)
 }
 
 /// Builds here and in the copy and compares the results.
@@ -35,7 +30,6 @@ fn same(build: fn(&BuildPaths) -> Result<PathBuf>) -> Result<()> {
     let there = build(&BuildPaths {
         root: copy.0.clone(),
         target: copy.0.join("target"),
-        is_polite: true,
     })?;
     let first = first_difference(&here, &there)?;
     ensure!(

@@ -17,7 +17,7 @@ use crate::provision::{axe, docker::Engine, packages};
 use crate::shell::{Program, cargo, step};
 use crate::tally::{Output, Tally};
 use crate::workspace::target_folder;
-use crate::{contracts, deny, lanes, locked, planted, reproduce, skips};
+use crate::{contracts, deny, lanes, locked, planted, skips};
 
 /// Prefix of the tests that run the Windows program.
 const WINDOWS: &str = "wine::";
@@ -218,8 +218,8 @@ fn carry_out(tests: &Program) -> (Output, Result<()>) {
     (output, ended)
 }
 
-/// Runs what tolerates noise: lints, the documentation, the second build of the agent, and the Windows tests. Has low
-/// priority. It locks the folder in which the tests were built; they no longer build there.
+/// Runs what tolerates noise: lints, the documentation, and the Windows tests. Has low priority. It locks the folder in
+/// which the tests were built; they no longer build there.
 fn other_builds(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     let check = |arguments| {
         cargo(arguments)
@@ -237,8 +237,6 @@ fn other_builds(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> 
     step("examples in the documentation");
     let examples = tests.clone().arguments(&["--quiet", "--doc"]).politely();
     part(&examples, tally)?;
-    step("the agent once more in another folder");
-    reproduce::agent()?;
     windows(tests, is_provisioned, tally)
 }
 
