@@ -236,6 +236,8 @@ fn depended_on(
 #[cfg(not(unix))]
 mod compose {
     //! Stands in for services on systems where none can be read.
+    use serde_json::{Map, Value};
+
     use crate::env::EnvError;
 
     pub(super) struct Service {
