@@ -361,8 +361,9 @@ fn own_leaves_container_volume_and_secrets_unchanged() {
 #[test]
 fn uncatalogued_difference_is_found_and_confirmed() {
     let (bench, product) = needed!(bench("found"));
-    // Only the program reads the variable: no rule knows it.
-    let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
+    // Only the program reads the variable: no rule knows it. So slow that what is left of the cost is narrow on a busy
+    // machine too.
+    let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=240000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
     let options = ["--apply-check", "--budget", "150s"];
     let flags = [
         "--dns",
