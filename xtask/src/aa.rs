@@ -13,9 +13,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::dist;
-use crate::shell::{flags, number, program, step};
-use crate::workspace::work_folder;
+use crate::flags::{Json, flags, number};
+use xtask_build::dist;
+use xtask_build::shell::{program, step};
+use xtask_build::workspace::work_folder;
 
 /// First seed; keeps these seeds apart from those of real studies.
 const FIRST_SEED: u64 = 7_001;

@@ -14,9 +14,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::dist;
-use crate::shell::{flags, number, program, step};
-use crate::workspace::work_folder;
+use crate::flags::{Json, flags, number};
+use xtask_build::dist;
+use xtask_build::shell::{program, step};
+use xtask_build::workspace::work_folder;
 
 /// The probes of `quick` that can be sliced, except those that need devices.
 const WORKLOADS: &str = "integer,float,chase,matrix,triad,random-access,touch,getppid,clock,stat,pipe,spawn,files,tcp-round-trip";

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::shell::cargo;
-use crate::workspace::root;
+use crate::flags::Json;
+use xtask_build::shell::cargo;
+use xtask_build::workspace::root;
 
 /// The part of `deny.toml` that is checked.
 #[derive(Debug, Deserialize)]

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::dist;
-use crate::shell::{number, step};
+use crate::flags::number;
 use crate::traces::{docker_objects, traces};
+use xtask_build::dist;
+use xtask_build::shell::step;
 
 mod foreign;
 mod place;

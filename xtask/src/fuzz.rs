@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{cargo, step};
+use xtask_build::shell::{cargo, step};
 
 /// Default search time of each decoder, seconds.
 const SECONDS: f64 = 5.0;

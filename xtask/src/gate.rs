@@ -19,9 +19,10 @@ use serde_json::Value;
 use tare_stats::mann_whitney::MannWhitney;
 use tare_stats::special::t_upper;
 
-use crate::dist;
-use crate::shell::{flags, number, step};
-use crate::workspace::work_folder;
+use crate::flags::{flags, number};
+use xtask_build::dist;
+use xtask_build::shell::step;
+use xtask_build::workspace::work_folder;
 
 /// First seed; keeps these seeds apart from those of real comparisons.
 const FIRST_SEED: u64 = 11_001;

@@ -13,10 +13,11 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::dist;
+use crate::flags::why;
 use crate::provision::docker::Engine;
-use crate::shell::{step, why};
-use crate::workspace::target_folder;
+use xtask_build::dist;
+use xtask_build::shell::step;
+use xtask_build::workspace::target_folder;
 
 /// Time budget for each.
 const BUDGET: &str = "150s";

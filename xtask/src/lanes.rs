@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use crate::locked;
-use crate::shell::Program;
+use xtask_build::shell::Program;
 
 /// The test program whose modules are separate jobs.
 const SPLIT: &str = "it";
@@ -134,7 +134,7 @@ pub(crate) fn run(jobs: Vec<Program>, each: impl Fn(&Program) -> Result<()> + Sy
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::program;
+    use xtask_build::shell::program;
 
     #[test]
     fn each_test_is_in_one_job() {

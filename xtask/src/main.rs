@@ -16,8 +16,8 @@ mod agree;
 mod bench;
 mod contracts;
 mod deny;
-mod dist;
 mod faults;
+mod flags;
 mod fuzz;
 mod gate;
 mod ladder;
@@ -29,8 +29,6 @@ mod provision;
 mod repeats;
 mod reproduce;
 mod resolution;
-mod run;
-mod shell;
 mod size;
 mod skips;
 mod slower;
@@ -38,11 +36,11 @@ mod tally;
 mod test;
 mod web;
 mod why_matrix;
-mod workspace;
 
 #[cfg(test)]
 use tare_testkit::skip;
 use tare_testkit::traces;
+use xtask_build::{dist, run};
 
 /// A command: name, description, function.
 type Command = (
@@ -53,7 +51,7 @@ type Command = (
 
 const COMMANDS: &[Command] = &tare_model::rows! {
     ("dist", "build the agent, and `tare` with the agent in it", dist::main),
-    ("run", "`dist` without two forms of reports, then `tare run` with the further arguments", run::main),
+    ("run", "build a `tare` that is not optimized and lacks two forms of reports, then `tare run` with the further arguments", run::main),
     ("test", "every check and test; `--provision` installs what they need and starts an own Docker engine", test::main),
     ("reproduce", "`dist` here and in another folder; the bytes must be the same", reproduce::main),
     ("bench", "what SPECIFICATION.md promises, measured beside the tools of the field", bench::main),

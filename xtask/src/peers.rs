@@ -20,9 +20,10 @@ use tare_stats::{Stream, hodges_lehmann_paired};
 
 use tare_model::whole_part;
 
-use crate::dist;
-use crate::shell::{flags, number, program, step};
-use crate::workspace::work_folder;
+use crate::flags::{Json, flags, number};
+use xtask_build::dist;
+use xtask_build::shell::{program, step};
+use xtask_build::workspace::work_folder;
 
 /// Iterations of the loop: some 60 ms.
 const ROUNDS: f64 = 400_000.0;

@@ -21,11 +21,12 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::dist;
+use crate::flags::why;
 use crate::provision::docker::Engine;
 use crate::provision::packages;
-use crate::shell::{step, why};
-use crate::workspace::{root, target_folder};
+use xtask_build::dist;
+use xtask_build::shell::step;
+use xtask_build::workspace::{root, target_folder};
 
 mod verdict;
 

@@ -15,9 +15,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tare_stats::{Interval, Stream, difference_of_independent, quantile};
 
-use crate::dist;
-use crate::shell::{flags, number, program, step};
-use crate::workspace::work_folder;
+use crate::flags::{Json, flags, number};
+use xtask_build::dist;
+use xtask_build::shell::{program, step};
+use xtask_build::workspace::work_folder;
 
 /// The classes, each with how the names of its metrics begin; the first that fits.
 const CLASSES: &[(&str, &[&str])] = &[

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::dist::{self, BuildPaths};
-use crate::shell::{program, step};
-use crate::workspace::{root, target_folder};
+use xtask_build::dist::{self, BuildPaths};
+use xtask_build::shell::{program, step};
+use xtask_build::workspace::{root, target_folder};
 
 /// Builds everything twice.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {

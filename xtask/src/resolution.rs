@@ -21,12 +21,13 @@ use tare_stats::mean_paired;
 
 use tare_model::whole_part;
 
-use crate::dist;
+use crate::flags::{Json, flags, number};
 use crate::provision::docker::Engine;
 use crate::provision::packages::has;
 use crate::provision::python::PYPERF;
-use crate::shell::{Program, flags, number, program, step};
-use crate::workspace::{root, work_folder};
+use xtask_build::dist;
+use xtask_build::shell::{Program, program, step};
+use xtask_build::workspace::{root, work_folder};
 
 /// A loop of about 60 ms.
 const LOOP: &str = "BEGIN { while (i++ < 400000) x += i * i; print x }";

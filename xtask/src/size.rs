@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::workspace::root;
+use xtask_build::workspace::root;
 
 /// Fraction by which a budget may exceed its room before it is to be lowered.
 const SLACK: f64 = 0.02;

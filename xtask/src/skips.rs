@@ -91,7 +91,7 @@ impl Skips {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::root;
+    use xtask_build::workspace::root;
 
     #[test]
     fn skipped_test_counts_once_and_not_if_it_failed() {

@@ -17,9 +17,10 @@ use serde_json::Value;
 
 use tare_model::whole_part;
 
-use crate::dist;
-use crate::shell::{cargo, flags, number, program, step};
-use crate::workspace::{target_folder, work_folder};
+use crate::flags::{Json, flags, number};
+use xtask_build::dist;
+use xtask_build::shell::{cargo, program, step};
+use xtask_build::workspace::{target_folder, work_folder};
 
 /// First seed; keeps these seeds apart from those of real studies.
 const FIRST_SEED: u64 = 9_001;

@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
-use crate::dist::{self, BuildPaths};
 use crate::notes::Notes;
 use crate::provision::python::{self, Libraries};
 use crate::provision::{axe, docker::Engine, packages};
-use crate::shell::{Program, cargo, step};
 use crate::tally::{Output, Tally};
-use crate::workspace::target_folder;
 use crate::{contracts, deny, lanes, locked, planted, skips};
+use xtask_build::dist::{self, BuildPaths};
+use xtask_build::shell::{Program, cargo, step};
+use xtask_build::workspace::target_folder;
 
 /// Prefix of the tests that run the Windows program.
 const WINDOWS: &str = "wine::";

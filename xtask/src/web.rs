@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::dist;
-use crate::shell::{flags, number, program, step};
-use crate::workspace::{root, work_folder};
+use crate::flags::{Json, flags, number};
+use xtask_build::dist;
+use xtask_build::shell::{program, step};
+use xtask_build::workspace::{root, work_folder};
 
 const IMAGE: &str = "tare-web-nginx";
 const ROUNDS: u32 = 2;

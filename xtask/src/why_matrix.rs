@@ -13,8 +13,8 @@ use std::process::{Command, ExitCode, Output, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::dist;
-use crate::workspace::target_folder;
+use xtask_build::dist;
+use xtask_build::workspace::target_folder;
 
 /// Commands as shell scripts, and whether they fail.
 const COMMANDS: [(&str, &str, bool); 4] = [

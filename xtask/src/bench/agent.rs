@@ -11,7 +11,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request, read_frame, write_frame};
 use tare_model::{Params, ProbeCall, ProbeReport};
 
 use super::Row;
-use crate::shell::cargo;
+use xtask_build::shell::cargo;
 
 /// A resident agent on this machine.
 pub(super) struct Agent {

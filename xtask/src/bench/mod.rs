@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
-use crate::dist;
-use crate::shell::step;
-use crate::workspace::work_folder;
+use xtask_build::dist;
+use xtask_build::shell::step;
+use xtask_build::workspace::work_folder;
 
 mod agent;
 mod peers;

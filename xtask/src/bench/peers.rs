@@ -11,8 +11,8 @@ use tare_stats::{hodges_lehmann_paired, median};
 use super::agent::Agent;
 use super::{PAIRS, Row};
 use crate::provision::packages::has;
-use crate::shell::{cargo, program};
-use crate::workspace::root;
+use xtask_build::shell::{cargo, program};
+use xtask_build::workspace::root;
 
 /// Measured time of one run, on both sides.
 const RUN_S: u64 = 1;

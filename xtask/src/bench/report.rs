@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::Row;
-use crate::dist;
-use crate::shell::{cargo, program};
+use xtask_build::dist;
+use xtask_build::shell::{cargo, program};
 
 const TRIALS: u32 = 1_000_000;
 /// Longest report, seconds, and most memory, MiB.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 
 use super::ensured;
-use crate::shell::{program, step};
-use crate::workspace::target_folder;
+use xtask_build::shell::{program, step};
+use xtask_build::workspace::target_folder;
 
 /// The variable with the file's path for the tests; may be set beforehand to another file.
 pub(crate) const VARIABLE: &str = "TARE_AXE";

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 pub(crate) use tare_testkit::docker;
 
-use crate::shell::step;
+use xtask_build::shell::step;
 
 /// Returns the path in `variable`, else `file`, fetched if missing; `None`, with the reason printed, if that fails.
 pub(crate) fn ensured(

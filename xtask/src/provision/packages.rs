@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 
-use crate::dist;
-use crate::shell::{program, step};
+use xtask_build::dist;
+use xtask_build::shell::{program, step};
 
 /// Programs that the tests run, each with the Debian package that contains it.
 const NEEDED: &[(&str, &str)] = &[

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::ensured;
-use crate::shell::{program, step};
-use crate::workspace::target_folder;
+use xtask_build::shell::{program, step};
+use xtask_build::workspace::target_folder;
 
 /// Libraries that are installed together.
 pub(crate) struct Libraries {

@@ -22,7 +22,7 @@ use crate::workspace::{root, target_folder};
 const AGENT_LIMIT_BYTES: u64 = 2 << 20;
 
 /// Builds everything.
-pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
+pub fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let target = match arguments[..] {
         [] => None,
@@ -38,20 +38,22 @@ pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the built `tare` that `TARE` names; builds everything if it is not set.
-pub(crate) fn named_or_built() -> anyhow::Result<PathBuf> {
+pub fn named_or_built() -> anyhow::Result<PathBuf> {
     std::env::var_os("TARE").map_or_else(dist, |path| Ok(PathBuf::from(path)))
 }
 
 /// A build location: the sources and the target folder.
 #[derive(Debug, Clone)]
-pub(crate) struct BuildPaths {
-    pub(crate) root: PathBuf,
-    pub(crate) target: PathBuf,
+pub struct BuildPaths {
+    /// The root of the workspace.
+    pub root: PathBuf,
+    /// The target folder.
+    pub target: PathBuf,
 }
 
 impl BuildPaths {
     /// This workspace.
-    pub(crate) fn own() -> Self {
+    pub fn own() -> Self {
         Self {
             root: root().to_owned(),
             target: target_folder(),
@@ -68,7 +70,7 @@ impl BuildPaths {
 
 /// Which `tare` is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Build {
+pub enum Build {
     /// Optimized, with all forms of reports.
     Whole,
     /// For a fast first answer: without the forms whose libraries take a third of the build, and not optimized, which
@@ -103,17 +105,17 @@ impl Build {
 }
 
 /// Builds everything in this workspace and returns the path of `tare`.
-pub(crate) fn dist() -> anyhow::Result<PathBuf> {
+pub fn dist() -> anyhow::Result<PathBuf> {
     build(&BuildPaths::own())
 }
 
 /// Builds everything and returns the path of `tare`.
-pub(crate) fn build(place: &BuildPaths) -> anyhow::Result<PathBuf> {
+pub fn build(place: &BuildPaths) -> anyhow::Result<PathBuf> {
     build_for(place, None, Build::Whole)
 }
 
 /// Like `build`, for another target if given, and this `tare`.
-pub(crate) fn build_for(
+pub fn build_for(
     place: &BuildPaths,
     target: Option<&str>,
     build: Build,
@@ -202,7 +204,7 @@ fn build_with(place: &BuildPaths, agents: &[Agent], host: &Program) -> anyhow::R
 }
 
 /// Builds the agent that this machine's `tare` puts into its own arms and returns its path.
-pub(crate) fn own_agent(place: &BuildPaths) -> anyhow::Result<PathBuf> {
+pub fn own_agent(place: &BuildPaths) -> anyhow::Result<PathBuf> {
     let agents = agents()?;
     let agent = agents.first().context("there is no agent to build")?;
     agent.build(place)?;
@@ -213,7 +215,7 @@ pub(crate) fn own_agent(place: &BuildPaths) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// If it is larger than the limit.
-pub(crate) fn is_small_enough(agent: &Path) -> anyhow::Result<()> {
+pub fn is_small_enough(agent: &Path) -> anyhow::Result<()> {
     let bytes = size(agent)?;
     ensure!(
         bytes <= AGENT_LIMIT_BYTES,
@@ -315,14 +317,14 @@ impl Agent {
 }
 
 /// Whether the standard library for this target is installed.
-pub(crate) fn is_installed(target: &str) -> bool {
+pub fn is_installed(target: &str) -> bool {
     program("rustc", &["--print", "target-libdir", "--target", target])
         .output()
         .is_ok_and(|folder| Path::new(folder.trim()).is_dir())
 }
 
 /// Asks rustup for the target; `false` without rustup or network.
-pub(crate) fn add(target: &str) -> bool {
+pub fn add(target: &str) -> bool {
     step(&format!("adding Rust's target {target}"));
     program("rustup", &["target", "add", target])
         .output()

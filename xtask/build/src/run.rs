@@ -1,0 +1,16 @@
+//! `run`: builds the agents as `dist` does and a `tare` that is not optimized and has fewer forms of reports, then runs
+//! `tare run` with the further arguments. Its exit status is that of `tare`.
+
+use std::process::ExitCode;
+
+use crate::dist::{Build, BuildPaths, build_for};
+use crate::shell::{self, step};
+
+/// Builds, and runs `tare run` with these arguments.
+pub fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let program = build_for(&BuildPaths::own(), None, Build::First)?;
+    step("measuring");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let run = shell::program(&program, &["run"]).arguments(&arguments);
+    run.folder(&std::env::current_dir()?).exit_code()
+}
