@@ -7,12 +7,13 @@
 
 use std::process::ExitCode;
 
-use xtask_build::{run, shell};
+use xtask_build::{dist, run, shell};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
         Some((command, further)) if command == "run" => run::main(further),
+        Some((command, further)) if command == "dist" => dist::main(further),
         _ => shell::cargo(&["run", "--package", "xtask", "--"])
             .arguments(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
             .exit_code(),

@@ -4,13 +4,12 @@
 use std::process::ExitCode;
 
 use crate::dist::{Build, BuildPaths, build_for};
-use crate::shell::{self, step};
+use crate::shell::{program, step};
 
 /// Builds, and runs `tare run` with these arguments.
 pub fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
-    let program = build_for(&BuildPaths::own(), None, Build::First)?;
+    let tare = build_for(&BuildPaths::own(), None, Build::First)?;
     step("measuring");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let run = shell::program(&program, &["run"]).arguments(&arguments);
-    run.folder(&std::env::current_dir()?).exit_code()
+    program(tare, &["run"]).arguments(&arguments).exit_code()
 }

@@ -114,10 +114,10 @@ impl Program {
         }
     }
 
-    /// Runs it to its end and returns its exit status as one's own.
+    /// Runs it to its end in the caller's folder and returns its exit status as one's own.
     pub fn exit_code(&self) -> Result<ExitCode> {
-        let mut command = self.command();
-        let status = command.status();
+        let caller = std::env::current_dir()?;
+        let status = self.command().current_dir(caller).status();
         let status = status.with_context(|| format!("cannot run `{self}`"))?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
