@@ -12,7 +12,7 @@ pub(crate) use tare_model::launch::Bind;
 pub(crate) use tare_model::wire::{Reply, Request};
 pub(crate) use tare_model::{ArmId, Facts, Params, Reason, RunId, fact};
 
-pub(crate) use super::text::{printable, texts_of};
+pub(crate) use super::text::{entries_of, members_of, printable, texts_of};
 pub(crate) use super::{
     Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Instance,
     Setting, StartMode, no_path,

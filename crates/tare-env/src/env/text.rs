@@ -24,10 +24,19 @@ pub(crate) fn printable(text: &str) -> String {
     safe
 }
 
+/// Returns the entries of a JSON list; none if it is anything else.
+pub(crate) fn entries_of(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
 /// Returns the texts of a JSON list.
 pub(crate) fn texts_of(list: &Value) -> impl Iterator<Item = &str> {
-    let list = list.as_array().into_iter().flatten();
-    list.filter_map(Value::as_str)
+    entries_of(list).filter_map(Value::as_str)
+}
+
+/// Returns the entries of a JSON object with their names; none if it is anything else.
+pub(crate) fn members_of(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    object.as_object().into_iter().flatten()
 }
 
 /// Escapes another program's output for a terminal.

@@ -26,10 +26,8 @@ use crate::env::user_container::{
 mod arm;
 mod bare;
 mod changed;
-#[cfg(unix)]
 mod compose;
 mod copies;
-#[cfg(unix)]
 mod dependencies;
 mod difference;
 mod engine_machine;
@@ -37,7 +35,6 @@ mod engine_machine;
 mod line;
 mod networks;
 mod parts;
-#[cfg(unix)]
 mod patch;
 mod remedy;
 mod resolver;
@@ -50,7 +47,6 @@ use copies::Copies;
 pub(super) use copies::lay_in;
 use difference::parts;
 pub(super) use engine_machine::EngineMachine;
-#[cfg(unix)]
 use template::version_of;
 pub(super) use template::{Template, body_of};
 
@@ -106,7 +102,7 @@ struct ResolvedContainer {
     name: String,
     notes: Vec<String>,
     /// For a service: its section of the compose file.
-    section: Option<Map<String, Value>>,
+    section: Option<Value>,
 }
 
 impl ResolvedContainer {
@@ -138,7 +134,7 @@ impl ResolvedContainer {
             Source::Service { file, service } => {
                 let over = over.map(|path| path.display().to_string());
                 let files: Vec<&str> = std::iter::once(file).chain(over.as_deref()).collect();
-                let found = service_of(cx, &files, service, others)?;
+                let found = compose::service(cx, &files, service, others)?;
                 let mut taken =
                     of_line(&found.words).map_err(|error| found.unbuilt(error, file, service))?;
                 found.complete(&mut taken.template.body);
@@ -184,74 +180,21 @@ fn of_context(settings: Params, context: Option<&str>) -> Params {
     }
 }
 
-#[cfg_attr(
-    not(unix),
-    allow(unused_variables, reason = "nothing can be asked there")
-)]
-fn service_of(
-    cx: &Context<'_>,
-    files: &[&str],
-    service: &str,
-    others: Option<&StartedDependencies>,
-) -> Result<compose::Service, EnvError> {
-    #[cfg(unix)]
-    return compose::service(cx, files, service, others);
-    #[cfg(not(unix))]
-    Err(EnvError::absent(
-        "a compose file can be taken only where there are Unix sockets",
-        "start the service and take its container: `--like CONTAINER`",
-    ))
-}
-
-#[cfg_attr(
-    not(unix),
-    allow(unused_variables, reason = "nothing was started there")
-)]
-fn still_there(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
-    #[cfg(unix)]
-    dependencies::check(cx, api)?;
-    Ok(())
-}
-
-/// Starts the dependencies of a service, if that is wanted.
-#[cfg_attr(
-    not(unix),
-    allow(unused_variables, reason = "nothing can be started there")
-)]
-fn depended_on(
-    cx: &Context<'_>,
-    engine: (&Docker, &Api),
-    machine: &EngineMachine<'_>,
-    wish: &ContainerRequest<'_>,
-) -> Result<Option<StartedDependencies>, EnvError> {
-    #[cfg(unix)]
-    if let Source::Service { file, service } = wish.source
-        && wish.with_dependencies
-    {
-        return dependencies::started(cx, engine, machine, (file, service)).map(Some);
-    }
-    Ok(None)
-}
-
 #[cfg(not(unix))]
-mod compose {
-    //! Stands in for services on systems where none can be read.
-    use serde_json::{Map, Value};
+mod line {
+    //! Stands in for the client where it cannot be asked.
+    use crate::env::prelude::*;
 
-    use crate::env::EnvError;
-
-    pub(super) struct Service {
-        pub(super) words: Vec<String>,
-        pub(super) notes: Vec<String>,
-        pub(super) section: Map<String, Value>,
+    pub(super) struct Request {
+        pub(super) body: Value,
+        pub(super) platform: Option<String>,
     }
 
-    impl Service {
-        pub(super) fn unbuilt(&self, error: EnvError, _file: &str, _service: &str) -> EnvError {
-            error
-        }
-
-        pub(super) fn complete(&self, _body: &mut Value) {}
+    pub(super) fn asked(_: &Context<'_>, _: &str, _: &[String]) -> Result<Request, EnvError> {
+        Err(EnvError::absent(
+            "a line can be asked of its client only where there are Unix sockets",
+            "start the container and take it: `--like CONTAINER`",
+        ))
     }
 }
 
@@ -271,7 +214,13 @@ impl Docker {
             _ => None,
         };
         let machine = EngineMachine::new(&api, &engine);
-        let others = depended_on(cx, (self, &api), &machine, wish)?;
+        let others = match wish.source {
+            Source::Service { file, service } if wish.with_dependencies => {
+                let started = dependencies::started(cx, (self, &api), &machine, (file, service));
+                Some(started?)
+            }
+            _ => None,
+        };
         let mut found = ResolvedContainer::changed(cx, &api, wish, None, others.as_ref())?;
         if let Some(architecture) = found
             .image
@@ -364,22 +313,22 @@ impl Docker {
     /// Checks that the dependencies of a service still run: [`crate::env::Driver::check_beside`].
     pub(super) fn are_dependencies_up(&self, cx: &Context<'_>) -> Result<(), EnvError> {
         let (api, _) = self.identify_linux(cx)?;
-        still_there(cx, &api)
+        dependencies::check(cx, &api)
     }
 }
 
 /// The ports that a configuration publishes under fixed numbers, as (outside, inside).
 fn published(body: &Value) -> Vec<(u16, u16)> {
-    let ports = body["HostConfig"]["PortBindings"].as_object();
     let of_port = |(inside, bindings): (&String, &Value)| {
         let inside: Option<u16> = inside.strip_suffix("/tcp").and_then(|it| it.parse().ok());
-        let outside = bindings.as_array().into_iter().flatten();
-        let outside = outside.filter_map(|it| it["HostPort"].as_str()?.parse().ok());
+        let outside = entries_of(bindings).filter_map(|it| it["HostPort"].as_str()?.parse().ok());
         outside
             .filter_map(|outside| Some((outside, inside?)))
             .collect::<Vec<_>>()
     };
-    ports.into_iter().flatten().flat_map(of_port).collect()
+    members_of(&body["HostConfig"]["PortBindings"])
+        .flat_map(of_port)
+        .collect()
 }
 
 /// Whether an image exposes ports, i.e. runs a server.
@@ -390,11 +339,7 @@ fn serves(image: &ImageInspect) -> bool {
 }
 
 /// Rephrases the advice to fit where the container comes from.
-fn advise(
-    difference: &mut env_own::Difference,
-    source: Source<'_>,
-    section: Option<&Map<String, Value>>,
-) {
+fn advise(difference: &mut env_own::Difference, source: Source<'_>, section: Option<&Value>) {
     let of = match source {
         Source::Line(_) => return,
         Source::Container(_) | Source::Inside(_) => " from what it is made with",

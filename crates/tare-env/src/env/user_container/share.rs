@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::sockets::steers;
+use crate::env::text::{entries_of, texts_of};
 
 /// A volume or folder in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,9 +63,8 @@ impl Share {
 /// Returns the shares of a configuration.
 pub(crate) fn shares(body: &Value) -> Vec<Share> {
     let host = &body["HostConfig"];
-    let list = |name: &str| host[name].as_array().into_iter().flatten();
-    let binds = list("Binds").filter_map(|bind| Share::of_bind(bind.as_str()?));
+    let binds = texts_of(&host["Binds"]).filter_map(Share::of_bind);
     binds
-        .chain(list("Mounts").filter_map(Share::of_mount))
+        .chain(entries_of(&host["Mounts"]).filter_map(Share::of_mount))
         .collect()
 }

@@ -62,8 +62,7 @@ pub(crate) fn for_copy(body: &Value, policy: Policy<'_>, notes: &mut Vec<String>
         host["VolumeDriver"] = Value::Null;
     }
     let mut kept = CopyMounts::default();
-    for bind in host["Binds"].as_array().cloned().unwrap_or_default() {
-        let Some(text) = bind.as_str() else { continue };
+    for text in texts_of(&host["Binds"]) {
         if let Some(share) = Share::of_bind(text) {
             kept.bind(text, &share, judged(&share, policy, notes));
         }
@@ -324,7 +323,7 @@ fn copy_notes(share: &Share, machine: &dyn Machine) -> Vec<String> {
 }
 
 fn names_and_labels(body: &mut Value, notes: &mut Vec<String>) {
-    let labels = body["Labels"].as_object().map_or(0, Map::len);
+    let labels = members_of(&body["Labels"]).count();
     if labels > 0 {
         notes.push(format!(
             "its {labels} label{} left out: proxies and compose act on containers by them",
@@ -343,9 +342,7 @@ fn names_and_labels(body: &mut Value, notes: &mut Vec<String>) {
     };
     let mut had_names = false;
     for endpoint in networks.values_mut() {
-        had_names |= endpoint["Aliases"]
-            .as_array()
-            .is_some_and(|names| !names.is_empty());
+        had_names |= entries_of(&endpoint["Aliases"]).next().is_some();
         // An address or a name belongs to one container.
         let kept = ["Links", "DriverOpts"]
             .iter()

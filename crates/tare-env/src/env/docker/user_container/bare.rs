@@ -129,9 +129,9 @@ fn check(body: &Value, image: &ImageInspect) -> Result<(), EnvError> {
             printable(built_for)
         )));
     }
-    if body["HostConfig"]["VolumesFrom"]
-        .as_array()
-        .is_some_and(|others| !others.is_empty())
+    if entries_of(&body["HostConfig"]["VolumesFrom"])
+        .next()
+        .is_some()
     {
         return Err(absent("it has the volumes of another container"));
     }
@@ -366,9 +366,8 @@ impl Laying<'_> {
 
 /// Whether a folder has mounts below it that containers do not see: a bind mount here would include them.
 fn hides_mounts(body: &Value) -> bool {
-    let mounts = body["HostConfig"]["Mounts"].as_array();
-    let mut mounts = mounts.into_iter().flatten();
-    mounts.any(|mount| mount["BindOptions"]["NonRecursive"] == true)
+    entries_of(&body["HostConfig"]["Mounts"])
+        .any(|mount| mount["BindOptions"]["NonRecursive"] == true)
 }
 
 /// Whether a path only leads down from the root, so that what is created for it stays in the layer's folder.

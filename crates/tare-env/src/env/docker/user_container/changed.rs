@@ -8,9 +8,8 @@ use crate::env::prelude::*;
 use super::super::Docker;
 use super::super::api::Api;
 use super::difference::parts;
-use super::{ResolvedContainer, StartedDependencies, Template, kept, remedy};
-#[cfg(unix)]
-use super::{line, patch, version_of};
+use super::patch::{Patch, patched};
+use super::{ResolvedContainer, StartedDependencies, Template, kept, line, remedy, version_of};
 use crate::env::user_container::command;
 use crate::env::user_container::{
     self as env_own, ArmRequest, Changed, ContainerRequest, LIKE, Source,
@@ -51,7 +50,7 @@ impl Docker {
             return Ok(fallback);
         };
         let wish = ContainerRequest {
-            source: Source::Line(&patch.0),
+            source: Source::Line(&patch.words),
             ..wish
         };
         let mut changed = ResolvedContainer::resolve(cx, &api, &wish)?;
@@ -61,7 +60,7 @@ impl Docker {
         let file = kept(wish.folder, KEPT, &changed.template)?;
         Ok(Changed {
             settings: changed.settings(&file, wish.context),
-            change: format!("your line {}", patch.1),
+            change: format!("your line {}", patch.how),
         })
     }
 }
@@ -104,24 +103,18 @@ fn service_changed(
     }))
 }
 
-/// The line without these differences, and a description of the change.
-#[cfg_attr(
-    not(unix),
-    allow(unused_variables, reason = "no client can be asked there")
-)]
+/// The line without these differences, if a change of its words has that effect.
 fn patch_of(
     cx: &Context<'_>,
     api: &Api,
     words: &[String],
     template: &Template,
     without: &[String],
-) -> Result<Option<(Vec<String>, String)>, EnvError> {
-    #[cfg(unix)]
-    if let Some(verb) = env_own::verb(words) {
-        let version = version_of(api)?;
-        let ask = |words: &[String]| line::asked(cx, &version, words).ok().map(|it| it.body);
-        let patch = patch::patched(words, verb, template.pair(), without, ask);
-        return Ok(patch.map(|patch| (patch.words, patch.how)));
-    }
-    Ok(None)
+) -> Result<Option<Patch>, EnvError> {
+    let Some(verb) = env_own::verb(words) else {
+        return Ok(None);
+    };
+    let version = version_of(api)?;
+    let ask = |words: &[String]| line::asked(cx, &version, words).ok().map(|it| it.body);
+    Ok(patched(words, verb, template.pair(), without, ask))
 }

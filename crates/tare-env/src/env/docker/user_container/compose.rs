@@ -34,7 +34,7 @@ pub(super) struct Service {
     /// Whether its image is built here.
     pub(super) is_built: bool,
     /// The service as the plugin printed it; it may contain secrets.
-    pub(super) section: Map<String, Value>,
+    pub(super) section: Value,
 }
 
 /// Reads a service from compose files, later ones overriding earlier ones; `dependencies` are its dependencies, if they
@@ -66,6 +66,12 @@ const CLIENTS: [&[&str]; 2] = [&["docker", "compose"], &["docker-compose"]];
 /// # Errors
 /// There is no plugin or file, or the plugin rejects a file.
 pub(super) fn config(cx: &Context<'_>, files: &[&str]) -> Result<Value, EnvError> {
+    if !cfg!(unix) {
+        return Err(EnvError::absent(
+            "a compose file can be taken only where there are Unix sockets",
+            "start the service and take its container: `--like CONTAINER`",
+        ));
+    }
     for client in CLIENTS {
         if let Some(config) = asked(cx, client, files)? {
             return Ok(config);
@@ -265,60 +271,51 @@ fn alone(config: &Value, name: &str) -> Option<String> {
 
 /// Builds a service's line, and its variables as `NAME=text`, from the plugin's output.
 pub(super) fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, EnvError> {
-    let services = config["services"].as_object();
-    let Some(service) = services
-        .and_then(|all| all.get(name))
-        .and_then(Value::as_object)
-    else {
-        let known: Vec<String> = services
-            .into_iter()
-            .flat_map(Map::keys)
-            .map(|name| printable(name))
+    let service = &config["services"][name];
+    if !service.is_object() {
+        let known: Vec<String> = members_of(&config["services"])
+            .map(|(name, _)| printable(name))
             .collect();
         return Err(EnvError::absent(
             format!("there is no service `{}` in the file", printable(name)),
             format!("it has: {}", known.join(", ")),
         ));
-    };
+    }
     let mut flags = Flags::default();
     for name in unset(service) {
         // A name without a value: removes the image's value too.
         flags.word("--env", &name);
     }
     for &(part, flag, form) in FLAGS {
-        flags.put(flag, form, service.get(part));
+        flags.put(flag, form, &service[part]);
     }
     flags.limits(service);
     flags.ulimits(service);
-    flags.logging(&service.get("logging").cloned().unwrap_or_default());
-    flags.health(service);
-    flags.hosts(service);
-    flags.devices(service);
-    flags.ports(service);
+    flags.logging(&service["logging"]);
+    flags.health(&service["healthcheck"]);
+    flags.hosts(&service["extra_hosts"]);
+    flags.devices(&service["devices"]);
+    flags.ports(&service["ports"]);
     flags.networks(config, service, network);
     flags.volumes(config, service);
-    flags.block_devices(service);
+    flags.block_devices(&service["blkio_config"]);
     flags.files(config, service, &Files::SECRETS);
     flags.files(config, service, &Files::CONFIGS);
-    for part in service.keys() {
+    for (part, value) in members_of(service) {
         let is_known =
             FLAGS.iter().any(|(known, ..)| known == part) || OTHERS.contains(&part.as_str());
-        let is_nothing = super::difference::is_nothing(&service[part]);
-        if !is_known && !is_nothing {
+        if !is_known && !super::difference::is_nothing(value) {
             flags
                 .notes
                 .push(format!("NOT carried: `{}` of the service", printable(part)));
         }
     }
     let image = image(config, service, name)?;
-    let (entry, command) = (
-        words(service.get("entrypoint")),
-        words(service.get("command")),
-    );
+    let (entry, command) = (words(&service["entrypoint"]), words(&service["command"]));
     if let Some((program, _)) = entry.split_first() {
         flags.word("--entrypoint", program);
     }
-    if let Some(folder) = service.get("working_dir").and_then(Value::as_str) {
+    if let Some(folder) = service["working_dir"].as_str() {
         flags.word("--workdir", &plain(folder));
     }
     let begin = ["docker", "create"].map(str::to_owned).into_iter();
@@ -335,19 +332,23 @@ pub(super) fn line(config: &Value, name: &str, network: Option<&str>) -> Result<
             .collect(),
         unsaid: flags.unsaid,
         notes: flags.notes,
-        is_built: service.contains_key("build"),
+        is_built: is_built(service),
         section: service.clone(),
     })
 }
 
+/// Whether the image of a service is built here.
+fn is_built(service: &Value) -> bool {
+    !service["build"].is_null()
+}
+
 /// The image, or the name that the plugin gives to one that it builds.
-fn image(config: &Value, service: &Map<String, Value>, name: &str) -> Result<String, EnvError> {
-    if let Some(image) = service.get("image").and_then(Value::as_str) {
+fn image(config: &Value, service: &Value, name: &str) -> Result<String, EnvError> {
+    if let Some(image) = service["image"].as_str() {
         return Ok(plain(image));
     }
-    let project = config["name"].as_str();
-    match (service.contains_key("build"), project) {
-        (true, Some(project)) => Ok(format!("{project}-{name}")),
+    match config["name"].as_str() {
+        Some(project) if is_built(service) => Ok(format!("{project}-{name}")),
         _ => Err(EnvError::absent(
             format!("the service `{}` has no image", printable(name)),
             "give it an `image:`, or build it: `docker compose build`",
@@ -355,19 +356,15 @@ fn image(config: &Value, service: &Map<String, Value>, name: &str) -> Result<Str
     }
 }
 
-fn variables(service: &Map<String, Value>) -> Vec<String> {
-    let map = service.get("environment").and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
+fn variables(service: &Value) -> Vec<String> {
+    members_of(&service["environment"])
         .filter_map(|(name, value)| Some(format!("{name}={}", scalar(value)?)))
         .collect()
 }
 
 /// Variables without a value that are not in the user's shell either.
-fn unset(service: &Map<String, Value>) -> Vec<String> {
-    let map = service.get("environment").and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
+fn unset(service: &Value) -> Vec<String> {
+    members_of(&service["environment"])
         .filter(|(_, value)| value.is_null())
         .map(|(name, _)| name.clone())
         .collect()

@@ -23,8 +23,6 @@ use super::template::Template;
 use super::{EngineMachine, StartedDependencies};
 use crate::env::record;
 use crate::env::user_container::Shares;
-use crate::env::user_container::machine::Machine;
-use crate::env::user_container::share::Share;
 
 /// How long a service may take to meet the condition of those that depend on it.
 const READY_LIMIT: Duration = Duration::from_secs(60);
@@ -99,10 +97,8 @@ pub(super) fn started(
 }
 
 impl Project<'_> {
-    fn service(&self, name: &str) -> &Map<String, Value> {
-        static NONE: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
-        let service = self.config["services"][name].as_object();
-        service.unwrap_or_else(|| NONE.get_or_init(Map::new))
+    fn service(&self, name: &str) -> &Value {
+        &self.config["services"][name]
     }
 
     fn network(&self) -> String {
@@ -115,8 +111,7 @@ impl Project<'_> {
 
     /// The network of a service in the client's terms; `None` for a network mode other than `service:`.
     fn network_of(&self, service: &str) -> Option<String> {
-        let mode = self.service(service).get("network_mode");
-        match mode.and_then(Value::as_str) {
+        match self.service(service)["network_mode"].as_str() {
             None => Some(self.network()),
             Some(mode) => mode
                 .strip_prefix("service:")
@@ -175,7 +170,7 @@ impl Project<'_> {
         let (mut template, ..) = line.map_err(|error| found.unbuilt(error, self.file, name))?;
         found.complete(&mut template.body);
         let notes = found.notes.into_iter().chain(template.warned()).collect();
-        let mut body = template.body_of_copy(&[], &Emptied(self.machine), &mut Vec::new())?;
+        let mut body = template.body_of_copy(&[], &self.machine.emptied(), &mut Vec::new())?;
         if network.as_deref() == Some(self.network().as_str()) {
             let endpoint = EndpointSettings {
                 aliases: Some(aliases(name, self.service(name))),
@@ -267,45 +262,16 @@ fn ended(service: &str, code: i64) -> EnvError {
 }
 
 /// The network mode of a service that uses the host's network or that of a container outside the file.
-fn network_of_others(service: &Map<String, Value>) -> Option<&str> {
-    let mode = service.get("network_mode").and_then(Value::as_str);
+fn network_of_others(service: &Value) -> Option<&str> {
+    let mode = service["network_mode"].as_str();
     mode.filter(|mode| *mode == "host" || mode.starts_with("container:"))
 }
 
-/// A machine without writable volumes: each is replaced by an empty one.
-struct Emptied<'a>(&'a EngineMachine<'a>);
-
-impl Machine for Emptied<'_> {
-    fn has(&self, share: &Share) -> bool {
-        let is_others = !share.is_folder() && share.may_write;
-        !is_others && self.0.has(share)
-    }
-
-    fn place(&self, share: &Share) -> Option<String> {
-        self.0.place(share)
-    }
-
-    fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
-        self.0.mounts_of(container)
-    }
-
-    fn is_here(&self) -> bool {
-        self.0.is_here()
-    }
-
-    fn is_recursive(&self) -> bool {
-        self.0.is_recursive()
-    }
-}
-
 /// The names by which others find a service: its own, its container's, and its network aliases.
-fn aliases(name: &str, service: &Map<String, Value>) -> Vec<String> {
-    let networks = service.get("networks").and_then(Value::as_object);
-    let in_networks = networks
-        .into_iter()
-        .flat_map(Map::values)
-        .flat_map(|network| strings(network.get("aliases")));
-    let container = strings(service.get("container_name"));
+fn aliases(name: &str, service: &Value) -> Vec<String> {
+    let in_networks =
+        members_of(&service["networks"]).flat_map(|(_, network)| strings(&network["aliases"]));
+    let container = strings(&service["container_name"]);
     let mut all: Vec<String> = std::iter::once(name.to_owned())
         .chain(container)
         .chain(in_networks)
@@ -316,13 +282,13 @@ fn aliases(name: &str, service: &Map<String, Value>) -> Vec<String> {
 }
 
 /// The health check of a service, if the file has one; otherwise the image's applies.
-fn health_check(service: &Map<String, Value>) -> Option<HealthConfig> {
-    let check = service.get("healthcheck").filter(|it| it.is_object())?;
+fn health_check(service: &Value) -> Option<HealthConfig> {
+    let check = Some(&service["healthcheck"]).filter(|it| it.is_object())?;
     let length = |name: &str| check[name].as_str().and_then(nanoseconds);
     let test = match &check["test"] {
         _ if check["disable"] == true => vec!["NONE".to_owned()],
         Value::String(text) => vec!["CMD-SHELL".to_owned(), plain(text)],
-        other => strings(Some(other)),
+        other => strings(other),
     };
     Some(HealthConfig {
         test: (!test.is_empty()).then_some(test),
@@ -385,10 +351,7 @@ mod tests {
 
     #[test]
     fn service_on_host_or_foreign_network_is_not_started() {
-        let of = |service: Value| {
-            let service = service.as_object().unwrap().clone();
-            network_of_others(&service).map(str::to_owned)
-        };
+        let of = |service: Value| network_of_others(&service).map(str::to_owned);
         assert_eq!(of(json!({"network_mode": "host"})).as_deref(), Some("host"));
         assert!(of(json!({"network_mode": "container:db"})).is_some());
         for own in [
@@ -403,16 +366,15 @@ mod tests {
     #[test]
     fn service_has_every_compose_network_alias() {
         let config: Value = serde_json::from_str(include_str!("compose/captured.json")).unwrap();
-        let web = config["services"]["web"].as_object().unwrap();
+        let web = &config["services"]["web"];
         assert_eq!(aliases("web", web), ["shop", "web"]);
         let named = json!({"container_name": "shop-web-1", "networks": {"default": null}});
-        let named = aliases("web", named.as_object().unwrap());
-        assert_eq!(named, ["shop-web-1", "web"]);
+        assert_eq!(aliases("web", &named), ["shop-web-1", "web"]);
     }
 
     #[test]
     fn compose_health_check_replaces_image_only_if_set() {
-        let of = |check: Value| health_check(json!({"healthcheck": check}).as_object().unwrap());
+        let of = |check: Value| health_check(&json!({"healthcheck": check}));
         let check = of(json!({
             "test": ["CMD-SHELL", "ask $$HOME"], "interval": "1m30s", "timeout": "500ms", "retries": 4,
             "start_period": "2s"
@@ -437,6 +399,6 @@ mod tests {
         assert_eq!(none.test.unwrap(), ["NONE"]);
         // Only the interval changes; the test is the image's.
         assert_eq!(of(json!({"interval": "1s"})).unwrap().test, None);
-        assert_eq!(health_check(&Map::new()), None);
+        assert_eq!(of(Value::Null), None);
     }
 }

@@ -37,11 +37,47 @@ pub(super) struct Pair<'a> {
     pub(super) limits: &'a [Ulimit],
 }
 
+impl<'a> Pair<'a> {
+    /// Both `HostConfig`s.
+    fn hosts(&self) -> (&'a Value, &'a Value) {
+        (&self.body["HostConfig"], &self.plain["HostConfig"])
+    }
+}
+
 /// A part, and how to remove it.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) difference: Difference,
     switch: Switch,
+}
+
+impl Part {
+    /// A part that the program does not need, as far as is known, and that acts all the time.
+    fn new(
+        id: impl Into<String>,
+        what: impl Into<String>,
+        advice: impl Into<String>,
+        price: &str,
+        likelihood: f64,
+        switch: Switch,
+    ) -> Self {
+        Self {
+            difference: Difference {
+                id: id.into(),
+                what: what.into(),
+                advice: advice.into(),
+                price: price.to_owned(),
+                likelihood,
+                ..Difference::default()
+            },
+            switch,
+        }
+    }
+
+    fn may_be_needed(mut self, may_be_needed: bool) -> Self {
+        self.difference.may_be_needed = may_be_needed;
+        self
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -56,12 +92,10 @@ enum Switch {
     HealthCheck,
     /// Removes the mount at this path.
     Mount(String),
-    /// Adds the security option that switches off something that engines do to every container.
-    Option(&'static str),
+    /// Adds an entry to a list of `HostConfig`.
+    Add(&'static str, Value),
     HostNetwork,
     NoLog,
-    /// Sets a limit to that of this machine's shell.
-    Limit(Ulimit),
 }
 
 /// Whether a value means the same as an absent one.
@@ -76,15 +110,13 @@ pub(super) fn is_nothing(value: &Value) -> bool {
     }
 }
 
-fn host_config(body: &Value) -> &Map<String, Value> {
-    static NONE: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
-    body.get("HostConfig")
-        .and_then(Value::as_object)
-        .unwrap_or_else(|| NONE.get_or_init(Map::new))
-}
-
-fn differs(name: &str, body: &Map<String, Value>, plain: &Map<String, Value>) -> bool {
-    let of = |map: &Map<String, Value>| map.get(name).filter(|value| !is_nothing(value)).cloned();
+/// Whether a field says other things in two configurations.
+fn differs(name: &str, body: &Value, plain: &Value) -> bool {
+    let of = |host: &Value| {
+        Some(&host[name])
+            .filter(|value| !is_nothing(value))
+            .cloned()
+    };
     of(body) != of(plain)
 }
 
@@ -93,10 +125,9 @@ fn shown(name: &str, value: &Value) -> String {
     let text = match (name, value) {
         ("LogConfig", value) => {
             let driver = value["Type"].as_str().unwrap_or_default();
-            let options = value["Config"].as_object().map(Map::keys);
-            let options = options.into_iter().flatten();
+            let options = members_of(&value["Config"]);
             std::iter::once(driver.to_owned())
-                .chain(options.map(|name| format!("--log-opt {name}=…")))
+                .chain(options.map(|(name, _)| format!("--log-opt {name}=…")))
                 .filter(|word| !word.is_empty())
                 .collect::<Vec<_>>()
                 .join(" ")
@@ -143,55 +174,49 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
 }
 
 fn of_fields(pair: Pair<'_>) -> Vec<Part> {
-    let (body, plain) = (host_config(pair.body), host_config(pair.plain));
-    let mut names: Vec<&String> = body.keys().collect();
-    names.sort();
-    let is_judged =
-        |name: &&&String| !NO_DIFFERENCE.contains(&name.as_str()) && differs(name, body, plain);
+    let (body, plain) = pair.hosts();
     let mut parts = Vec::new();
-    for name in names.iter().filter(is_judged) {
-        let known = FIELDS.iter().find(|field| field.name == name.as_str());
-        let text = shown(name, &body[name.as_str()]);
-        if is_derived(name, body) || is_nothing(&body[name.as_str()]) {
+    for (name, value) in members_of(body) {
+        if NO_DIFFERENCE.contains(&name.as_str())
+            || !differs(name, body, plain)
+            || is_derived(name, body)
+            || is_nothing(value)
+        {
             continue;
         }
+        let known = FIELDS.iter().find(|field| field.name == name);
+        let text = shown(name, value);
         parts.push(match known {
             Some(field) => of_known(field, &text, body),
-            None => Part {
-                difference: Difference {
-                    id: (*name).clone(),
-                    what: format!("`HostConfig.{name}`"),
-                    advice: format!("leave `{name}` of its configuration as the engine has it"),
-                    price: "unknown here".to_owned(),
-                    likelihood: 0.2,
-                    may_be_needed: true,
-                    every_ns: None,
-                },
-                switch: Switch::Fields(vec![(*name).clone()]),
-            },
+            None => Part::new(
+                name,
+                format!("`HostConfig.{name}`"),
+                format!("leave `{name}` of its configuration as the engine has it"),
+                "unknown here",
+                0.2,
+                Switch::Fields(vec![name.clone()]),
+            )
+            .may_be_needed(true),
         });
     }
     parts
 }
 
 /// Whether an engine derives a field from another one.
-fn is_derived(name: &str, body: &Map<String, Value>) -> bool {
-    let number = |name: &str| body.get(name).and_then(Value::as_i64);
+fn is_derived(name: &str, body: &Value) -> bool {
+    let number = |name: &str| body[name].as_i64();
     match name {
         "MemorySwap" => number("Memory").is_some_and(|memory| {
             memory > 0 && number(name).is_some_and(|swap| swap == 2 * memory)
         }),
         // `--privileged` unmasks every path.
-        "MaskedPaths" | "ReadonlyPaths" => {
-            body.get("Privileged") == Some(&Value::Bool(true))
-                || body.get(name).is_none_or(|paths| !paths.is_array())
-        }
+        "MaskedPaths" | "ReadonlyPaths" => body["Privileged"] == true || !body[name].is_array(),
         "IpcMode" => matches!(body[name].as_str(), Some("private" | "shareable")),
         _ => false,
     }
 }
 
-fn of_known(field: &Field, text: &str, body: &Map<String, Value>) -> Part {
+fn of_known(field: &Field, text: &str, body: &Value) -> Part {
     let mut given = if text.is_empty() {
         field.flag.to_owned()
     } else if text.starts_with("--") {
@@ -201,8 +226,8 @@ fn of_known(field: &Field, text: &str, body: &Map<String, Value>) -> Part {
         format!("{} {text}", field.flag)
     };
     for (name, flag, _) in DEPENDENT {
-        let value = body.get(name).filter(|value| !is_nothing(value));
-        if let (true, Some(value)) = (field.with.contains(&name), value) {
+        let value = &body[name];
+        if field.with.contains(&name) && !is_nothing(value) {
             given = format!("{given} {flag} {}", shown(name, value));
         }
     }
@@ -212,18 +237,15 @@ fn of_known(field: &Field, text: &str, body: &Map<String, Value>) -> Part {
         format!(" (in a compose file: `{}:`)", field.compose)
     };
     let fields = std::iter::once(&field.name).chain(field.with);
-    Part {
-        difference: Difference {
-            id: field.id.to_owned(),
-            what: format!("`{given}`"),
-            advice: format!("remove `{given}` from the `docker run` line{compose}"),
-            price: field.price.to_owned(),
-            likelihood: field.likelihood,
-            may_be_needed: field.may_be_needed,
-            every_ns: None,
-        },
-        switch: Switch::Fields(fields.map(|name| (*name).to_owned()).collect()),
-    }
+    Part::new(
+        field.id,
+        format!("`{given}`"),
+        format!("remove `{given}` from the `docker run` line{compose}"),
+        field.price,
+        field.likelihood,
+        Switch::Fields(fields.map(|name| (*name).to_owned()).collect()),
+    )
+    .may_be_needed(field.may_be_needed)
 }
 
 /// Lists and maps whose entries are separate parts: the field, the prefix of their names, the flag.
@@ -241,10 +263,9 @@ const ENTRIES: [(&str, &str, &str, &str, f64); 4] = [
 ];
 
 /// The entries of a field: names and values.
-fn entries(field: &str, body: &Map<String, Value>) -> BTreeMap<String, String> {
-    match body.get(field) {
-        Some(Value::Array(list)) => list
-            .iter()
+fn entries(field: &str, host: &Value) -> BTreeMap<String, String> {
+    match &host[field] {
+        list @ Value::Array(_) => entries_of(list)
             .filter_map(|entry| match entry {
                 Value::String(text) => {
                     let name = text.split(['=', ':']).next()?;
@@ -257,23 +278,20 @@ fn entries(field: &str, body: &Map<String, Value>) -> BTreeMap<String, String> {
                     };
                     Some((name.to_owned(), value.to_owned()))
                 }
-                Value::Object(limit) => Some((
-                    limit.get("Name")?.as_str()?.to_owned(),
+                limit => Some((
+                    limit["Name"].as_str()?.to_owned(),
                     format!("{}:{}", limit.get("Soft")?, limit.get("Hard")?),
                 )),
-                _ => None,
             })
             .collect(),
-        Some(Value::Object(map)) => map
-            .iter()
+        map => members_of(map)
             .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
             .collect(),
-        _ => BTreeMap::new(),
     }
 }
 
 fn of_entries(pair: Pair<'_>) -> Vec<Part> {
-    let (body, plain) = (host_config(pair.body), host_config(pair.plain));
+    let (body, plain) = pair.hosts();
     let mut parts = Vec::new();
     for (field, prefix, flag, compose, likelihood) in ENTRIES {
         let usual = entries(field, plain);
@@ -287,25 +305,22 @@ fn of_entries(pair: Pair<'_>) -> Vec<Part> {
                 _ => format!("{name}={value}"),
             };
             let text = printable(&text.chars().take(60).collect::<String>());
-            parts.push(Part {
-                difference: Difference {
-                    id: format!("{prefix}.{}", printable(&name)),
-                    what: format!("`{flag} {text}`"),
-                    advice: format!(
-                        "remove `{flag} {text}` from the `docker run` line (in a compose file: below `{compose}:`)"
-                    ),
-                    price: match field {
-                        "SecurityOpt" => "what it forbids is allowed again, or the reverse",
-                        "Tmpfs" => IN_MEMORY_PRICE,
-                        _ => "what it was set for",
-                    }
-                    .to_owned(),
-                    likelihood,
-                    may_be_needed: field == "Tmpfs",
-                    every_ns: None,
-                },
-                switch: Switch::Entry(field, name),
-            });
+            let price = match field {
+                "SecurityOpt" => "what it forbids is allowed again, or the reverse",
+                "Tmpfs" => IN_MEMORY_PRICE,
+                _ => "what it was set for",
+            };
+            let part = Part::new(
+                format!("{prefix}.{}", printable(&name)),
+                format!("`{flag} {text}`"),
+                format!(
+                    "remove `{flag} {text}` from the `docker run` line (in a compose file: below `{compose}:`)"
+                ),
+                price,
+                likelihood,
+                Switch::Entry(field, name),
+            );
+            parts.push(part.may_be_needed(field == "Tmpfs"));
         }
     }
     parts
@@ -365,37 +380,25 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
 
 /// The entrypoint and command, as one text.
 fn command_text(body: &Value) -> String {
-    ["Entrypoint", "Cmd"]
-        .iter()
-        .filter_map(|name| body.get(*name))
-        .map(Value::to_string)
-        .collect()
+    format!("{}{}", body["Entrypoint"], body["Cmd"])
 }
 
 fn of_user(pair: Pair<'_>) -> Option<Part> {
-    let text = |body: &Value, name: &str| {
-        let text = body.get(name).and_then(Value::as_str).unwrap_or_default();
-        text.to_owned()
-    };
-    let user = text(pair.body, "User");
-    if user.is_empty() || user == text(pair.plain, "User") {
+    let user = |body: &Value| body["User"].as_str().unwrap_or_default().to_owned();
+    let (user, plain) = (user(pair.body), user(pair.plain));
+    if user.is_empty() || user == plain {
         return None;
     }
     let user = printable(&user);
-    Some(Part {
-        difference: Difference {
-            id: "user".to_owned(),
-            what: format!("`--user {user}`"),
-            advice: format!(
-                "remove `--user {user}` from the `docker run` line (in a compose file: `user:`)"
-            ),
-            price: "it runs as the image's user, who is root mostly".to_owned(),
-            likelihood: 0.1,
-            may_be_needed: true,
-            every_ns: None,
-        },
-        switch: Switch::Top("User"),
-    })
+    let part = Part::new(
+        "user",
+        format!("`--user {user}`"),
+        format!("remove `--user {user}` from the `docker run` line (in a compose file: `user:`)"),
+        "it runs as the image's user, who is root mostly",
+        0.1,
+        Switch::Top("User"),
+    );
+    Some(part.may_be_needed(true))
 }
 
 /// The configuration without these parts. A name that ends in `?` is optional; of the optional ones, at least one
@@ -446,11 +449,10 @@ pub(super) fn without(pair: Pair<'_>, names: &[String]) -> Result<Value, String>
 }
 
 fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
-    let plain = host_config(pair.plain);
     match switch {
         Switch::Fields(names) => {
             for name in names {
-                body["HostConfig"][name.as_str()] = plain.get(name).cloned().unwrap_or(Value::Null);
+                body["HostConfig"][name] = pair.plain["HostConfig"][name].clone();
                 if name == "NetworkMode" {
                     body["NetworkingConfig"] = pair.plain["NetworkingConfig"].clone();
                     body["HostConfig"]["Links"] = Value::Null;
@@ -483,7 +485,7 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             body["Env"] = Value::Array(list);
         }
         Switch::Mount(target) => mounts::take_away(body, target),
-        Switch::Top(name) => body[*name] = pair.plain.get(*name).cloned().unwrap_or(Value::Null),
+        Switch::Top(name) => body[*name] = pair.plain[*name].clone(),
         // Omitted fields default to the image's.
         Switch::HealthCheck => {
             body["Healthcheck"] = if pair.images_check_ns.is_some() {
@@ -492,9 +494,9 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
                 json!({})
             };
         }
-        Switch::Option(option) => match &mut body["HostConfig"]["SecurityOpt"] {
-            Value::Array(list) => list.push(Value::String((*option).to_owned())),
-            other => *other = json!([option]),
+        Switch::Add(field, entry) => match &mut body["HostConfig"][*field] {
+            Value::Array(list) => list.push(entry.clone()),
+            other => *other = json!([entry]),
         },
         Switch::HostNetwork => {
             let host = &mut body["HostConfig"];
@@ -509,13 +511,6 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             body["NetworkingConfig"] = Value::Null;
             body["MacAddress"] = Value::Null;
             body["Hostname"] = Value::Null;
-        }
-        Switch::Limit(limit) => {
-            let limit = json!({"Name": limit.name, "Soft": limit.soft, "Hard": limit.hard});
-            match &mut body["HostConfig"]["Ulimits"] {
-                Value::Array(list) => list.push(limit),
-                other => *other = json!([limit]),
-            }
         }
         Switch::NoLog => {
             body["HostConfig"]["LogConfig"] = json!({"Type": "none", "Config": {}});

@@ -11,10 +11,13 @@ use crate::env::user_container::machine::{Machine, mounts_of};
 use crate::env::user_container::share::Share;
 
 /// The machine of an engine, as far as it is known.
+#[derive(Clone, Copy)]
 pub(crate) struct EngineMachine<'a> {
     api: &'a Api,
     is_here: bool,
     is_recursive: bool,
+    /// Whether the volumes that can be written to count as missing.
+    is_emptied: bool,
 }
 
 impl<'a> EngineMachine<'a> {
@@ -24,6 +27,15 @@ impl<'a> EngineMachine<'a> {
             api,
             is_here: engine.elsewhere.is_none(),
             is_recursive: is_recursive(text(fact::ENGINE_API), text(fact::ENGINE_KERNEL)),
+            is_emptied: false,
+        }
+    }
+
+    /// The same machine without writable volumes: each is replaced by an empty one.
+    pub(super) fn emptied(self) -> Self {
+        Self {
+            is_emptied: true,
+            ..self
         }
     }
 }
@@ -32,6 +44,9 @@ impl Machine for EngineMachine<'_> {
     fn has(&self, share: &Share) -> bool {
         if share.is_folder() {
             return !self.is_here || files::kind(Path::new(&share.source)).is_ok();
+        }
+        if self.is_emptied && share.may_write {
+            return false;
         }
         let asked = self.api.client.inspect_volume(&share.source);
         let found = self.api.attempt(CONTROL_LIMIT, asked);

@@ -31,9 +31,8 @@ const DEVICE: &str = "com.docker.network.bridge.name";
 fn named(body: &Value) -> (BTreeSet<String>, Vec<String>) {
     let host = &body["HostConfig"];
     let mode = host["NetworkMode"].as_str().unwrap_or_default();
-    let endpoints = body["NetworkingConfig"]["EndpointsConfig"].as_object();
-    let names = endpoints.into_iter().flat_map(|it| it.keys());
-    let names = names.map(String::as_str).chain([mode]);
+    let endpoints = members_of(&body["NetworkingConfig"]["EndpointsConfig"]);
+    let names = endpoints.map(|(name, _)| name.as_str()).chain([mode]);
     let names = names.filter(|name| !NOT_THE_USERS.contains(name));
     let links = texts_of(&host["Links"]);
     (

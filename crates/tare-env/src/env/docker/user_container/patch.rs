@@ -24,31 +24,29 @@ pub(super) struct Patch {
 }
 
 /// One change of a line: words removed or inserted at a position.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Edit {
-    Out { place: usize, n_words: usize },
-    In { place: usize, words: Vec<String> },
+struct Edit {
+    place: usize,
+    n_removed: usize,
+    inserted: Vec<String>,
 }
 
 impl Edit {
     fn made(&self, words: &[String]) -> Vec<String> {
-        let mut words = words.to_vec();
-        match self {
-            Self::Out { place, n_words } => {
-                words.drain(*place..*place + *n_words);
-            }
-            Self::In { place, words: more } => {
-                words.splice(*place..*place, more.iter().cloned());
-            }
-        }
-        words
+        let mut changed = words.to_vec();
+        changed.splice(self.removed(), self.inserted.iter().cloned());
+        changed
+    }
+
+    fn removed(&self) -> std::ops::Range<usize> {
+        self.place..self.place + self.n_removed
     }
 
     /// The change in words: the flag, without the value of a variable.
     fn describe(&self, words: &[String]) -> String {
-        let (word, flag) = match self {
-            Self::Out { place, n_words } => ("without", &words[*place..*place + *n_words]),
-            Self::In { words: more, .. } => ("with", more.as_slice()),
+        let (word, flag) = if self.inserted.is_empty() {
+            ("without", &words[self.removed()])
+        } else {
+            ("with", self.inserted.as_slice())
         };
         format!("{word} `{}`", shown(flag))
     }
@@ -144,25 +142,25 @@ fn edits(words: &[String], verb: usize, ids: &[String]) -> Vec<Edit> {
     };
     let (near, far): (Vec<usize>, Vec<usize>) = flags.partition(|place| looks_alike(*place));
     let out = |place: usize| {
-        let both = (place + 1 < words.len()).then_some(Edit::Out { place, n_words: 2 });
-        let one = Edit::Out { place, n_words: 1 };
         // `--flag=value` is one word, `--flag value` two.
-        if words[place].contains('=') {
-            vec![one]
-        } else {
-            both.into_iter().chain([one]).collect()
-        }
+        let is_one = words[place].contains('=') || place + 1 == words.len();
+        let lengths = if is_one { &[1][..] } else { &[2, 1] };
+        lengths.iter().map(move |&n_removed| Edit {
+            place,
+            n_removed,
+            inserted: Vec::new(),
+        })
     };
-    let put = ids
-        .iter()
-        .filter_map(|id| opposite(id))
-        .map(|flag| Edit::In {
-            place: verb + 1,
-            words: flag,
-        });
-    let far: Vec<Edit> = far.into_iter().flat_map(out).collect();
-    let near: Vec<Edit> = near.into_iter().flat_map(out).collect();
-    near.into_iter().chain(put).chain(far).collect()
+    let put = ids.iter().filter_map(|id| opposite(id));
+    let put = put.map(|inserted| Edit {
+        place: verb + 1,
+        n_removed: 0,
+        inserted,
+    });
+    let near = near.into_iter().flat_map(out);
+    near.chain(put)
+        .chain(far.into_iter().flat_map(out))
+        .collect()
 }
 
 /// The flag that switches off a part that no flag added.
@@ -204,8 +202,7 @@ fn compare(place: &str, one: &Value, other: &Value, places: &mut BTreeSet<String
         (Value::Array(_) | Value::Null, Value::Array(_) | Value::Null) => {
             // Compared entry by entry, in any order, so that removing a flag shortens the distance.
             let texts = |value: &Value| -> BTreeSet<String> {
-                let list = value.as_array();
-                list.into_iter().flatten().map(Value::to_string).collect()
+                entries_of(value).map(Value::to_string).collect()
             };
             let (a, b) = (texts(one), texts(other));
             places.extend(

@@ -12,42 +12,20 @@ use crate::env::user_container::fields::{DEPENDENT, FIELDS};
 /// Removes a part.
 const RESET: &str = "!reset null";
 
-/// A node of an override.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Node {
-    Text(String),
-    Map(BTreeMap<String, Node>),
+/// Sets the part of an override at a path.
+fn put(over: &mut Value, path: &[&str], text: &str) {
+    *path.iter().fold(over, |node, name| &mut node[*name]) = json!(text);
 }
 
-impl Node {
-    fn put(&mut self, path: &[&str], text: &str) {
-        let Some((name, rest)) = path.split_first() else {
-            *self = Self::Text(text.to_owned());
-            return;
-        };
-        if !matches!(self, Self::Map(_)) {
-            *self = Self::Map(BTreeMap::new());
-        }
-        if let Self::Map(map) = self {
-            let inner = map.entry((*name).to_owned());
-            inner
-                .or_insert_with(|| Self::Map(BTreeMap::new()))
-                .put(rest, text);
-        }
+/// An override, or a part of it, in YAML; its texts are YAML already.
+fn written(node: &Value) -> String {
+    if let Value::String(text) = node {
+        return text.clone();
     }
-
-    fn written(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Map(map) => {
-                let parts: Vec<String> = map
-                    .iter()
-                    .map(|(name, node)| format!("{}: {}", key(name), node.written()))
-                    .collect();
-                format!("{{{}}}", parts.join(", "))
-            }
-        }
-    }
+    let parts: Vec<String> = members_of(node)
+        .map(|(name, node)| format!("{}: {}", key(name), written(node)))
+        .collect();
+    format!("{{{}}}", parts.join(", "))
 }
 
 /// A name, quoted for YAML if necessary.
@@ -63,42 +41,52 @@ fn key(name: &str) -> String {
 
 /// The override that removes these differences from a service, as one line of YAML; `None` if compose cannot express
 /// one of them.
-pub(super) fn patch(name: &str, service: &Map<String, Value>, ids: &[String]) -> Option<String> {
-    let mut node = Node::Map(BTreeMap::new());
-    let mut lists = Lists::default();
+pub(super) fn patch(name: &str, service: &Value, ids: &[String]) -> Option<String> {
+    let mut over = json!({});
     for id in ids {
-        lists
-            .take_in(id)
-            .or_else(|| of_one(&mut node, service, id))?;
+        of_one(&mut over, service, id)?;
     }
-    lists.write(&mut node, service);
-    let inner = node.written();
+    let come = ids.iter().filter_map(|id| match id.as_str() {
+        "engine.seccomp" => Some("seccomp=unconfined"),
+        "engine.apparmor" => Some("apparmor=unconfined"),
+        _ => None,
+    });
+    for (list, kind, come) in [
+        ("security_opt", "security-opt.", come.collect()),
+        ("tmpfs", "tmpfs.", Vec::new()),
+    ] {
+        let gone = ids.iter().filter_map(|id| id.strip_prefix(kind));
+        put_list(&mut over, service, list, (gone.collect(), come));
+    }
+    let inner = written(&over);
     (inner != "{}").then(|| format!("services: {{{}: {inner}}}", key(name)))
 }
 
-fn of_one(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<()> {
+fn of_one(over: &mut Value, service: &Value, id: &str) -> Option<()> {
     let entry = id.split_once('.').filter(|(kind, _)| *kind != "engine");
     match (id, entry) {
-        (_, Some(("env", variable))) => node.put(&["environment", variable], "null"),
-        (_, Some(("sysctl", name))) => node.put(&["sysctls", name], RESET),
-        (_, Some(("ulimit", name))) => node.put(&["ulimits", name], RESET),
+        (_, Some(("env", variable))) => put(over, &["environment", variable], "null"),
+        (_, Some(("sysctl", name))) => put(over, &["sysctls", name], RESET),
+        (_, Some(("ulimit", name))) => put(over, &["ulimits", name], RESET),
+        // Entries of lists, which are written together.
+        (_, Some(("security-opt" | "tmpfs", _))) | ("engine.seccomp" | "engine.apparmor", _) => {}
         ("engine.network", _) => {
-            node.put(&["network_mode"], "host");
+            put(over, &["network_mode"], "host");
             for part in ["networks", "ports"] {
-                if service.contains_key(part) {
-                    node.put(&[part], RESET);
+                if has(service, &[part]) {
+                    put(over, &[part], RESET);
                 }
             }
         }
-        ("engine.log", _) => node.put(&["logging"], "!override {driver: none}"),
-        ("health", _) => node.put(&["healthcheck"], "!override {disable: true}"),
-        _ => of_field(node, service, id)?,
+        ("engine.log", _) => put(over, &["logging"], "!override {driver: none}"),
+        ("health", _) => put(over, &["healthcheck"], "!override {disable: true}"),
+        _ => of_field(over, service, id)?,
     }
     Some(())
 }
 
 /// Resets a part that is one field, and the fields that are meaningless without it.
-fn of_field(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<()> {
+fn of_field(over: &mut Value, service: &Value, id: &str) -> Option<()> {
     let field = FIELDS.iter().find(|field| field.id == id)?;
     let with = field.with.iter().filter_map(|name| {
         let known = FIELDS.iter().map(|field| (field.name, field.compose));
@@ -110,7 +98,7 @@ fn of_field(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<(
     for name in std::iter::once(field.compose).chain(with) {
         for path in places(name) {
             if has(service, &path) {
-                node.put(&path, RESET);
+                put(over, &path, RESET);
                 n_found += 1;
             }
         }
@@ -134,83 +122,38 @@ fn places(name: &'static str) -> Vec<Vec<&'static str>> {
         .collect()
 }
 
-fn has(service: &Map<String, Value>, path: &[&str]) -> bool {
-    let Some((first, rest)) = path.split_first() else {
-        return false;
+fn has(service: &Value, path: &[&str]) -> bool {
+    let value = path.iter().fold(service, |value, name| &value[*name]);
+    !value.is_null()
+}
+
+/// Writes a list from which entries of these names are gone and to which others come: compose appends one list to the
+/// other.
+fn put_list(over: &mut Value, service: &Value, list: &str, (gone, come): (Vec<&str>, Vec<&str>)) {
+    if gone.is_empty() && come.is_empty() {
+        return;
+    }
+    let left = texts_of(&service[list]).filter(|text| {
+        let name = text.split(['=', ':']).next().unwrap_or_default();
+        !gone.contains(&name)
+    });
+    let (word, kept): (&str, Vec<&str>) = if gone.is_empty() {
+        ("", Vec::new())
+    } else {
+        ("!override ", left.collect())
     };
-    let mut value = service.get(*first);
-    for name in rest {
-        value = value.and_then(|value| value.get(*name));
-    }
-    value.is_some_and(|value| !value.is_null())
-}
-
-/// Lists whose entries are removed or added one by one: compose appends one list to the other.
-#[derive(Debug, Default)]
-struct Lists {
-    /// The list and the name of the entry.
-    gone: Vec<(&'static str, String)>,
-    come: Vec<&'static str>,
-}
-
-impl Lists {
-    fn take_in(&mut self, id: &str) -> Option<()> {
-        match (id, id.split_once('.')) {
-            ("engine.seccomp", _) => self.come.push("seccomp=unconfined"),
-            ("engine.apparmor", _) => self.come.push("apparmor=unconfined"),
-            (_, Some(("security-opt", name))) => self.gone.push(("security_opt", name.to_owned())),
-            (_, Some(("tmpfs", name))) => self.gone.push(("tmpfs", name.to_owned())),
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn write(&self, node: &mut Node, service: &Map<String, Value>) {
-        for list in ["security_opt", "tmpfs"] {
-            let come: &[&str] = if list == "security_opt" {
-                &self.come
-            } else {
-                &[]
-            };
-            let gone: Vec<&String> = self
-                .gone
-                .iter()
-                .filter(|(of, _)| *of == list)
-                .map(|(_, name)| name)
-                .collect();
-            if gone.is_empty() && come.is_empty() {
-                continue;
-            }
-            let left = service.get(list).and_then(Value::as_array);
-            let left = left.into_iter().flatten().filter_map(Value::as_str);
-            let left = left.filter(|text| {
-                let name = text.split(['=', ':']).next().unwrap_or_default();
-                !gone.iter().any(|gone| *gone == name)
-            });
-            let (word, kept): (&str, Vec<&str>) = if gone.is_empty() {
-                ("", Vec::new())
-            } else {
-                ("!override ", left.collect())
-            };
-            let all: Vec<&str> = kept.into_iter().chain(come.iter().copied()).collect();
-            let text = serde_json::to_string(&all).expect("texts are always JSON");
-            node.put(&[list], &format!("{word}{text}"));
-        }
-    }
+    let all: Vec<&str> = kept.into_iter().chain(come).collect();
+    put(over, &[list], &format!("{word}{}", json!(all)));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn service() -> Map<String, Value> {
-        let config: Value = serde_json::from_str(include_str!("compose/captured.json")).unwrap();
-        config["services"]["web"].as_object().unwrap().clone()
-    }
-
     fn remedy_for(ids: &[&str]) -> Option<String> {
+        let config: Value = serde_json::from_str(include_str!("compose/captured.json")).unwrap();
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-        patch("web", &service(), &ids)
+        patch("web", &config["services"]["web"], &ids)
     }
 
     /// Compose's own library merged each of these with the captured file, and then printed the service without the

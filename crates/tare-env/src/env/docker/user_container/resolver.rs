@@ -15,10 +15,9 @@ const USUAL: [&str; 2] = ["8.8.8.8", "8.8.4.4"];
 /// Whether a configuration has DNS settings.
 pub(super) fn is_given(body: &Value) -> bool {
     let host = &body["HostConfig"];
-    let mut given = ["Dns", "DnsSearch", "DnsOptions"]
+    ["Dns", "DnsSearch", "DnsOptions"]
         .iter()
-        .map(|it| &host[it]);
-    given.any(|list| list.as_array().is_some_and(|all| !all.is_empty()))
+        .any(|name| entries_of(&host[name]).next().is_some())
 }
 
 /// Writes the `resolv.conf` for a configuration and returns the bind mount of it for a bare process.

@@ -14,7 +14,6 @@ use super::super::errors::printable;
 use super::super::image;
 use super::super::running::looked_up;
 use super::difference::{self, Copied, Pair};
-#[cfg(unix)]
 use super::line;
 use super::temporary;
 use crate::env::grammar::Ulimit;
@@ -133,31 +132,19 @@ impl Template {
             .collect()
     }
 
-    #[cfg_attr(
-        not(unix),
-        allow(unused_variables, reason = "no client can be asked there")
-    )]
     pub(super) fn of_line(
         cx: &Context<'_>,
         api: &Api,
         words: &[String],
         shares: Shares,
     ) -> Result<(Self, ImageInspect, Option<String>), EnvError> {
-        #[cfg(unix)]
-        {
-            let version = version_of(api)?;
-            let asked = line::asked(cx, &version, words)?;
-            let name = asked.body["Image"].as_str().unwrap_or_default().to_owned();
-            let image = image::inspect(api, &name)?;
-            let plain = line::asked(cx, &version, &[words[0].clone(), "create".to_owned(), name])?;
-            let template = Self::of((asked.body, plain.body), &image, shares);
-            Ok((template, image, asked.platform))
-        }
-        #[cfg(not(unix))]
-        Err(EnvError::absent(
-            "a line can be asked of its client only where there are Unix sockets",
-            "start the container and take it: `--like CONTAINER`",
-        ))
+        let version = version_of(api)?;
+        let asked = line::asked(cx, &version, words)?;
+        let name = asked.body["Image"].as_str().unwrap_or_default().to_owned();
+        let image = image::inspect(api, &name)?;
+        let plain = line::asked(cx, &version, &[words[0].clone(), "create".to_owned(), name])?;
+        let template = Self::of((asked.body, plain.body), &image, shares);
+        Ok((template, image, asked.platform))
     }
 
     pub(super) fn of_container(
@@ -252,10 +239,7 @@ impl Template {
         }) else {
             return Vec::new();
         };
-        let given = self.body["HostConfig"].as_object();
-        let mut lost: Vec<String> = given
-            .into_iter()
-            .flatten()
+        let mut lost: Vec<String> = members_of(&self.body["HostConfig"])
             .filter(|(name, value)| {
                 let is_said = !matches!(value, Value::Null | Value::Bool(false))
                     && **value != json!(0)
@@ -277,7 +261,6 @@ fn moved(body: &mut Value, network: &str) {
 }
 
 /// The newest API version of the engine.
-#[cfg(unix)]
 pub(super) fn version_of(api: &Api) -> Result<String, EnvError> {
     let version = api.call("tell its version", CONTROL_LIMIT, api.client.version())?;
     Ok(version.api_version.unwrap_or_else(|| "1.41".to_owned()))

@@ -34,18 +34,17 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-pub(crate) fn strings(value: Option<&Value>) -> Vec<String> {
+pub(crate) fn strings(value: &Value) -> Vec<String> {
     match value {
-        Some(Value::Array(list)) => list.iter().filter_map(scalar).collect(),
-        Some(other) => scalar(other).into_iter().collect(),
-        None => Vec::new(),
+        Value::Array(list) => list.iter().filter_map(scalar).collect(),
+        other => scalar(other).into_iter().collect(),
     }
 }
 
 /// The words of a command; a string is split as a shell would: some versions of the plugin print it unchanged from
 /// the file.
-pub(super) fn words(value: Option<&Value>) -> Vec<String> {
-    let text = value.and_then(Value::as_str).map(plain);
+pub(super) fn words(value: &Value) -> Vec<String> {
+    let text = value.as_str().map(plain);
     let split = text.as_deref().and_then(shlex::split);
     split.unwrap_or_else(|| strings(value))
 }
@@ -87,10 +86,7 @@ impl Flags {
         self.words.extend([flag.to_owned(), text.to_owned()]);
     }
 
-    pub(super) fn put(&mut self, flag: &str, form: Form, value: Option<&Value>) {
-        let Some(value) = value.filter(|value| !value.is_null()) else {
-            return;
-        };
+    pub(super) fn put(&mut self, flag: &str, form: Form, value: &Value) {
         match (form, value) {
             (Form::Switch, Value::Bool(true)) => self.words.push(flag.to_owned()),
             (Form::Switch, _) => {}
@@ -102,7 +98,7 @@ impl Flags {
                 }
             }
             (Form::Each | Form::Text, _) => {
-                for text in strings(Some(value)) {
+                for text in strings(value) {
                     self.word(flag, &text);
                 }
             }
@@ -115,8 +111,8 @@ impl Flags {
     }
 
     /// Limits below `deploy`, unless the service sets them itself.
-    pub(super) fn limits(&mut self, service: &Map<String, Value>) {
-        let resources = &service.get("deploy").cloned().unwrap_or_default()["resources"];
+    pub(super) fn limits(&mut self, service: &Value) {
+        let resources = &service["deploy"]["resources"];
         for (group, name, flag, own) in [
             ("limits", "cpus", "--cpus", "cpus"),
             ("limits", "memory", "--memory", "mem_limit"),
@@ -128,19 +124,18 @@ impl Flags {
                 "mem_reservation",
             ),
         ] {
-            if !service.contains_key(own) {
-                self.put(flag, Form::Text, resources[group].get(name));
+            if service[own].is_null() {
+                self.put(flag, Form::Text, &resources[group][name]);
             }
         }
     }
 
-    pub(super) fn ulimits(&mut self, service: &Map<String, Value>) {
-        let map = service.get("ulimits").and_then(Value::as_object);
-        for (name, value) in map.into_iter().flatten() {
+    pub(super) fn ulimits(&mut self, service: &Value) {
+        for (name, value) in members_of(&service["ulimits"]) {
             let text = match value {
                 // The plugin omits zeros, also for a limit that is one number.
-                Value::Object(limits) => {
-                    let of = |name: &str| limits.get(name).and_then(Value::as_i64).unwrap_or(0);
+                limits @ Value::Object(_) => {
+                    let of = |name: &str| limits[name].as_i64().unwrap_or(0);
                     format!("{}:{}", of("soft"), of("hard"))
                 }
                 other => other.to_string(),
@@ -150,9 +145,8 @@ impl Flags {
     }
 
     pub(super) fn logging(&mut self, logging: &Value) {
-        self.put("--log-driver", Form::Text, logging.get("driver"));
-        let options = logging["options"].as_object().into_iter().flatten();
-        let options: Map<String, Value> = options
+        self.put("--log-driver", Form::Text, &logging["driver"]);
+        let options: Map<String, Value> = members_of(&logging["options"])
             .filter_map(|(name, value)| Some((name.clone(), scalar(value)?.into())))
             .collect();
         if !options.is_empty() {
@@ -162,9 +156,8 @@ impl Flags {
     }
 
     /// The health check: the client's flag is always a shell line.
-    pub(super) fn health(&mut self, service: &Map<String, Value>) {
-        let check = service.get("healthcheck").cloned().unwrap_or_default();
-        let words = strings(check.get("test"));
+    pub(super) fn health(&mut self, check: &Value) {
+        let words = strings(&check["test"]);
         let line = match words.split_first() {
             _ if check["disable"] == true => None,
             Some((first, _)) if first == "NONE" => None,
@@ -192,14 +185,13 @@ impl Flags {
             ("timeout", "--health-timeout"),
             ("start_period", "--health-start-period"),
         ] {
-            self.put(flag, Form::Text, check.get(part));
+            self.put(flag, Form::Text, &check[part]);
         }
     }
 
     /// The weight and the rates of block devices, whose keys the plugin writes with capital letters.
-    pub(super) fn block_devices(&mut self, service: &Map<String, Value>) {
-        let config = service.get("blkio_config").cloned().unwrap_or_default();
-        self.put("--blkio-weight", Form::Text, config.get("weight"));
+    pub(super) fn block_devices(&mut self, config: &Value) {
+        self.put("--blkio-weight", Form::Text, &config["weight"]);
         for (part, flag) in [
             ("weight_device", "--blkio-weight-device"),
             ("device_read_bps", "--device-read-bps"),
@@ -207,11 +199,8 @@ impl Flags {
             ("device_read_iops", "--device-read-iops"),
             ("device_write_iops", "--device-write-iops"),
         ] {
-            for entry in config[part].as_array().into_iter().flatten() {
-                let of = |names: [&str; 2]| {
-                    let mut names = names.into_iter();
-                    names.find_map(|name| entry.get(name).and_then(scalar))
-                };
+            for entry in entries_of(&config[part]) {
+                let of = |names: [&str; 2]| names.iter().find_map(|name| scalar(&entry[name]));
                 let rate = of(["Rate", "rate"]).or_else(|| of(["Weight", "weight"]));
                 if let (Some(path), Some(rate)) = (of(["Path", "path"]), rate) {
                     self.word(flag, &format!("{path}:{rate}"));
@@ -221,15 +210,14 @@ impl Flags {
     }
 
     /// Newer plugins write `name=address`, which older clients do not accept.
-    pub(super) fn hosts(&mut self, service: &Map<String, Value>) {
-        for text in strings(service.get("extra_hosts")) {
+    pub(super) fn hosts(&mut self, hosts: &Value) {
+        for text in strings(hosts) {
             self.word("--add-host", &text.replacen('=', ":", 1));
         }
     }
 
-    pub(super) fn devices(&mut self, service: &Map<String, Value>) {
-        let list = service.get("devices").and_then(Value::as_array);
-        for device in list.into_iter().flatten() {
+    pub(super) fn devices(&mut self, devices: &Value) {
+        for device in entries_of(devices) {
             let text = match device {
                 Value::String(text) => plain(text),
                 other => ["source", "target", "permissions"]
@@ -242,10 +230,9 @@ impl Flags {
         }
     }
 
-    pub(super) fn ports(&mut self, service: &Map<String, Value>) {
-        let list = service.get("ports").and_then(Value::as_array);
-        for port in list.into_iter().flatten() {
-            let of = |name: &str| port.get(name).and_then(scalar).unwrap_or_default();
+    pub(super) fn ports(&mut self, ports: &Value) {
+        for port in entries_of(ports) {
+            let of = |name: &str| scalar(&port[name]).unwrap_or_default();
             let host = of("host_ip");
             let begin = if host.is_empty() {
                 host
@@ -269,15 +256,10 @@ impl Flags {
     }
 
     /// The network of the service's dependencies replaces all of its networks.
-    pub(super) fn networks(
-        &mut self,
-        config: &Value,
-        service: &Map<String, Value>,
-        beside: Option<&str>,
-    ) {
+    pub(super) fn networks(&mut self, config: &Value, service: &Value, beside: Option<&str>) {
         if let Some(network) = beside {
             self.word("--network", network);
-        } else if let Some(mode) = service.get("network_mode").and_then(Value::as_str) {
+        } else if let Some(mode) = service["network_mode"].as_str() {
             if mode.starts_with("service:") {
                 self.notes.push(
                     "NOT carried: the network of another service; it has one of its own".to_owned(),
@@ -286,9 +268,8 @@ impl Flags {
                 self.word("--network", mode);
             }
         }
-        let named = service.get("networks").and_then(Value::as_object);
-        for name in named.into_iter().flat_map(Map::keys) {
-            let known = &config["networks"][name.as_str()];
+        for (name, _) in members_of(&service["networks"]) {
+            let known = &config["networks"][name];
             // The project's network exists only while the project is up, and is never created here.
             let shown = printable(known["name"].as_str().unwrap_or(name));
             if known["external"] == true && beside.is_none() {
@@ -305,12 +286,11 @@ impl Flags {
         }
     }
 
-    pub(super) fn volumes(&mut self, config: &Value, service: &Map<String, Value>) {
-        let list = service.get("volumes").and_then(Value::as_array);
-        for volume in list.into_iter().flatten() {
+    pub(super) fn volumes(&mut self, config: &Value, service: &Value) {
+        for volume in entries_of(&service["volumes"]) {
             let text = |name: &str| volume[name].as_str().map(plain).unwrap_or_default();
             let (source, target) = (text("source"), text("target"));
-            let known = config["volumes"][source.as_str()]["name"].as_str();
+            let known = config["volumes"][&source]["name"].as_str();
             let source = known.map_or(source, str::to_owned);
             let mode = if volume["read_only"] == true {
                 ":ro"
@@ -329,7 +309,7 @@ impl Flags {
                     self.word("--volume", &format!("{source}:{target}{mode}"));
                 }
                 Some("tmpfs") => {
-                    let size = volume["tmpfs"].get("size").and_then(scalar);
+                    let size = scalar(&volume["tmpfs"]["size"]);
                     let size = size.map_or_else(String::new, |size| format!(":size={size}"));
                     self.word("--tmpfs", &format!("{target}{size}"));
                 }
@@ -342,9 +322,8 @@ impl Flags {
     }
 
     /// Mounts secrets and configurations that are files, read-only; others are not carried.
-    pub(super) fn files(&mut self, config: &Value, service: &Map<String, Value>, kind: &Files) {
-        let list = service.get(kind.part).and_then(Value::as_array);
-        for entry in list.into_iter().flatten() {
+    pub(super) fn files(&mut self, config: &Value, service: &Value, kind: &Files) {
+        for entry in entries_of(&service[kind.part]) {
             let name = entry["source"].as_str().unwrap_or_default();
             let target = entry["target"].as_str().unwrap_or(name);
             let target = if target.starts_with('/') {

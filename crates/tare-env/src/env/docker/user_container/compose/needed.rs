@@ -3,7 +3,9 @@
 //! Pure: the input is the plugin's output.
 //! Limits: dependencies that a service does not declare are not found.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::env::text::members_of;
 
 /// A dependency and its condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,28 +20,19 @@ pub(crate) struct Needed {
 /// The dependencies of a service, each after its own dependencies.
 pub(crate) fn needed(config: &Value, name: &str) -> Vec<Needed> {
     let mut all = Vec::new();
-    if let Some(services) = config["services"].as_object() {
-        collect(services, name, &mut all, &mut vec![name.to_owned()]);
-    }
+    let services = &config["services"];
+    collect(services, name, &mut all, &mut vec![name.to_owned()]);
     all
 }
 
-fn collect(
-    services: &Map<String, Value>,
-    name: &str,
-    all: &mut Vec<Needed>,
-    above: &mut Vec<String>,
-) {
-    let depends = services
-        .get(name)
-        .and_then(|service| service["depends_on"].as_object());
-    for (other, how) in depends.into_iter().flatten() {
+fn collect(services: &Value, name: &str, all: &mut Vec<Needed>, above: &mut Vec<String>) {
+    for (other, how) in members_of(&services[name]["depends_on"]) {
         let ends = how["condition"] == "service_completed_successfully";
         let may_be_missing = how["required"] == false;
         if let Some(known) = all.iter_mut().find(|needed| needed.name == *other) {
             known.ends |= ends;
             known.may_be_missing &= may_be_missing;
-        } else if services.contains_key(other) && !above.contains(other) {
+        } else if !services[other].is_null() && !above.contains(other) {
             above.push(other.clone());
             collect(services, other, all, above);
             above.pop();

@@ -1,7 +1,6 @@
 //! The health check of a container as a difference: it runs periodically next to the program.
 
 use super::{Pair, Part, Switch};
-use crate::env::user_container::Difference;
 
 /// The interval of an engine's health checks, from its configuration; 30 s by default.
 pub(crate) fn check_ns(interval_ns: i64) -> u64 {
@@ -26,16 +25,14 @@ pub(super) fn part(pair: Pair<'_>) -> Option<Part> {
         Some(_) => "the health check (`--health-cmd`)",
         None => "the image's health check",
     };
-    every_ns.map(|_| Part {
-        difference: Difference {
-            id: "health".to_owned(),
-            what: what.to_owned(),
-            advice: "check less often (`--health-interval`, in a compose file: `interval:` below `healthcheck:`) or by less; as a measurement: `--no-healthcheck`".to_owned(),
-            price: "a program that hangs is not reported".to_owned(),
-            likelihood: 0.4,
-            may_be_needed: false,
-            every_ns,
-        },
-        switch: Switch::HealthCheck,
-    })
+    let mut part = Part::new(
+        "health",
+        what,
+        "check less often (`--health-interval`, in a compose file: `interval:` below `healthcheck:`) or by less; as a measurement: `--no-healthcheck`",
+        "a program that hangs is not reported",
+        0.4,
+        Switch::HealthCheck,
+    );
+    part.difference.every_ns = Some(every_ns?);
+    Some(part)
 }

@@ -7,10 +7,10 @@
 
 use crate::env::prelude::*;
 
-use super::{Pair, Part, Switch, host_config};
+use super::{Pair, Part, Switch, is_nothing};
 use crate::env::user_container::share::{self, Share};
 use crate::env::user_container::shared::Copy;
-use crate::env::user_container::{self, Difference, Shares, is_difference};
+use crate::env::user_container::{self, Shares, is_difference};
 
 /// What is mounted at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,11 +128,7 @@ pub(crate) fn copyable(body: &Value, image_volumes: &[String]) -> Vec<Share> {
 
 /// Why the files of a share cannot be copied to its path.
 fn unfit(body: &Value, share: &Share, places: &[String]) -> Option<&'static str> {
-    let host = host_config(body);
-    let has = |name: &str| {
-        host.get(name)
-            .is_some_and(|value| !super::is_nothing(value))
-    };
+    let has = |name: &str| !is_nothing(&body["HostConfig"][name]);
     let target = Path::new(&share.target);
     let is_other = |place: &&String| **place != share.target;
     let is_near = |place: &String| {
@@ -166,32 +162,26 @@ fn is_plain(path: &str) -> bool {
 
 /// All paths inside with a mount.
 fn places(body: &Value, image_volumes: &[String]) -> Vec<String> {
-    let host = host_config(body);
-    let keys = |value: Option<&Value>| -> Vec<String> {
-        let map = value.and_then(Value::as_object);
-        map.into_iter().flat_map(Map::keys).cloned().collect()
-    };
-    let mut volumes = keys(body.get("Volumes"));
+    let host = &body["HostConfig"];
+    let keys = |map| members_of(map).map(|(name, _)| name.clone());
+    let mut volumes: Vec<String> = keys(&body["Volumes"]).collect();
     // The format of the engine's own client library.
     volumes.extend(texts_of(&body["Volumes"]).map(str::to_owned));
     volumes.extend(image_volumes.iter().cloned());
     volumes.sort();
     volumes.dedup();
-    let mounts = host.get("Mounts").and_then(Value::as_array);
-    let of_binds = texts_of(&body["HostConfig"]["Binds"]).filter_map(|bind| {
+    let of_binds = texts_of(&host["Binds"]).filter_map(|bind| {
         let words: Vec<&str> = bind.split(':').collect();
         words
             .get(1)
             .or(words.first())
             .map(|word| (*word).to_owned())
     });
-    let of_mounts = mounts
-        .into_iter()
-        .flatten()
-        .filter_map(|mount| mount["Target"].as_str().map(str::to_owned));
+    let of_mounts =
+        entries_of(&host["Mounts"]).filter_map(|mount| mount["Target"].as_str().map(str::to_owned));
     of_binds
         .chain(of_mounts)
-        .chain(keys(host.get("Tmpfs")))
+        .chain(keys(&host["Tmpfs"]))
         .chain(volumes)
         .collect()
 }
@@ -214,27 +204,26 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
             } else {
                 format!("-v {}:{target}", printable(&share.source))
             };
-            Part {
-                difference: Difference {
-                    id: id_of(&share.target),
-                    what: if is_images {
-                        format!("the file that is mounted over the image's `{target}` (`{flag}`)")
-                    } else {
-                        format!("the file system below `{target}` (`{flag}`)")
-                    },
-                    advice: advice(&target, &flag, is_images),
-                    price: if is_images {
-                        "the image's own file counts"
-                    } else {
-                        "the files are as they were when they were copied, and what is written there goes with the container"
-                    }
-                    .to_owned(),
-                    likelihood: if copied.is_slow { 0.8 } else { 0.35 },
-                    may_be_needed: true,
-                    every_ns: None,
-                },
-                switch: Switch::Mount(share.target),
-            }
+            let (what, price) = if is_images {
+                (
+                    format!("the file that is mounted over the image's `{target}` (`{flag}`)"),
+                    "the image's own file counts",
+                )
+            } else {
+                (
+                    format!("the file system below `{target}` (`{flag}`)"),
+                    "the files are as they were when they were copied, and what is written there goes with the container",
+                )
+            };
+            Part::new(
+                id_of(&share.target),
+                what,
+                advice(&target, &flag, is_images),
+                price,
+                if copied.is_slow { 0.8 } else { 0.35 },
+                Switch::Mount(share.target),
+            )
+            .may_be_needed(true)
         })
         .collect()
 }
@@ -251,20 +240,17 @@ pub(super) fn of_settings(pair: Pair<'_>) -> Vec<Part> {
         .filter(|target| !ENGINES_FILES.contains(&target.as_str()))
         .map(|target| {
             let shown = printable(&target);
-            Part {
-                difference: Difference {
-                    id: settings_id_of(&target),
-                    what: format!("the mounted file `{shown}`, which the image lacks"),
-                    advice: format!(
-                        "see what `{shown}` says, or do not mount it (in a compose file: below `volumes:`)"
-                    ),
-                    price: "whatever it was written for".to_owned(),
-                    likelihood: 0.4,
-                    may_be_needed: true,
-                    every_ns: None,
-                },
-                switch: Switch::Mount(target),
-            }
+            Part::new(
+                settings_id_of(&target),
+                format!("the mounted file `{shown}`, which the image lacks"),
+                format!(
+                    "see what `{shown}` says, or do not mount it (in a compose file: below `volumes:`)"
+                ),
+                "whatever it was written for",
+                0.4,
+                Switch::Mount(target),
+            )
+            .may_be_needed(true)
         })
         .collect()
 }
@@ -290,12 +276,8 @@ fn advice(target: &str, flag: &str, is_images: bool) -> String {
 
 /// tmpfs file systems that are requested as mounts, each as a part.
 pub(super) fn of_memory(pair: Pair<'_>) -> Vec<Part> {
-    let mounts = host_config(pair.body)
-        .get("Mounts")
-        .and_then(Value::as_array);
-    let in_memory = |mount: &&Value| mount["Type"] == "tmpfs";
-    let mounts = mounts.into_iter().flatten().filter(in_memory);
-    mounts
+    entries_of(&pair.body["HostConfig"]["Mounts"])
+        .filter(|mount| mount["Type"] == "tmpfs")
         .filter_map(|mount| mount["Target"].as_str())
         .map(|target| Part {
             difference: user_container::in_memory(target, "docker"),
