@@ -11,6 +11,8 @@
 
 use crate::env::prelude::*;
 
+use std::io;
+
 use tare_model::launch::DockerRelease;
 
 use super::record;
@@ -43,7 +45,7 @@ mod settings;
 mod system;
 mod user_container;
 
-use api::{Api, DENIED_FIX, Unreachable};
+use api::{Api, DENIED_FIX};
 use catalogue::SETTINGS;
 use creation_record::CreationRecord;
 use endpoint::{Endpoint, EngineName};
@@ -110,7 +112,7 @@ impl Docker {
     fn connect(&self, cx: &Context<'_>, limit: Duration) -> Result<Api, EnvError> {
         let endpoint = self.endpoint()?;
         Api::connect((self.named(), endpoint.clone()), cx.scratch, limit)
-            .map_err(|reason| self.placed(unreachable(cx, &endpoint, reason, limit)))
+            .map_err(|reason| self.placed(unreachable(cx, &endpoint, &reason, limit)))
     }
 
     /// Adds the context, if one is named, to an error.
@@ -189,32 +191,33 @@ const CONTEXT_FIX: &str =
 fn unreachable(
     cx: &Context<'_>,
     endpoint: &Endpoint,
-    reason: Unreachable,
+    reason: &io::Error,
     limit: Duration,
 ) -> EnvError {
-    match reason {
-        Unreachable::Denied => EnvError::denied(
+    match reason.kind() {
+        io::ErrorKind::PermissionDenied => EnvError::denied(
             format!("`{endpoint}` is there, and this user may not connect to it"),
             DENIED_FIX,
         ),
-        Unreachable::Silent => EnvError::Timeout {
+        io::ErrorKind::TimedOut => EnvError::Timeout {
             phase: format!("connecting to `{endpoint}`"),
             limit,
         },
-        Unreachable::Failed(words) => {
-            EnvError::unavailable(format!("cannot connect to `{endpoint}`: {words}"))
-        }
-        Unreachable::NobodyListens => EnvError::absent(
+        io::ErrorKind::ConnectionRefused => EnvError::absent(
             format!("nothing listens at `{endpoint}`: the Docker engine is not running"),
             how_to_start(cx).1,
         ),
-        Unreachable::NoSocket => {
+        io::ErrorKind::NotFound => {
             let (state, fix) = how_to_start(cx);
             EnvError::absent(
                 format!("no Docker engine listens at `{endpoint}`: {state}"),
                 fix,
             )
         }
+        _ => EnvError::unavailable(format!(
+            "cannot connect to `{endpoint}`: {}",
+            printable(&reason.to_string())
+        )),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::env::prelude::*;
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::io;
 
 #[cfg(windows)]
 use bollard::API_DEFAULT_VERSION;
@@ -22,24 +23,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::bounded;
 use super::endpoint::{Endpoint, EngineName};
-use super::errors::{FailedRequest, explain, is_conflict, is_missing, printable, system_error};
+use super::errors::{explain, is_conflict, is_missing, printable, system_error};
 #[cfg(unix)]
 use crate::cx::relay::Relay;
-
-/// Why no engine could be reached.
-#[derive(Debug)]
-pub(super) enum Unreachable {
-    /// There is no socket.
-    NoSocket,
-    /// There is a socket, but nothing listens.
-    NobodyListens,
-    /// The user may not connect.
-    Denied,
-    /// It did not answer in time.
-    Silent,
-    /// Another error, in words.
-    Failed(String),
-}
 
 /// The labels of everything that a run creates in an engine.
 pub(super) fn labels_of_run(cx: &Context<'_>) -> HashMap<String, String> {
@@ -70,30 +56,21 @@ pub(super) struct Api {
 
 impl Api {
     /// Prepares to speak to `endpoint` and checks that it accepts connections. `folder` is for the relay's socket.
+    ///
+    /// # Errors
+    /// The system's own if it does not accept them, and of the kind `TimedOut` after `limit`.
     pub(super) fn connect(
         (named, endpoint): (EngineName, Endpoint),
-        folder: &std::path::Path,
+        folder: &Path,
         limit: Duration,
-    ) -> Result<Self, Unreachable> {
-        let failed =
-            |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| failed(&error))?;
-        runtime
-            .block_on(async { tokio::time::timeout(limit, knock(&endpoint)).await })
-            .map_err(|_| Unreachable::Silent)?
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::NotFound => Unreachable::NoSocket,
-                std::io::ErrorKind::ConnectionRefused => Unreachable::NobodyListens,
-                std::io::ErrorKind::PermissionDenied => Unreachable::Denied,
-                _ => failed(&error),
-            })?;
+    ) -> Result<Self, io::Error> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(io::Error::other)?;
+        runtime.block_on(async { tokio::time::timeout(limit, knock(&endpoint)).await })??;
         #[cfg(unix)]
         let (client, relay) = match &endpoint {
             Endpoint::Relayed { command, .. } => {
-                let relay = Relay::open(command.clone(), folder).map_err(|error| failed(&error))?;
+                let relay = Relay::open(command.clone(), folder).map_err(io::Error::other)?;
                 let nearby = Endpoint::Socket(relay.path().display().to_string());
                 (client(&nearby), Some(relay))
             }
@@ -103,7 +80,7 @@ impl Api {
         let (client, _) = (client(&endpoint), folder);
         Ok(Self {
             runtime,
-            client: client.map_err(|error| failed(&error))?,
+            client: client.map_err(io::Error::other)?,
             endpoint,
             named,
             #[cfg(unix)]
@@ -151,7 +128,7 @@ impl Api {
     /// An API error in the user's terms.
     pub(super) fn explain(&self, what: &str, limit: Duration, error: &ApiError) -> EnvError {
         let endpoint = self.endpoint.to_string();
-        if system_error(error) == Some(std::io::ErrorKind::PermissionDenied) {
+        if system_error(error) == Some(io::ErrorKind::PermissionDenied) {
             return EnvError::denied(format!("connecting to `{endpoint}`"), DENIED_FIX);
         }
         #[cfg(unix)]
@@ -160,14 +137,7 @@ impl Api {
         {
             return relay_failure(&endpoint, &words);
         }
-        explain(
-            FailedRequest {
-                what,
-                endpoint: &endpoint,
-                limit,
-            },
-            error,
-        )
+        explain(what, &endpoint, limit, error)
     }
 
     /// The engine's answers to `version` and `info`.
@@ -347,7 +317,7 @@ pub(super) fn label_filter(labels: &[String]) -> HashMap<String, Vec<String>> {
 }
 
 /// Opens and closes a connection, to get the system's own error.
-async fn knock(endpoint: &Endpoint) -> std::io::Result<()> {
+async fn knock(endpoint: &Endpoint) -> io::Result<()> {
     match endpoint {
         #[cfg(windows)]
         Endpoint::Pipe(name) => {

@@ -10,12 +10,13 @@ use crate::env::prelude::*;
 use bollard::container::AttachContainerResults;
 use bollard::errors::Error as ApiError;
 use bollard::models::ContainerCreateBody;
-use bollard::query_parameters::{AttachContainerOptions, WaitContainerOptions};
+use bollard::query_parameters::WaitContainerOptions;
 use futures_util::{StreamExt, TryStreamExt, join};
 use tokio::io::AsyncWriteExt;
 
 use super::DETECT_LIMIT;
 use super::api::Api;
+use super::channel::attached;
 use super::environment::DockerEnvironment;
 use super::errors::and_cleanup;
 use super::user_container;
@@ -76,21 +77,10 @@ impl DockerEnvironment {
         name: &str,
         (input, limit): (&[u8], Duration),
     ) -> Result<(u64, u64, i64, u64), EnvError> {
-        let options = AttachContainerOptions {
-            stream: true,
-            stdin: !input.is_empty(),
-            stdout: true,
-            stderr: true,
-            ..Default::default()
-        };
         let AttachContainerResults {
             mut output,
             input: mut way_in,
-        } = api.call(
-            "attach to the container",
-            CONTROL_LIMIT,
-            api.client.attach_container(name, Some(options)),
-        )?;
+        } = attached(api, name, !input.is_empty())?;
         self.start_created(api, name)?;
         let started_ns = cx.clock.now_ns();
         let mut printed = 0;

@@ -9,10 +9,11 @@ use crate::env::prelude::*;
 
 use std::pin::Pin;
 
-use bollard::container::LogOutput;
+use bollard::container::{AttachContainerResults, LogOutput};
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
 use bollard::models::ExecConfig;
+use bollard::query_parameters::AttachContainerOptions;
 use futures_util::{Stream, StreamExt};
 use tare_model::frames::Frames;
 use tare_model::wire::write_frame;
@@ -40,6 +41,23 @@ pub(super) struct EngineChannel {
     frames: Frames,
     stderr: Vec<u8>,
     ended: Option<String>,
+}
+
+/// Attaches to the streams of a container that is about to start.
+pub(super) fn attached(
+    api: &Api,
+    container: &str,
+    has_input: bool,
+) -> Result<AttachContainerResults, EnvError> {
+    let options = AttachContainerOptions {
+        stream: true,
+        stdin: has_input,
+        stdout: true,
+        stderr: true,
+        ..Default::default()
+    };
+    let request = api.client.attach_container(container, Some(options));
+    api.call("attach to the container", CONTROL_LIMIT, request)
 }
 
 /// Starts the agent in a running container and opens the streams to it.

@@ -9,10 +9,9 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use bollard::models::{
-    ContainerCreateBody, ExecConfig, HealthConfig, Mount, MountTmpfsOptions, MountType,
+    ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, Mount, MountTmpfsOptions, MountType,
     MountVolumeOptions,
 };
-use bollard::query_parameters::AttachContainerOptions;
 
 use super::super::image::packed::{self, Contents};
 use super::super::image::{AGENT_PATH, WORKDIR};
@@ -20,7 +19,7 @@ use super::super::record;
 use super::super::siblings::Numbers;
 use super::super::{AsTyped, FileRequest, TURN_PAGE};
 use super::api::{Api, labels_of_run};
-use super::channel::{EngineChannel, Input, Output, served_inside};
+use super::channel::{EngineChannel, Input, Output, attached, served_inside};
 use super::creation_record::CreationRecord;
 use super::errors::and_cleanup;
 use super::instance::{Belongings, DockerInstance, Siblings};
@@ -214,90 +213,61 @@ impl DockerEnvironment {
             .chain(turn_page)
             .chain(self.shown())
             .collect();
-        if let Some(template) = prepared.template(number) {
-            return self.body_like(cx, &template.body, mounts, is_once);
-        }
-        let mut host_config = request::host_config(&self.settings, prepared.profile.as_ref());
-        host_config.port_bindings =
-            request::port_bindings(&self.settings.network, prepared.gateway);
-        host_config.network_mode = Some(system.network(&self.settings.network));
-        host_config.mounts = (!mounts.is_empty()).then_some(mounts);
+        let mut base = match prepared.template(number) {
+            Some(template) => body_like(cx, &template.body, mounts),
+            None => self.body_of_settings(prepared, mounts),
+        };
+        let mut env = base.env.take().unwrap_or_default();
+        env.push(format!("TARE_RUN={}", cx.run));
+        let role = if is_once { "serve" } else { "hold" };
+        let (program, arguments) = match self.settings.entry.split_first() {
+            Some((program, arguments)) => (program.clone(), arguments.to_vec()),
+            None => (system.agent_path().to_owned(), vec![role.to_owned()]),
+        };
         ContainerCreateBody {
-            image: Some(prepared.image.clone()),
-            exposed_ports: host_config
-                .port_bindings
-                .is_some()
-                .then(|| vec![request::published_key()]),
-            entrypoint: Some(match self.settings.entry.first() {
-                Some(program) => vec![program.clone()],
-                None => vec![system.agent_path().into()],
-            }),
-            cmd: Some(match self.settings.entry.get(1..) {
-                Some(arguments) => arguments.to_vec(),
-                None => vec![if is_once { "serve" } else { "hold" }.into()],
-            }),
-            stop_timeout: self.settings.stop_after.map(i64::from),
-            env: Some(vec![format!("TARE_RUN={}", cx.run)]),
+            entrypoint: Some(vec![program]),
+            cmd: Some(arguments),
+            env: Some(env),
             labels: Some(self.labels(cx)),
-            user: self.settings.user.clone().or_else(|| system.user()),
             // The agent's streams are never a terminal: it would change the bytes of frames.
-            tty: (self.settings.tty && !is_once).then_some(true),
+            tty: (base.tty == Some(true) && !is_once).then_some(true),
             attach_stdin: Some(is_attached),
             attach_stdout: Some(is_attached),
             attach_stderr: Some(is_attached),
             open_stdin: Some(is_attached),
             stdin_once: Some(is_attached),
+            ..base
+        }
+    }
+
+    /// The request for a container by the settings, without its command.
+    fn body_of_settings(&self, prepared: &Prepared, mounts: Vec<Mount>) -> ContainerCreateBody {
+        let network = &self.settings.network;
+        let port_bindings = request::port_bindings(network, prepared.gateway);
+        ContainerCreateBody {
+            image: Some(prepared.image.clone()),
+            exposed_ports: port_bindings
+                .is_some()
+                .then(|| vec![request::published_key()]),
+            stop_timeout: self.settings.stop_after.map(i64::from),
+            user: self
+                .settings
+                .user
+                .clone()
+                .or_else(|| prepared.system.user()),
+            tty: Some(self.settings.tty),
             // A foreign image's health check would run during the trials.
             healthcheck: self.settings.image.is_some().then(|| HealthConfig {
                 test: Some(vec!["NONE".into()]),
                 ..Default::default()
             }),
-            host_config: Some(host_config),
+            host_config: Some(HostConfig {
+                port_bindings,
+                network_mode: Some(prepared.system.network(network)),
+                mounts: (!mounts.is_empty()).then_some(mounts),
+                ..request::host_config(&self.settings, prepared.profile.as_ref())
+            }),
             ..Default::default()
-        }
-    }
-
-    /// The request for a container like the user's, with the agent as its first process.
-    fn body_like(
-        &self,
-        cx: &Context<'_>,
-        own: &ContainerCreateBody,
-        more: Vec<Mount>,
-        is_attached: bool,
-    ) -> ContainerCreateBody {
-        let mut body = own.clone();
-        let mut host = body.host_config.take().unwrap_or_default();
-        let is_closed = host.readonly_rootfs == Some(true);
-        let agent = agent_file(cx).display().to_string();
-        let closed = [
-            Mount {
-                read_only: Some(true),
-                ..mounted(MountType::BIND, Some(agent), AGENT_PATH)
-            },
-            open_memory(WORKDIR),
-        ];
-        let mounts = host.mounts.take().into_iter().flatten().chain(more);
-        host.mounts = Some(
-            mounts
-                .chain(closed.into_iter().filter(|_| is_closed))
-                .collect(),
-        );
-        let mut env = body.env.take().unwrap_or_default();
-        env.push(format!("TARE_RUN={}", cx.run));
-        ContainerCreateBody {
-            entrypoint: Some(vec![AGENT_PATH.into()]),
-            cmd: Some(vec![if is_attached { "serve" } else { "hold" }.into()]),
-            env: Some(env),
-            labels: Some(self.labels(cx)),
-            // The agent's streams are never a terminal.
-            tty: (body.tty == Some(true) && !is_attached).then_some(true),
-            attach_stdin: Some(is_attached),
-            attach_stdout: Some(is_attached),
-            attach_stderr: Some(is_attached),
-            open_stdin: Some(is_attached),
-            stdin_once: Some(is_attached),
-            host_config: Some(host),
-            ..body
         }
     }
 
@@ -342,38 +312,39 @@ impl DockerEnvironment {
         system: System,
         mode: StartMode,
     ) -> Result<(Output, Input), EnvError> {
-        let start = || self.start_created(api, id);
-        match mode {
-            StartMode::Once if self.settings.entry.is_empty() => {
-                let options = AttachContainerOptions {
-                    stream: true,
-                    stdin: true,
-                    stdout: true,
-                    stderr: true,
-                    ..Default::default()
-                };
-                let attached = api.call(
-                    "attach to the container",
-                    CONTROL_LIMIT,
-                    api.client.attach_container(id, Some(options)),
-                )?;
-                start()?;
-                Ok((attached.output, attached.input))
-            }
-            StartMode::Once | StartMode::Resident => {
-                start()?;
-                let config = ExecConfig {
-                    attach_stdin: Some(true),
-                    attach_stdout: Some(true),
-                    attach_stderr: Some(true),
-                    cmd: Some(vec![system.agent_path().into(), "serve".into()]),
-                    privileged: self.settings.common.privileged.then_some(true),
-                    ..Default::default()
-                };
-                served_inside(api, id, config)
-            }
+        if mode == StartMode::Once && self.settings.entry.is_empty() {
+            let streams = attached(api, id, true)?;
+            self.start_created(api, id)?;
+            return Ok((streams.output, streams.input));
         }
+        self.start_created(api, id)?;
+        let config = ExecConfig {
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            cmd: Some(vec![system.agent_path().into(), "serve".into()]),
+            privileged: self.settings.common.privileged.then_some(true),
+            ..Default::default()
+        };
+        served_inside(api, id, config)
     }
+}
+
+/// The request for a container like the user's, without its command; with a read-only root the agent is mounted.
+fn body_like(cx: &Context<'_>, own: &ContainerCreateBody, more: Vec<Mount>) -> ContainerCreateBody {
+    let mut body = own.clone();
+    let host = body.host_config.get_or_insert_default();
+    let mounts = host.mounts.get_or_insert_default();
+    mounts.extend(more);
+    if host.readonly_rootfs == Some(true) {
+        let agent = agent_file(cx).display().to_string();
+        mounts.push(Mount {
+            read_only: Some(true),
+            ..mounted(MountType::BIND, Some(agent), AGENT_PATH)
+        });
+        mounts.push(open_memory(WORKDIR));
+    }
+    body
 }
 
 /// A mount at this path inside.
@@ -443,26 +414,18 @@ impl Environment for DockerEnvironment {
         record::add(cx, self.driver.id(), &self.arm, &place)?;
         let mut facts = engine.facts.clone();
         let mut templates = Vec::new();
-        let (name, image) = if let Some(like) = &self.settings.like {
-            facts.insert(
-                fact::AGENT_DELIVERY.into(),
-                "copied into each container".into(),
-            );
+        let copied = "copied into each container";
+        let (delivery, name, image) = if let Some(like) = &self.settings.like {
             let machine = EngineMachine::new(&api, &engine);
             let engine_at = (&self.driver, &api, &machine);
             let of = (&self.arm, &self.settings);
             templates = user_container::templates_of(cx, engine_at, (like, self.nodes), of)?;
             let first = &templates[0];
             facts::of_own(&mut facts, &first.body);
-            (first.name.clone(), first.image.clone())
+            (copied, first.name.clone(), first.image.clone())
         } else if let Some(name) = &self.settings.image {
-            facts.insert(
-                fact::AGENT_DELIVERY.into(),
-                "copied into each container".into(),
-            );
-            (name.clone(), image::inspect(&api, name)?)
+            (copied, name.clone(), image::inspect(&api, name)?)
         } else {
-            facts.insert(fact::AGENT_DELIVERY.into(), "part of the image".into());
             let architecture = self.architecture(&engine.architecture);
             let contents = Contents {
                 wanted: self.settings.wanted.clone(),
@@ -471,8 +434,10 @@ impl Environment for DockerEnvironment {
             };
             let root = packed::root(cx, architecture, &contents, &mut facts)?;
             let image = image::ensure_packed(&api, cx.run, &self.arm, root, architecture)?;
-            (packed::packed_name(cx.run, &self.arm), image)
+            let name = packed::packed_name(cx.run, &self.arm);
+            ("part of the image", name, image)
         };
+        facts.insert(fact::AGENT_DELIVERY.into(), delivery.into());
         let architecture = image.architecture.clone().unwrap_or_default();
         if packed::machine(&architecture) != packed::machine(&engine.architecture) {
             facts.insert(fact::IMAGE_EMULATED.into(), "true".into());

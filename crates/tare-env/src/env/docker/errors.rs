@@ -43,38 +43,26 @@ fn chain(error: &dyn std::error::Error) -> String {
     printable(&text)
 }
 
-/// The failed request.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FailedRequest<'a> {
-    /// As an infinitive: `create the container`.
-    pub(super) what: &'a str,
-    /// Where the engine listens.
-    pub(super) endpoint: &'a str,
-    /// Its time limit.
-    pub(super) limit: Duration,
-}
-
-/// Turns an API error into one for the user.
-pub(super) fn explain(asked: FailedRequest<'_>, error: &ApiError) -> EnvError {
+/// Turns the API error of a request to the engine at `endpoint` into one for the user; `what` was asked for, as an
+/// infinitive: `create the container`.
+pub(super) fn explain(what: &str, endpoint: &str, limit: Duration, error: &ApiError) -> EnvError {
     match error {
         ApiError::DockerResponseServerError {
             status_code,
             message,
-        } => explain_answer(asked.what, *status_code, message),
-        ApiError::DockerStreamError { error: message } => explain_answer(asked.what, 500, message),
+        } => explain_answer(what, *status_code, message),
+        ApiError::DockerStreamError { error: message } => explain_answer(what, 500, message),
         ApiError::RequestTimeoutError => EnvError::Timeout {
-            phase: format!("the Docker engine, asked to {},", asked.what),
-            limit: asked.limit,
+            phase: format!("the Docker engine, asked to {what},"),
+            limit,
         },
         ApiError::JsonDataError { .. } | ApiError::JsonSerdeError { .. } => EnvError::refused(
-            format!("unreadable answer when asked to {}", asked.what),
+            format!("unreadable answer when asked to {what}"),
             chain(error),
         ),
         other => EnvError::absent(
             format!(
-                "the Docker engine at `{}` went away when asked to {} ({})",
-                asked.endpoint,
-                asked.what,
+                "the Docker engine at `{endpoint}` went away when asked to {what} ({})",
                 chain(other)
             ),
             "look at its log: `journalctl -u docker -e`",
