@@ -101,8 +101,9 @@ pub(super) fn port_bindings(
 
 #[cfg(test)]
 mod tests {
-    use tare_model::Params;
+    use tare_model::{Params, Value};
 
+    use super::super::settings::Storage;
     use super::*;
 
     fn asked(settings: &Params, profile: Option<&Profile>) -> serde_json::Value {
@@ -112,6 +113,8 @@ mod tests {
 
     #[test]
     fn without_settings_only_the_network_is_named() {
+        let settings = Settings::read(&Params::new()).unwrap();
+        assert!(settings.storage == Storage::Layer && !settings.tty);
         assert_eq!(
             asked(&Params::new(), None),
             serde_json::json!({"NetworkMode": "bridge"})
@@ -129,8 +132,9 @@ mod tests {
             .with("seccomp", "./mine.json")
             .with("apparmor", "unconfined")
             .with("no_new_privileges", true)
-            .with("cap_drop", "ALL")
-            .with("ulimits", "nofile=1024:2048")
+            .with("cap_add", "cap_sys_nice, NET_ADMIN")
+            .with("cap_drop", Value::List(vec![Value::Text("ALL".into())]))
+            .with("ulimits", "nofile=1024:2048,core=-1")
             .with("cpus", 0.5)
             .with("cpuset", "0")
             .with("memory", "64m")
@@ -147,8 +151,12 @@ mod tests {
                     "apparmor=unconfined",
                     "no-new-privileges"
                 ],
+                "CapAdd": ["SYS_NICE", "NET_ADMIN"],
                 "CapDrop": ["ALL"],
-                "Ulimits": [{"Name": "nofile", "Soft": 1024, "Hard": 2048}],
+                "Ulimits": [
+                    {"Name": "nofile", "Soft": 1024, "Hard": 2048},
+                    {"Name": "core", "Soft": -1, "Hard": -1}
+                ],
                 "NanoCpus": 500_000_000,
                 "CpusetCpus": "0",
                 "Memory": 64 << 20,

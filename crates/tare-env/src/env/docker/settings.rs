@@ -237,20 +237,8 @@ mod tests {
     use serde_json::json;
     use tare_model::Value;
 
-    use super::super::super::grammar::Ulimit;
     use super::super::super::reader::tests::{assert_refused, assert_refuses, with};
     use super::*;
-
-    #[test]
-    fn default_settings_match_docker_run() {
-        let settings = Settings::read(&Params::new()).unwrap();
-        assert_eq!(settings.network, Network::Bridge);
-        assert_eq!(settings.storage, Storage::Layer);
-        assert_eq!(settings.seccomp, Seccomp::Default);
-        assert!(!settings.common.privileged && !settings.common.init && !settings.tty);
-        assert_eq!(settings.common.nano_cpus, None);
-        assert_eq!(settings.common.memory, None);
-    }
 
     #[test]
     fn every_setting_is_read() {
@@ -287,29 +275,9 @@ mod tests {
             .with("user", "1000:1000");
         let settings = Settings::read(&params).unwrap();
         assert_eq!(settings.isolation, Some(HostConfigIsolationEnum::HYPERV));
-        assert_eq!(settings.common.nano_cpus, Some(1_500_000_000));
-        assert_eq!(settings.common.memory, Some(256 << 20));
-        assert_eq!(settings.common.shm, Some(65_536));
-        assert_eq!(settings.common.cap_add, ["SYS_NICE", "NET_ADMIN"]);
-        assert_eq!(settings.common.cap_drop, ["ALL"]);
         assert_eq!(settings.network, Network::Published(Some(8080)));
         assert_eq!(settings.network.mode(), "bridge");
         assert_eq!(settings.seccomp, Seccomp::File("profiles/mine.json".into()));
-        assert_eq!(
-            settings.common.ulimits,
-            [
-                Ulimit {
-                    name: "nofile".into(),
-                    soft: 1024,
-                    hard: 524_288
-                },
-                Ulimit {
-                    name: "core".into(),
-                    soft: -1,
-                    hard: -1
-                }
-            ]
-        );
         assert_eq!(settings.user.as_deref(), Some("1000:1000"));
         assert_eq!(settings.wanted.programs, ["python3", "/usr/bin/env"]);
         assert_eq!(settings.wanted.packages, ["libpython3.11-minimal"]);

@@ -300,7 +300,7 @@ pub(super) fn take_away(body: &mut Value, target: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::pair;
+    use super::super::tests::{less, pair};
     use super::*;
 
     fn body() -> Value {
@@ -312,6 +312,17 @@ mod tests {
                 "Mounts": [{"Type": "bind", "Source": "/m", "Target": "/mounted"}, {"Type": "tmpfs", "Target": "/t"}]
             }
         })
+    }
+
+    fn copied(target: &str, holds: Holds) -> Copied {
+        Copied {
+            target: target.into(),
+            archive: "/run/files".into(),
+            holds,
+            may_go: true,
+            stands_in: false,
+            is_slow: false,
+        }
     }
 
     fn able(body: &Value, policy: Shares) -> (Vec<String>, String) {
@@ -356,18 +367,14 @@ mod tests {
     #[test]
     fn only_copied_mounts_are_parts_removed_separately() {
         let (body, plain) = (body(), json!({}));
-        let copied = ["/data", "/mounted"].map(|target| Copied {
-            target: target.into(),
-            archive: "/run/files".into(),
-            holds: if target == "/mounted" {
-                Holds::OverImages
-            } else {
-                Holds::Folder
+        let copied = [
+            Copied {
+                stands_in: true,
+                is_slow: true,
+                ..copied("/data", Holds::Folder)
             },
-            may_go: true,
-            stands_in: target == "/data",
-            is_slow: target == "/data",
-        });
+            copied("/mounted", Holds::OverImages),
+        ];
         let pair = Pair {
             copied: &copied,
             ..pair(&body, &plain, &[])
@@ -393,17 +400,14 @@ mod tests {
                 .contains("over the image's `/mounted`")
         );
         assert!(parts[0].difference.what.contains("`-v /srv/data:/data`"));
-        let less = super::super::without(pair, &["mounted./data".to_owned()]).unwrap();
-        let host = &less["HostConfig"];
+        let host = &less(pair, "mounted./data")["HostConfig"];
         assert_eq!(host["Binds"].as_array().unwrap().len(), 7);
         assert_eq!(host["Mounts"], body["HostConfig"]["Mounts"]);
-        let less = super::super::without(pair, &["mounted./mounted".to_owned()]).unwrap();
-        let host = &less["HostConfig"];
+        let host = &less(pair, "mounted./mounted")["HostConfig"];
         assert_eq!(host["Binds"], body["HostConfig"]["Binds"]);
         assert_eq!(host["Mounts"], json!([{"Type": "tmpfs", "Target": "/t"}]));
         assert_eq!(of_memory(pair)[0].difference.id, "tmpfs-mount./t");
-        let less = super::super::without(pair, &["tmpfs-mount./t".to_owned()]).unwrap();
-        let mounts = &less["HostConfig"]["Mounts"];
+        let mounts = &less(pair, "tmpfs-mount./t")["HostConfig"]["Mounts"];
         assert_eq!(mounts.as_array().unwrap().len(), 1, "{mounts}");
     }
     #[test]
@@ -416,14 +420,7 @@ mod tests {
             "/etc/hosts",
         ];
         let body = json!({"HostConfig": {"Binds": targets.map(bind)}});
-        let copied = targets.map(|target| Copied {
-            target: target.into(),
-            archive: "/run/files".into(),
-            holds: Holds::File,
-            may_go: true,
-            stands_in: false,
-            is_slow: false,
-        });
+        let copied = targets.map(|target| copied(target, Holds::File));
         let plain = json!({});
         let pair = Pair {
             copied: &copied,
@@ -435,8 +432,8 @@ mod tests {
             ids,
             ["settings./etc/ld.so.preload", "settings./opt/x/php.ini"]
         );
-        let less = super::super::without(pair, &[ids[0].to_owned()]).unwrap();
-        assert_eq!(less["HostConfig"]["Binds"].as_array().unwrap().len(), 3);
+        let binds = &less(pair, ids[0])["HostConfig"]["Binds"];
+        assert_eq!(binds.as_array().unwrap().len(), 3);
         // Without the file it is not copied either.
         let location = format!("mounted.{}", targets[0]);
         assert_eq!(

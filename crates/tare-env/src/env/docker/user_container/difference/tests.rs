@@ -30,11 +30,14 @@ pub(super) fn pair<'a>(body: &'a Value, plain: &'a Value, image_env: &'a [String
     }
 }
 
-fn ids(parts: &[Part]) -> Vec<&str> {
-    let mut ids: Vec<&str> = parts
-        .iter()
-        .map(|part| part.difference.id.as_str())
-        .collect();
+/// The configuration without one part.
+pub(super) fn less(pair: Pair<'_>, id: &str) -> Value {
+    without(pair, &[id.to_owned()]).unwrap()
+}
+
+fn ids(pair: Pair<'_>) -> Vec<String> {
+    let parts = parts(pair).into_iter();
+    let mut ids: Vec<String> = parts.map(|part| part.difference.id).collect();
     ids.sort_unstable();
     ids
 }
@@ -78,8 +81,7 @@ fn running_health_check_is_a_removable_difference() {
         assert!(!format!("{parts:?}").contains("hush"));
         if let (Some(health), Some((every_ns, rest))) = (health, expected) {
             assert_eq!(health.difference.every_ns, Some(every_ns), "{body}");
-            let without = without(pair, &["health".to_owned()]).unwrap();
-            assert_eq!(without["Healthcheck"], rest);
+            assert_eq!(less(pair, "health")["Healthcheck"], rest);
         }
     }
 }
@@ -92,9 +94,8 @@ fn exactly_the_non_plain_parts_are_differences() {
     );
     let image_env = [IMAGE.to_owned(), "PATH=/bin".to_owned()];
     let pair = pair(&body, &plain, &image_env);
-    let parts = parts(pair);
     assert_eq!(
-        ids(&parts),
+        ids(pair),
         [
             "Newest",
             "cpu-shares",
@@ -115,12 +116,11 @@ fn exactly_the_non_plain_parts_are_differences() {
         ]
     );
     assert!(
-        !format!("{parts:?}").contains("hush"),
+        !format!("{:?}", parts(pair)).contains("hush"),
         "a password is shown"
     );
-    let same = super::tests::pair(&plain, &plain, &[]);
     assert_eq!(
-        ids(&super::parts(same)),
+        ids(super::tests::pair(&plain, &plain, &[])),
         [
             "engine.apparmor",
             "engine.log",
@@ -135,39 +135,18 @@ fn each_part_is_removed_alone_and_completely() {
     let (body, plain) = (body(), json!({"HostConfig": {"NetworkMode": "default"}}));
     let image_env = [IMAGE.to_owned()];
     let pair = pair(&body, &plain, &image_env);
-    let all: Vec<String> = parts(pair)
-        .iter()
-        .map(|part| part.difference.id.clone())
-        .collect();
+    let all = ids(pair);
     for id in &all {
-        let less = without(pair, std::slice::from_ref(id)).unwrap();
-        let left = Pair {
-            body: &less,
-            ..pair
+        let body = &less(pair, id);
+        let left = ids(Pair { body, ..pair });
+        assert!(!left.contains(id), "{id}: {left:?}");
+        // Its settings go with the namespace.
+        let with: &[&str] = match id.as_str() {
+            "engine.network" => &["sysctl.net.core.somaxconn"],
+            _ => &[],
         };
-        let left: Vec<String> = parts(left)
-            .iter()
-            .map(|part| part.difference.id.clone())
-            .collect();
-        let is_variable_of_image = id == "env.OMP_NUM_THREADS";
-        // Removing the user's profile brings back the engine's seccomp profile.
-        let expected: Vec<&String> = all.iter().filter(|it| *it != id).collect();
-        let kept = expected.iter().filter(|it| left.contains(it)).count();
-        let also_gone: Vec<&&String> = expected.iter().filter(|it| !left.contains(it)).collect();
-        assert!(
-            kept + also_gone.len() == expected.len() && !left.contains(id),
-            "{id}: {left:?}"
-        );
-        let is_with = |gone: &String| match id.as_str() {
-            "engine.network" => {
-                matches!(gone.as_str(), "network" | "sysctl.net.core.somaxconn")
-            }
-            _ => false,
-        };
-        assert!(
-            is_variable_of_image || also_gone.iter().all(|gone| is_with(gone)),
-            "{id}: {also_gone:?}"
-        );
+        let gone = all.iter().filter(|it| *it != id && !left.contains(it));
+        assert_eq!(gone.collect::<Vec<_>>(), with, "{id}");
     }
     let bare = without(pair, &all).unwrap();
     assert_eq!(bare["HostConfig"]["NetworkMode"], "host");
@@ -211,22 +190,17 @@ fn path_variables_differ_only_if_line_changes_them() {
     ];
     let body = json!({"Env": env, "HostConfig": {}});
     let pair = pair(&body, &plain, &image_env);
-    let parts = parts(pair);
-    let ids: Vec<&str> = ids(&parts)
-        .into_iter()
-        .filter(|id| id.starts_with("env."))
-        .collect();
+    let mut ids = ids(pair);
+    ids.retain(|id| id.starts_with("env."));
     assert_eq!(ids, ["env.LD_LIBRARY_PATH", "env.PATH", "env.PYTHONPATH"]);
     // The image's value comes back, rather than none.
-    let less = without(pair, &["env.PATH".to_owned()]).unwrap();
     assert_eq!(
-        less["Env"],
+        less(pair, "env.PATH")["Env"],
         json!(["HOME=/app", "PYTHONPATH=/lib", "LD_LIBRARY_PATH=/slow"])
     );
     // A path list of the image is unset.
-    let less = without(pair, &["env.PYTHONPATH".to_owned()]).unwrap();
     assert_eq!(
-        less["Env"],
+        less(pair, "env.PYTHONPATH")["Env"],
         json!([
             "PATH=/slow:/bin",
             "HOME=/app",
@@ -253,9 +227,9 @@ fn ulimits_tty_and_client_variables_are_differences() {
         ..pair(&body, &plain, &[])
     };
     let parts = parts(pair);
-    let ids = ids(&parts);
+    let ids = ids(pair);
     // A limit that the line sets is a separate part.
-    let has = |id: &str| ids.contains(&id);
+    let has = |id: &str| ids.iter().any(|it| it == id);
     assert!(
         has("tty") && has("engine.ulimit.nofile") && has("ulimit.stack"),
         "{ids:?}"
@@ -266,8 +240,10 @@ fn ulimits_tty_and_client_variables_are_differences() {
         .find(|part| part.difference.id == "env.HTTP_PROXY");
     let proxy = &proxy.unwrap().difference;
     assert!(proxy.what.contains("the client adds") && proxy.advice.contains("config.json"));
-    let less = without(pair, &["tty".to_owned(), "engine.ulimit.nofile".to_owned()]).unwrap();
-    assert_eq!(less["Tty"], Value::Null);
+    assert_eq!(less(pair, "tty")["Tty"], Value::Null);
     let limit = json!({"Name": "nofile", "Soft": 1024, "Hard": 4096});
-    assert_eq!(less["HostConfig"]["Ulimits"][1], limit);
+    assert_eq!(
+        less(pair, "engine.ulimit.nofile")["HostConfig"]["Ulimits"][1],
+        limit
+    );
 }
