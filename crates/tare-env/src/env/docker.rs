@@ -117,9 +117,26 @@ impl Docker {
 
     /// Adds the context, if one is named, to an error.
     fn placed(&self, error: EnvError) -> EnvError {
-        match &self.engine {
-            Some(EngineName::Context(name)) => in_context(name, error),
-            _ => error,
+        let Some(EngineName::Context(name)) = &self.engine else {
+            return error;
+        };
+        let place = format!("of the docker context `{name}`");
+        match error {
+            EnvError::Absent { why, .. } => {
+                EnvError::absent(format!("the engine {place}: {why}"), CONTEXT_FIX)
+            }
+            EnvError::Denied { what, fix } => EnvError::Denied {
+                what: format!("the engine {place}: {what}"),
+                fix,
+            },
+            EnvError::Timeout { phase, limit } => EnvError::absent(
+                format!(
+                    "the engine {place} does not answer: {phase} took longer than {} s",
+                    limit.as_secs_f64()
+                ),
+                CONTEXT_FIX,
+            ),
+            other => other,
         }
     }
 
@@ -160,28 +177,6 @@ struct Engine {
     architecture: String,
     system: System,
     elsewhere: Option<String>,
-}
-
-/// Adds the context to the error of an unreachable engine.
-fn in_context(name: &str, error: EnvError) -> EnvError {
-    let place = format!("of the docker context `{name}`");
-    match error {
-        EnvError::Absent { why, .. } => {
-            EnvError::absent(format!("the engine {place}: {why}"), CONTEXT_FIX)
-        }
-        EnvError::Denied { what, fix } => EnvError::Denied {
-            what: format!("the engine {place}: {what}"),
-            fix,
-        },
-        EnvError::Timeout { phase, limit } => EnvError::absent(
-            format!(
-                "the engine {place} does not answer: {phase} took longer than {} s",
-                limit.as_secs_f64()
-            ),
-            CONTEXT_FIX,
-        ),
-        other => other,
-    }
 }
 
 const CONTEXT_FIX: &str =

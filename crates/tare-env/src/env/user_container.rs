@@ -6,12 +6,7 @@
 //! Limits: the effect of a difference on the program is measured, not derived.
 //! Not a driver; drivers use it.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tare_model::{ArmId, Params};
 
 use self::fields::{VariableKind, reader_of};
 pub use tare_core::driver::user_container::{
@@ -19,10 +14,8 @@ pub use tare_core::driver::user_container::{
     UserContainer, WITHOUT, is_inside, is_of_starts, is_own, leave_out, protection, without,
 };
 
-use super::EnvError;
 use super::grammar::{is_container_name, is_safe_path};
-use super::text::printable;
-use crate::cx::{Context, files};
+use super::prelude::*;
 
 pub(crate) mod command;
 pub(crate) mod fields;
@@ -59,7 +52,7 @@ pub enum Source<'a> {
 }
 
 /// What happens to the user's volumes and folders that the container can write to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shares {
     /// They are mounted read-only.

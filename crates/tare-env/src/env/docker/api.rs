@@ -23,7 +23,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::bounded;
 use super::endpoint::{Endpoint, EngineName};
-use super::errors::{explain, is_conflict, is_missing, printable, system_error};
+use super::errors::{explain, is_conflict, is_missing, system_error};
 #[cfg(unix)]
 use crate::cx::relay::Relay;
 

@@ -22,7 +22,6 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use super::super::ChannelError;
 use super::super::channel::farewell;
 use super::api::Api;
-use super::errors::printable;
 
 /// Time limit for the agent to accept a request.
 const SEND_LIMIT: Duration = Duration::from_secs(10);

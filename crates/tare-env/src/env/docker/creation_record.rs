@@ -2,9 +2,12 @@
 
 use crate::env::prelude::*;
 
+use super::DOCKER;
+use super::api::Api;
 use super::endpoint::EngineName;
 use super::guest::Guest;
 use super::settings::{Settings, Storage};
+use crate::env::record;
 
 /// A place where one arm creates something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +32,17 @@ impl CreationRecord {
         }
     }
 
-    /// The record of objects that are created in this engine in addition to the arms.
-    pub(super) fn in_engine(arm: &ArmId, engine: EngineName) -> Self {
+    /// Puts objects that are created in this engine in addition to the arms on the run's record, as an arm of this
+    /// name.
+    pub(super) fn add(cx: &Context<'_>, api: &Api, name: &str) -> Result<(ArmId, Self), EnvError> {
+        let arm = ArmId::new(name).expect("the callers' constants are names");
+        let place = Self::in_engine(&arm, api.named.clone());
+        record::add(cx, DOCKER.id(), &arm, &place)?;
+        Ok((arm, place))
+    }
+
+    /// The record of objects that are created in this engine.
+    fn in_engine(arm: &ArmId, engine: EngineName) -> Self {
         Self {
             arm: arm.to_string(),
             at: engine.context_address(),
@@ -97,36 +109,31 @@ impl CreationRecord {
 mod tests {
     use super::*;
 
+    fn usual(arm: &str) -> CreationRecord {
+        let usual = EngineName::Context("default".into());
+        CreationRecord::in_engine(&ArmId::new(arm).unwrap(), usual)
+    }
+
     #[test]
     fn changed_context_is_swept_at_its_original_address() {
         let place = CreationRecord {
-            arm: "far".into(),
             engine: EngineName::Context("tare-of-no-file".into()),
             at: Some("unix:///run/then.sock".into()),
-            folder: None,
-            guest: None,
+            ..usual("far")
         };
         assert_eq!(
             place.engine(),
             EngineName::Host("unix:///run/then.sock".into())
         );
-        let usual = CreationRecord {
-            engine: EngineName::Context("default".into()),
-            at: None,
-            ..place
-        };
-        assert_eq!(usual.engine(), EngineName::Context("default".into()));
+        assert_eq!(usual("far").engine(), EngineName::Context("default".into()));
     }
 
     #[test]
     fn only_folders_of_the_arms_own_instances_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let place = CreationRecord {
-            arm: "bind".into(),
-            engine: EngineName::Context("default".into()),
-            at: None,
             folder: Some(parent.path().to_owned()),
-            guest: None,
+            ..usual("bind")
         };
         for name in [
             "tare-r1-bind-1",

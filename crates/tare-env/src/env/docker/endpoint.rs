@@ -12,8 +12,6 @@ use sha2::{Digest, Sha256};
 
 use super::super::image::packed::hex;
 
-use super::errors::printable;
-
 /// The address of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Endpoint {

@@ -22,7 +22,7 @@ use super::api::{Api, labels_of_run};
 use super::channel::{EngineChannel, Input, Output, attached, served_inside};
 use super::creation_record::CreationRecord;
 use super::errors::and_cleanup;
-use super::instance::{Belongings, DockerInstance, Siblings};
+use super::instance::{Belongings, DockerInstance};
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
 use super::system::System;
@@ -417,9 +417,9 @@ impl Environment for DockerEnvironment {
         let copied = "copied into each container";
         let (delivery, name, image) = if let Some(like) = &self.settings.like {
             let machine = EngineMachine::new(&api, &engine);
-            let engine_at = (&self.driver, &api, &machine);
             let of = (&self.arm, &self.settings);
-            templates = user_container::templates_of(cx, engine_at, (like, self.nodes), of)?;
+            let engine = (&api, &machine);
+            templates = user_container::templates_of(cx, engine, (like, self.nodes), of)?;
             let first = &templates[0];
             facts::of_own(&mut facts, &first.body);
             (copied, first.name.clone(), first.image.clone())
@@ -504,15 +504,13 @@ impl Environment for DockerEnvironment {
                 belongings,
                 network: self.settings.network.clone(),
                 elsewhere: prepared.elsewhere.clone(),
-                siblings: Siblings {
-                    number,
-                    shared: (self.nodes > 1 && mode == StartMode::Resident)
-                        .then(|| prepared.system.shared().to_owned()),
-                    turn_page: self
-                        .turn_page(cx, prepared, mode)
-                        .map(|_| TURN_PAGE.to_owned()),
-                    system: prepared.system,
-                },
+                number,
+                shared: (self.nodes > 1 && mode == StartMode::Resident)
+                    .then(|| prepared.system.shared().to_owned()),
+                turn_page: self
+                    .turn_page(cx, prepared, mode)
+                    .map(|_| TURN_PAGE.to_owned()),
+                system: prepared.system,
                 patience: self.patience(),
                 charged: OnceLock::new(),
             })),

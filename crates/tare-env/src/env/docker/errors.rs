@@ -6,14 +6,12 @@
 //! Limits: the reason behind the state of the engine's machine is unknown; explanations say only what the words
 //! prove.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use bollard::errors::Error as ApiError;
 
-use super::super::EnvError;
-
 use super::super::refusals::KnownRefusal;
-pub(super) use super::super::text::{and_cleanup, not_removed, printable};
+pub(super) use super::super::text::{and_cleanup, not_removed};
 
 /// The system error that caused an API error, if any.
 pub(super) fn system_error(error: &ApiError) -> Option<std::io::ErrorKind> {

@@ -9,7 +9,6 @@ use crate::env::prelude::*;
 use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect, SystemInfo, SystemVersion};
 
 use super::api::Api;
-use super::errors::printable;
 use super::profile::Profile;
 use super::request;
 use super::settings::Settings;

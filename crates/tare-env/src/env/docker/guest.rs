@@ -10,7 +10,7 @@ use tare_model::launch::GUEST_FOLDER;
 
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::api::Api;
-use super::errors::{is_missing, printable};
+use super::errors::is_missing;
 
 /// How much of the agent's last output is kept, in bytes or nearly so.
 const SAID_LIMIT: usize = 4096;
@@ -146,12 +146,16 @@ fn has_ended(api: &Api, container: &str) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn guest_folder_is_per_run_and_arm_and_holds_all() {
-        let guest = Guest {
+    fn guest() -> Guest {
+        Guest {
             container: "web".into(),
             folder: format!("{GUEST_FOLDER}r1-look"),
-        };
+        }
+    }
+
+    #[test]
+    fn guest_folder_is_per_run_and_arm_and_holds_all() {
+        let guest = guest();
         assert_eq!(guest.agent(), "/tare-inside-r1-look/tare-agent");
         let archive = guest.archive(b"agent");
         let mut names: Vec<String> = tar::Archive::new(archive.as_slice())
@@ -167,12 +171,8 @@ mod tests {
 
     #[test]
     fn guest_agent_starts_in_root_folder() {
-        let guest = Guest {
-            container: "web".into(),
-            folder: format!("{GUEST_FOLDER}r1-look"),
-        };
         let run = RunId::new("r1").unwrap();
-        for config in [guest.serving(&run), guest.leaving()] {
+        for config in [guest().serving(&run), guest().leaving()] {
             assert_eq!(config.working_dir.as_deref(), Some("/"));
         }
     }

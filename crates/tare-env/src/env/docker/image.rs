@@ -19,7 +19,7 @@ use futures_util::StreamExt;
 use super::super::image::packed::{REPOSITORY, packed_name, tag};
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::api::{Api, Labelled, label_filter};
-use super::errors::{is_conflict, is_missing, printable};
+use super::errors::{is_conflict, is_missing};
 
 /// Time limit of an import: unpacking a few megabytes onto a busy disk.
 pub(super) const IMPORT_LIMIT: Duration = Duration::from_secs(120);

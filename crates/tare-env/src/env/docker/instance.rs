@@ -51,23 +51,19 @@ impl Belongings {
     }
 }
 
-/// What an instance shares with others of its arm.
-pub(super) struct Siblings {
-    pub(super) number: Number,
-    /// Mount point of the folder that all instances share, if any.
-    pub(super) shared: Option<String>,
-    /// Mount point of the page by which workers pass the turn, if it is mounted.
-    pub(super) turn_page: Option<String>,
-    /// The containers' operating system.
-    pub(super) system: System,
-}
-
 pub(super) struct DockerInstance {
     pub(super) channel: EngineChannel,
     pub(super) belongings: Belongings,
     pub(super) network: Network,
     pub(super) elsewhere: Option<String>,
-    pub(super) siblings: Siblings,
+    /// Its number among those of its arm.
+    pub(super) number: Number,
+    /// Mount point of the folder that all instances of the arm share, if any.
+    pub(super) shared: Option<String>,
+    /// Mount point of the page by which workers pass the turn, if it is mounted.
+    pub(super) turn_page: Option<String>,
+    /// The containers' operating system.
+    pub(super) system: System,
     /// How long the container's own program may take to end after SIGTERM; `None` if that program is the agent.
     pub(super) patience: Option<Duration>,
     /// Determined once.
@@ -102,7 +98,7 @@ const NO_NETWORK: &str = "the arm has `network = \"none\"`";
 
 impl Instance for DockerInstance {
     fn turn_page(&self) -> Option<String> {
-        self.siblings.turn_page.clone()
+        self.turn_page.clone()
     }
 
     fn channel(&mut self) -> &mut dyn Channel {
@@ -129,7 +125,7 @@ impl Instance for DockerInstance {
 
     fn charged(&self) -> Charged {
         // Only Linux accounts by cgroups.
-        if self.siblings.system == System::Windows {
+        if self.system == System::Windows {
             return Charged::Nowhere;
         }
         let look = || locality::charged(&self.channel.api, &self.belongings.name);
@@ -151,7 +147,7 @@ impl Instance for DockerInstance {
         match &self.network {
             Network::None => Err(no_path(NO_NETWORK)),
             // All share one loopback, and each has its own address on it.
-            Network::Host | Network::Container(_) => Ok(self.siblings.number.loopback().into()),
+            Network::Host | Network::Container(_) => Ok(self.number.loopback().into()),
             Network::Bridge | Network::Published(_) => {
                 locality::own(&self.channel.api, &self.belongings.name)
             }
@@ -185,13 +181,13 @@ impl Instance for DockerInstance {
     }
 
     fn shared(&self) -> Result<String, Reason> {
-        self.siblings.shared.clone().ok_or_else(|| {
+        self.shared.clone().ok_or_else(|| {
             Reason::NoEnvironment("a shared folder was not asked for at its start".into())
         })
     }
 
     fn workdir(&self) -> String {
-        self.siblings.system.workdir().to_owned()
+        self.system.workdir().to_owned()
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {

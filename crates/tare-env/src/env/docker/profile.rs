@@ -11,7 +11,6 @@ use crate::env::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::super::image::packed::hex;
-use super::errors::printable;
 
 /// Size limit; a profile has some kilobytes, Docker's own 13 kB.
 const LIMIT_BYTES: usize = 1 << 20;
@@ -29,30 +28,24 @@ pub(super) struct Profile {
 #[serde(rename_all = "camelCase")]
 struct Shape {
     default_action: Action,
-    #[serde(default)]
     syscalls: Option<Vec<Rule>>,
 }
 
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "some fields are read only to be checked")]
 struct Rule {
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     names: Option<Vec<String>>,
-    #[serde(rename = "action")]
-    _action: Action,
-    #[serde(default, rename = "args")]
-    _args: Option<Vec<Argument>>,
+    action: Action,
+    args: Option<Vec<Argument>>,
 }
 
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "it is read only to be checked")]
 struct Argument {
-    #[serde(rename = "index")]
-    _index: u32,
-    #[serde(rename = "value")]
-    _value: u64,
-    #[serde(rename = "op")]
-    _operator: Operator,
+    index: u32,
+    value: u64,
+    op: Operator,
 }
 
 /// The actions of the runtime specification.

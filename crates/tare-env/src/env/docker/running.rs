@@ -6,7 +6,6 @@ use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::ListContainersOptions;
 
 use super::api::Api;
-use super::errors::printable;
 use crate::env::user_container::machine::writes_to;
 
 /// The engine's description of a user's container.

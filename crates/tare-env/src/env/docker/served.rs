@@ -15,7 +15,6 @@ use tare_model::mountinfo::Mount;
 
 use super::super::image::WORKDIR;
 use super::api::Api;
-use super::errors::printable;
 use crate::cx::Exec;
 
 /// The FUSE program.

@@ -108,7 +108,7 @@ impl System {
             EnvError::absent(
                 format!(
                     "there is no Windows agent for {}, which the containers of this engine need",
-                    super::errors::printable(machine)
+                    printable(machine)
                 ),
                 "a `tare.exe` of `cargo xtask dist --target x86_64-pc-windows-gnu` carries one",
             )

@@ -11,7 +11,6 @@ use bollard::models::ImageInspect;
 
 use super::Docker;
 use super::api::Api;
-use super::errors::printable;
 use crate::env::image::packed;
 use crate::env::user_container::command::Started;
 use crate::env::user_container::limits;
@@ -216,7 +215,7 @@ impl Docker {
         let machine = EngineMachine::new(&api, &engine);
         let others = match wish.source {
             Source::Service { file, service } if wish.with_dependencies => {
-                let started = dependencies::started(cx, (self, &api), &machine, (file, service));
+                let started = dependencies::started(cx, &api, &machine, (file, service));
                 Some(started?)
             }
             _ => None,
@@ -237,7 +236,7 @@ impl Docker {
         if engine.elsewhere.is_none() {
             template.limits = limits::here();
         }
-        let networks = networks::isolate(cx, (self, &api), template, None)?;
+        let networks = networks::isolate(cx, &api, template, None)?;
         notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
         let copies = Copies {
             cx,

@@ -98,14 +98,12 @@ fn of_others(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<String>) -
         return found;
     };
     others.retain_mut(|other| {
-        let (name, options) = match other.as_str().unwrap_or_default().split_once(':') {
-            Some((name, options)) => (name.to_owned(), options.to_owned()),
-            None => (other.as_str().unwrap_or_default().to_owned(), String::new()),
-        };
-        let Some(mounts) = machine.mounts_of(&name) else {
+        let text = other.as_str().unwrap_or_default();
+        let (name, options) = text.split_once(':').unwrap_or((text, ""));
+        let Some(mounts) = machine.mounts_of(name) else {
             notes.push(format!(
                 "the volumes of the container `{}` are shared read-only",
-                printable(&name)
+                printable(name)
             ));
             *other = Value::String(format!("{name}:ro"));
             return true;

@@ -4,7 +4,6 @@ use crate::env::prelude::*;
 
 use bollard::models::{ContainerCreateBody, ImageInspect};
 
-use super::super::Docker;
 use super::super::api::Api;
 use super::super::settings::Settings;
 use super::difference::Copied;
@@ -27,7 +26,7 @@ pub(crate) struct ArmTemplate {
 /// The containers that an arm's settings name: one, or one for each of its nodes.
 pub(crate) fn templates_of(
     cx: &Context<'_>,
-    (docker, api, machine): (&Docker, &Api, &EngineMachine<'_>),
+    (api, machine): (&Api, &EngineMachine<'_>),
     (like, nodes): (&Like, u32),
     (arm, settings): (&ArmId, &Settings),
 ) -> Result<Vec<ArmTemplate>, EnvError> {
@@ -37,7 +36,7 @@ pub(crate) fn templates_of(
         let (mut template, image) = template_of(cx, api, source, settings)?;
         if !like.is_kept() {
             template.joins = settings.join_networks;
-            networks::isolate(cx, (docker, api), &mut template, Some(arm))?;
+            networks::isolate(cx, api, &mut template, Some(arm))?;
         }
         let without = &settings.without;
         Ok(ArmTemplate {

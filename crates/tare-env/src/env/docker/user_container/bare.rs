@@ -9,16 +9,12 @@
 
 use crate::env::prelude::*;
 
-use std::io::Write as _;
 use std::path::Component;
 
 use bollard::models::{ContainerCreateBody, DriverData, ImageInspect};
-use futures_util::StreamExt;
 
 use super::super::Docker;
 use super::super::api::Api;
-use super::super::errors::printable;
-use super::super::image::IMPORT_LIMIT;
 use super::difference::{self, split};
 use super::template::Template;
 use super::{Copy, EngineMachine, resolver, temporary};
@@ -187,7 +183,9 @@ impl Laying<'_> {
         );
         let archive = self.folder.join("own-image.tar");
         let is_whole = temporary::with(self.cx, self.api, what, body, |name| {
-            self.export(name, &archive)
+            let stream = self.api.client.export_container(name);
+            let what = "export the image's files";
+            temporary::receive_file(self.api, what, stream, COPIED_MOST, &archive)
         })?;
         let folder = self.folder.join("own-image");
         let unpacked = if is_whole {
@@ -197,33 +195,6 @@ impl Laying<'_> {
         };
         files::remove(&archive)?;
         unpacked.map(|()| folder.display().to_string())
-    }
-
-    /// Writes the archive of a container's files; returns whether it stayed within the limit.
-    fn export(&self, name: &str, archive: &Path) -> Result<bool, EnvError> {
-        let mut is_whole = true;
-        let mut failed = None;
-        files::write_working_with(archive, |file| {
-            let (client, mut length) = (&self.api.client, 0);
-            let result = self
-                .api
-                .call("export the image's files", IMPORT_LIMIT, async {
-                    let mut stream = Box::pin(client.export_container(name));
-                    while let Some(part) = stream.next().await {
-                        let part = part?;
-                        length += part.len() as u64;
-                        if length > COPIED_MOST {
-                            is_whole = false;
-                            break;
-                        }
-                        file.write_all(&part)?;
-                    }
-                    Ok(())
-                });
-            failed = result.err();
-            Ok(())
-        })?;
-        failed.map_or(Ok(is_whole), Err)
     }
 
     /// The bare process on these layers without these differences.

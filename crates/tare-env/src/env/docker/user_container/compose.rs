@@ -14,7 +14,7 @@ use super::StartedDependencies;
 mod flags;
 mod needed;
 
-use flags::{Files, Flags, Form, scalar, words};
+use flags::{Form, scalar, words};
 pub(super) use flags::{nanoseconds, plain, strings};
 pub(super) use needed::{Needed, needed};
 
@@ -31,8 +31,6 @@ pub(super) struct Service {
     pub(super) unsaid: Map<String, Value>,
     /// Parts that are not carried, one line each.
     pub(super) notes: Vec<String>,
-    /// Whether its image is built here.
-    pub(super) is_built: bool,
     /// The service as the plugin printed it; it may contain secrets.
     pub(super) section: Value,
 }
@@ -240,7 +238,7 @@ impl Service {
     /// The error of creating it, with a hint to build an image that cannot be pulled.
     pub(super) fn unbuilt(&self, error: EnvError, file: &str, service: &str) -> EnvError {
         match error {
-            EnvError::Absent { why, fix: Some(_) } if self.is_built => EnvError::absent(
+            EnvError::Absent { why, fix: Some(_) } if is_built(&self.section) => EnvError::absent(
                 why,
                 format!(
                     "`docker compose -f {} build {}`",
@@ -281,60 +279,58 @@ pub(super) fn line(config: &Value, name: &str, network: Option<&str>) -> Result<
             format!("it has: {}", known.join(", ")),
         ));
     }
-    let mut flags = Flags::default();
+    let mut found = Service {
+        words: ["docker", "create"].map(str::to_owned).to_vec(),
+        section: service.clone(),
+        ..Service::default()
+    };
     for name in unset(service) {
         // A name without a value: removes the image's value too.
-        flags.word("--env", &name);
+        found.word("--env", &name);
     }
     for &(part, flag, form) in FLAGS {
-        flags.put(flag, form, &service[part]);
+        found.put(flag, form, &service[part]);
     }
-    flags.limits(service);
-    flags.ulimits(service);
-    flags.logging(&service["logging"]);
-    flags.health(&service["healthcheck"]);
-    flags.hosts(&service["extra_hosts"]);
-    flags.devices(&service["devices"]);
-    flags.ports(&service["ports"]);
-    flags.networks(config, service, network);
-    flags.volumes(config, service);
-    flags.block_devices(&service["blkio_config"]);
-    flags.files(config, service, &Files::SECRETS);
-    flags.files(config, service, &Files::CONFIGS);
+    found.limits(service);
+    found.ulimits(service);
+    found.logging(&service["logging"]);
+    found.health(&service["healthcheck"]);
+    found.hosts(&service["extra_hosts"]);
+    found.devices(&service["devices"]);
+    found.ports(&service["ports"]);
+    found.networks(config, service, network);
+    found.volumes(config, service);
+    found.block_devices(&service["blkio_config"]);
+    for kind in [
+        ("secrets", "secret", "/run/secrets/"),
+        ("configs", "configuration", "/"),
+    ] {
+        found.files(config, service, kind);
+    }
     for (part, value) in members_of(service) {
         let is_known =
             FLAGS.iter().any(|(known, ..)| known == part) || OTHERS.contains(&part.as_str());
         if !is_known && !super::difference::is_nothing(value) {
-            flags
-                .notes
-                .push(format!("NOT carried: `{}` of the service", printable(part)));
+            let notes = &mut found.notes;
+            notes.push(format!("NOT carried: `{}` of the service", printable(part)));
         }
     }
     let image = image(config, service, name)?;
     let (entry, command) = (words(&service["entrypoint"]), words(&service["command"]));
     if let Some((program, _)) = entry.split_first() {
-        flags.word("--entrypoint", program);
+        found.word("--entrypoint", program);
     }
     if let Some(folder) = service["working_dir"].as_str() {
-        flags.word("--workdir", &plain(folder));
+        found.word("--workdir", &plain(folder));
     }
-    let begin = ["docker", "create"].map(str::to_owned).into_iter();
     let command: Vec<String> = entry.into_iter().skip(1).chain(command).collect();
     for (part, list) in [("Cmd", command), ("Env", variables(service))] {
         if !list.is_empty() {
-            flags.unsaid.insert(part.to_owned(), list.into());
+            found.unsaid.insert(part.to_owned(), list.into());
         }
     }
-    Ok(Service {
-        words: begin
-            .chain(flags.words)
-            .chain(std::iter::once(image))
-            .collect(),
-        unsaid: flags.unsaid,
-        notes: flags.notes,
-        is_built: is_built(service),
-        section: service.clone(),
-    })
+    found.words.push(image);
+    Ok(found)
 }
 
 /// Whether the image of a service is built here.

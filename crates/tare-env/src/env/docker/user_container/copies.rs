@@ -9,12 +9,9 @@
 use crate::env::prelude::*;
 
 use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect};
-use bollard::query_parameters::DownloadFromContainerOptions;
-use futures_util::StreamExt;
 
 use super::super::api::Api;
-use super::super::errors::printable;
-use super::super::image::{self, IMPORT_LIMIT};
+use super::super::image;
 use super::difference::{Copied, Holds, copyable, switchable};
 use super::template::Template;
 use super::temporary;
@@ -27,9 +24,9 @@ use crate::env::user_container::{ChangedLine, Shares};
 
 /// Maximum that is copied of one mount so that it can be removed, bytes: it is copied into every container without
 /// the mount.
-const SWITCHED_MOST: usize = 32 << 20;
+const SWITCHED_MOST: u64 = 32 << 20;
 /// Maximum that is copied of one mount that the command writes to, bytes: it is copied into every container.
-const WRITTEN_MOST: usize = 256 << 20;
+const WRITTEN_MOST: u64 = 256 << 20;
 
 /// The inputs for copying files out of the mounts of a user's container.
 pub(super) struct Copies<'a> {
@@ -102,7 +99,7 @@ impl Copies<'_> {
         &self,
         template: &mut Template,
         shares: Vec<Share>,
-        (bytes_most, may_go): (usize, bool),
+        (bytes_most, may_go): (u64, bool),
     ) -> Result<Vec<(String, &'static str)>, EnvError> {
         let mut others = Vec::new();
         if shares.is_empty() {
@@ -184,24 +181,18 @@ impl Copies<'_> {
         &self,
         container: &str,
         path: &str,
-        bytes_most: usize,
+        bytes_most: u64,
     ) -> Result<Option<Vec<u8>>, EnvError> {
-        let options = DownloadFromContainerOptions {
-            path: path.to_owned(),
-        };
-        let client = &self.api.client;
-        self.api.call("copy mounted files", IMPORT_LIMIT, async {
-            let stream = client.download_from_container(container, Some(options));
-            let mut stream = Box::pin(stream);
-            let mut bytes = Vec::new();
-            while let Some(part) = stream.next().await {
-                bytes.extend_from_slice(&part?);
-                if bytes.len() > bytes_most {
-                    return Ok(None);
-                }
-            }
-            Ok(Some(bytes))
-        })
+        let stream = temporary::archive(self.api, container, path);
+        let mut bytes = Vec::new();
+        let is_whole = temporary::receive(
+            self.api,
+            "copy mounted files",
+            stream,
+            bytes_most,
+            &mut bytes,
+        )?;
+        Ok(is_whole.then_some(bytes))
     }
 }
 

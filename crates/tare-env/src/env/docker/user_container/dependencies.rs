@@ -14,14 +14,11 @@ use bollard::models::{
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
 use tare_model::whole_ns;
 
-use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
 use super::super::creation_record::CreationRecord;
-use super::super::errors::printable;
 use super::compose::{self, Needed, nanoseconds, needed, plain, strings};
 use super::template::Template;
 use super::{EngineMachine, StartedDependencies};
-use crate::env::record;
 use crate::env::user_container::Shares;
 
 /// How long a service may take to meet the condition of those that depend on it.
@@ -46,7 +43,7 @@ struct Project<'a> {
 /// A service cannot be created, or does not meet its condition. Started services are cleaned up with the run.
 pub(super) fn started(
     cx: &Context<'_>,
-    (docker, api): (&Docker, &Api),
+    api: &Api,
     machine: &EngineMachine<'_>,
     (file, service): (&str, &str),
 ) -> Result<StartedDependencies, EnvError> {
@@ -62,13 +59,7 @@ pub(super) fn started(
     if all.is_empty() {
         return Ok(StartedDependencies::default());
     }
-    let arm = ArmId::new("services").expect("the constant is a name");
-    record::add(
-        cx,
-        docker.id(),
-        &arm,
-        &CreationRecord::in_engine(&arm, docker.named()),
-    )?;
+    CreationRecord::add(cx, api, "services")?;
     project.make_network()?;
     let mut notes = Vec::new();
     for needed in &all {

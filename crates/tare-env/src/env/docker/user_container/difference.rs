@@ -409,37 +409,24 @@ fn of_user(pair: Pair<'_>) -> Option<Part> {
 pub(super) fn without(pair: Pair<'_>, names: &[String]) -> Result<Value, String> {
     let parts = parts(pair);
     let mut body = pair.body.clone();
-    let (mut n_optional, mut n_found) = (0, 0);
+    let no_such = |ids: &str| format!("the container has no `{}` of its own", printable(ids));
+    let (mut missing, mut has_optional) = (Vec::new(), false);
     // Engine parts go last: they undo defaults of a plain container.
     let mut wanted: Vec<&Part> = Vec::new();
     for name in names.iter().filter(|name| !command::is_part(name)) {
-        let (id, is_optional) = match name.strip_suffix('?') {
-            Some(id) => (id, true),
-            None => (name.as_str(), false),
-        };
-        let part = parts.iter().find(|part| part.difference.id == id);
-        n_optional += usize::from(is_optional);
-        n_found += usize::from(is_optional && part.is_some());
-        match part {
-            Some(part) => wanted.push(part),
-            None if is_optional => {}
-            None => {
-                return Err(format!(
-                    "the container has no `{}` of its own",
-                    printable(id)
-                ));
+        let optional = name.strip_suffix('?');
+        let id = optional.unwrap_or(name);
+        match parts.iter().find(|part| part.difference.id == id) {
+            Some(part) => {
+                wanted.push(part);
+                has_optional |= optional.is_some();
             }
+            None if optional.is_some() => missing.push(id),
+            None => return Err(no_such(id)),
         }
     }
-    if n_optional > 0 && n_found == 0 {
-        let ids: Vec<&str> = names
-            .iter()
-            .filter_map(|name| name.strip_suffix('?'))
-            .collect();
-        return Err(format!(
-            "the container has no `{}` of its own",
-            printable(&ids.join("`, `"))
-        ));
+    if !missing.is_empty() && !has_optional {
+        return Err(no_such(&missing.join("`, `")));
     }
     wanted.sort_by_key(|part| part.difference.id.starts_with("engine."));
     for part in wanted {

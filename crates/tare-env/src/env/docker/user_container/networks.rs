@@ -13,12 +13,10 @@ use bollard::query_parameters::InspectNetworkOptions;
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
 use super::super::creation_record::CreationRecord;
-use super::super::errors::printable;
 use super::super::running::looked_up;
 use super::template::Template;
 use super::{difference, resolver};
 use crate::env::user_container::{LIKE, UserContainer, described_network, network_of_copies};
-use crate::env::{Driver as _, record};
 
 /// Modes that are not a user's network.
 const NOT_THE_USERS: [&str; 5] = ["", "default", "bridge", "host", "none"];
@@ -79,7 +77,7 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
 /// run of `tare why`.
 pub(crate) fn isolate(
     cx: &Context<'_>,
-    (docker, api): (&Docker, &Api),
+    api: &Api,
     template: &mut Template,
     arm: Option<&ArmId>,
 ) -> Result<Vec<String>, EnvError> {
@@ -106,7 +104,7 @@ pub(crate) fn isolate(
             is_none: false,
             mtu: all.iter().find_map(|it| it.mtu.clone()),
         };
-        created(cx, (docker, api), (&name, arm), like)?;
+        created(cx, api, (&name, arm), like)?;
         template.move_to(&name);
     }
     Ok(words(&names, &links))
@@ -123,7 +121,7 @@ fn found(api: &Api, name: &str) -> Result<Option<NetworkInspect>, EnvError> {
 /// or for the whole run. An existing one was created by this run.
 fn created(
     cx: &Context<'_>,
-    (docker, api): (&Docker, &Api),
+    api: &Api,
     (name, arm): (&str, Option<&ArmId>),
     like: Like,
 ) -> Result<(), EnvError> {
@@ -131,13 +129,7 @@ fn created(
     if let Some(arm) = arm {
         labels.insert("tare.arm".to_owned(), arm.to_string());
     } else {
-        let arm = ArmId::new("network").expect("the constant is a name");
-        record::add(
-            cx,
-            docker.id(),
-            &arm,
-            &CreationRecord::in_engine(&arm, docker.named()),
-        )?;
+        CreationRecord::add(cx, api, "network")?;
     }
     if found(api, name)?.is_some() {
         return Ok(());
@@ -198,7 +190,7 @@ impl Docker {
             return Ok(None);
         };
         let name = format!("tare-{}-bare", cx.run);
-        created(cx, (self, &api), (&name, None), like)?;
+        created(cx, &api, (&name, None), like)?;
         let bridge = found(&api, &name)?.as_ref().and_then(bridge_of);
         let is_here = |bridge: &&String| {
             let device = bridge.split(' ').next().unwrap_or_default();

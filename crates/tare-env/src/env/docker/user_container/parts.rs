@@ -2,15 +2,11 @@
 
 use crate::env::prelude::*;
 
-use std::io::Write as _;
-
 use bollard::models::ContainerCreateBody;
-use bollard::query_parameters::DownloadFromContainerOptions;
-use futures_util::StreamExt;
 
 use super::super::Docker;
 use super::super::api::Api;
-use super::super::image::{self, IMPORT_LIMIT};
+use super::super::image;
 use super::temporary;
 use crate::env::user_container::ImageParts;
 
@@ -60,25 +56,8 @@ impl Docker {
 fn copy(api: &Api, container: &str, path: &str, folder: &Path) -> Result<PathBuf, EnvError> {
     files::create_folder(folder)?;
     let archive = folder.join("copied.tar");
-    let mut failed = None;
-    files::write_working_with(&archive, |file| {
-        let options = DownloadFromContainerOptions {
-            path: path.to_owned(),
-        };
-        let result = api.call("copy a file of the image", IMPORT_LIMIT, async {
-            let request = api.client.download_from_container(container, Some(options));
-            let mut stream = Box::pin(request);
-            while let Some(part) = stream.next().await {
-                file.write_all(&part?)?;
-            }
-            Ok(())
-        });
-        failed = result.err();
-        Ok(())
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
+    let stream = temporary::archive(api, container, path);
+    temporary::receive_file(api, "copy a file of the image", stream, u64::MAX, &archive)?;
     let unpacked = folder.join("file");
     files::unpack(&archive, &unpacked)?;
     files::remove(&archive)?;

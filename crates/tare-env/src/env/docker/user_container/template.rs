@@ -10,7 +10,6 @@ use crate::env::prelude::*;
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect};
 
 use super::super::api::Api;
-use super::super::errors::printable;
 use super::super::image;
 use super::super::running::looked_up;
 use super::difference::{self, Copied, Pair};

@@ -7,16 +7,19 @@
 
 use crate::env::prelude::*;
 
-use bollard::models::ContainerCreateBody;
-use bollard::query_parameters::CreateContainerOptions;
+use std::io::Write;
 
+use bollard::errors::Error as ApiError;
+use bollard::models::ContainerCreateBody;
+use bollard::query_parameters::{CreateContainerOptions, DownloadFromContainerOptions};
+use futures_util::{Stream, StreamExt};
+
+use super::super::DOCKER;
 use super::super::api::{Api, labels_of_run};
 use super::super::creation_record::CreationRecord;
 use super::super::errors::{and_cleanup, is_conflict, is_forbidden, not_removed};
+use super::super::image::IMPORT_LIMIT;
 use crate::env::record;
-
-/// The driver in the record.
-const DRIVER: &str = "docker";
 
 /// Creates a container of this kind, passes its name to `used`, and removes it. `what` is for messages.
 pub(super) fn with<T>(
@@ -26,9 +29,7 @@ pub(super) fn with<T>(
     body: ContainerCreateBody,
     used: impl FnOnce(&str) -> Result<T, EnvError>,
 ) -> Result<T, EnvError> {
-    let arm = ArmId::new("own").expect("the constant is a name");
-    let place = CreationRecord::in_engine(&arm, api.named.clone());
-    record::add(cx, DRIVER, &arm, &place)?;
+    let (arm, place) = CreationRecord::add(cx, api, "own")?;
     let name = format!("tare-{}-{kind}", cx.run);
     let body = ContainerCreateBody {
         // Engines require a command if the image has none.
@@ -55,10 +56,60 @@ pub(super) fn with<T>(
     };
     match (result, removed) {
         (Ok(value), Ok(())) => {
-            record::forget(cx, DRIVER, &arm, &place)?;
+            record::forget(cx, DOCKER.id(), &arm, &place)?;
             Ok(value)
         }
         (Ok(_), Err(error)) => Err(not_removed(&name, error)),
         (Err(error), removed) => Err(and_cleanup(error, removed)),
     }
+}
+
+/// The engine's archive of a path in a container, as it arrives.
+pub(super) fn archive(
+    api: &Api,
+    container: &str,
+    path: &str,
+) -> impl Stream<Item = Result<impl AsRef<[u8]>, ApiError>> {
+    let path = path.to_owned();
+    let options = DownloadFromContainerOptions { path };
+    api.client.download_from_container(container, Some(options))
+}
+
+/// Writes what an engine sends; returns whether it is at most this many bytes. `what` is for messages.
+pub(super) fn receive(
+    api: &Api,
+    what: &str,
+    stream: impl Stream<Item = Result<impl AsRef<[u8]>, ApiError>>,
+    bytes_most: u64,
+    to: &mut impl Write,
+) -> Result<bool, EnvError> {
+    api.call(what, IMPORT_LIMIT, async {
+        let mut stream = Box::pin(stream);
+        let mut length = 0;
+        while let Some(part) = stream.next().await {
+            let part = part?;
+            length += part.as_ref().len() as u64;
+            if length > bytes_most {
+                return Ok(false);
+            }
+            to.write_all(part.as_ref())?;
+        }
+        Ok(true)
+    })
+}
+
+/// The same into a file.
+pub(super) fn receive_file(
+    api: &Api,
+    what: &str,
+    stream: impl Stream<Item = Result<impl AsRef<[u8]>, ApiError>>,
+    bytes_most: u64,
+    file: &Path,
+) -> Result<bool, EnvError> {
+    let mut received = Ok(true);
+    files::write_working_with(file, |to| {
+        received = receive(api, what, stream, bytes_most, to);
+        Ok(())
+    })?;
+    received
 }

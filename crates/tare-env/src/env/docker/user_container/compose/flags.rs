@@ -7,6 +7,8 @@ use crate::env::prelude::*;
 
 use tare_model::whole_part;
 
+use super::Service;
+
 /// How a part of a service becomes flags.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form {
@@ -72,16 +74,7 @@ pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
     (!text.is_empty()).then(|| i64::try_from(whole_part(all)).unwrap_or(i64::MAX))
 }
 
-/// Flags under construction.
-#[derive(Debug, Default)]
-pub(super) struct Flags {
-    pub(super) words: Vec<String>,
-    pub(super) notes: Vec<String>,
-    /// Parts that are not in a flag, because they may be secret.
-    pub(super) unsaid: Map<String, Value>,
-}
-
-impl Flags {
+impl Service {
     pub(super) fn word(&mut self, flag: &str, text: &str) {
         self.words.extend([flag.to_owned(), text.to_owned()]);
     }
@@ -321,47 +314,31 @@ impl Flags {
         }
     }
 
-    /// Mounts secrets and configurations that are files, read-only; others are not carried.
-    pub(super) fn files(&mut self, config: &Value, service: &Value, kind: &Files) {
-        for entry in entries_of(&service[kind.part]) {
+    /// Mounts secrets and configurations that are files, read-only; others are not carried. They are named by the part
+    /// of the compose file that has them, and by a word for one of them; `folder` is for those that name no path.
+    pub(super) fn files(
+        &mut self,
+        config: &Value,
+        service: &Value,
+        (part, word, folder): (&str, &str, &str),
+    ) {
+        for entry in entries_of(&service[part]) {
             let name = entry["source"].as_str().unwrap_or_default();
             let target = entry["target"].as_str().unwrap_or(name);
             let target = if target.starts_with('/') {
                 target.to_owned()
             } else {
-                format!("{}{target}", kind.folder)
+                format!("{folder}{target}")
             };
-            match config[kind.part][name]["file"].as_str() {
+            match config[part][name]["file"].as_str() {
                 Some(file) if !file.contains(':') => {
                     self.word("--volume", &format!("{}:{target}:ro", plain(file)));
                 }
                 _ => self.notes.push(format!(
-                    "NOT carried: the {} `{}`, which is no file",
-                    kind.word,
+                    "NOT carried: the {word} `{}`, which is no file",
                     printable(name)
                 )),
             }
         }
     }
-}
-
-/// Files that a service gets by the name of a secret or configuration in the compose file.
-pub(super) struct Files {
-    part: &'static str,
-    word: &'static str,
-    /// Folder of those that name no path.
-    folder: &'static str,
-}
-
-impl Files {
-    pub(super) const SECRETS: Self = Self {
-        part: "secrets",
-        word: "secret",
-        folder: "/run/secrets/",
-    };
-    pub(super) const CONFIGS: Self = Self {
-        part: "configs",
-        word: "configuration",
-        folder: "/",
-    };
 }

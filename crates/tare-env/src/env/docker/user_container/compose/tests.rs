@@ -119,7 +119,7 @@ fn real_compose_output_is_mapped_or_noted() {
     // Behind a profile, built, with the network and the volumes of another service.
     let job = line(&config, "job", None).unwrap();
     assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
-    assert!(job.is_built);
+    assert!(is_built(&job.section));
     assert_eq!(job.unsaid["Env"], json!(["FROM_FILE=2"]));
     let notes = job.notes.join("\n");
     assert!(
