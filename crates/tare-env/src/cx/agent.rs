@@ -330,13 +330,16 @@ fn written(target: &str, bytes: &[u8], folder: &Path) -> Result<PathBuf, FileErr
 
 /// SHA-256 as hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |mut digits, byte| {
-            write!(digits, "{byte:02x}").expect("writing to a String cannot fail");
-            digits
-        })
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        write!(digits, "{byte:02x}").expect("writing to a String cannot fail");
+        digits
+    })
 }
 
 /// The build id between its markers.

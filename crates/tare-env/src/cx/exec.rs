@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use super::aside;
 use super::timed_read::Arriving;
 #[cfg(unix)]
 use super::timed_write::Patient;
-use super::{Cancel, vars};
+use super::{Cancel, aside, locked, vars};
 
 mod error;
 mod finished;
@@ -61,10 +59,9 @@ impl CommandLine {
         Self {
             program: "setsid".to_owned(),
             arguments: arguments.collect(),
-            variables: self.variables,
             is_session: true,
-            is_alone: self.is_alone,
             name: None,
+            ..self
         }
     }
 
@@ -100,6 +97,14 @@ impl CommandLine {
     pub fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// The error that it could not be run.
+    fn failed(&self, source: io::Error) -> CommandError {
+        CommandError::Io {
+            command: self.to_string(),
+            source,
+        }
     }
 }
 
@@ -143,7 +148,7 @@ pub trait Running: Send {
     /// Its process id.
     fn id(&self) -> u32;
     /// Waits at most `limit` for its end; `None` if it is still running.
-    fn wait(&mut self, limit: Duration) -> std::io::Result<Option<i32>>;
+    fn wait(&mut self, limit: Duration) -> io::Result<Option<i32>>;
     /// Kills and reaps it; does nothing if it has ended.
     fn kill(&mut self);
     /// Kills it and, where it leads a process group, that too; by default it leads none.
@@ -202,13 +207,10 @@ fn start(command: &CommandLine) -> Result<Child, CommandError> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => CommandError::Missing {
+            io::ErrorKind::NotFound => CommandError::Missing {
                 program: command.name.as_ref().unwrap_or(&command.program).clone(),
             },
-            _ => CommandError::Io {
-                command: command.to_string(),
-                source,
-            },
+            _ => command.failed(source),
         })
 }
 
@@ -251,25 +253,21 @@ fn attended(child: &mut Child, input: &[u8], is_over: &Arc<AtomicBool>) -> io::R
 
 /// Ends a program whose streams cannot be handled, and returns the error.
 fn unattended(child: &mut Child, command: &CommandLine, source: io::Error) -> CommandError {
+    reap(child);
+    command.failed(source)
+}
+
+fn reap(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
-    CommandError::Io {
-        command: command.to_string(),
-        source,
-    }
 }
 
-/// Polls for the child's end, in steps that grow from 100 µs to 5 ms.
-fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
-    wait_unless(child, limit, &AtomicBool::new(false))
-}
-
-/// Like `wait`, but stops when `is_over` is set.
-fn wait_unless(
+/// Polls for the child's end, in steps that grow from 100 µs to 5 ms; stops when `is_over` is set.
+fn wait(
     child: &mut Child,
     limit: Duration,
     is_over: &AtomicBool,
-) -> std::io::Result<Option<std::process::ExitStatus>> {
+) -> io::Result<Option<ExitStatus>> {
     let mut waited = Duration::ZERO;
     let mut step = Duration::from_micros(100);
     loop {
@@ -296,28 +294,22 @@ impl Exec for SystemExec {
         let is_over = Arc::new(AtomicBool::new(false));
         let [stdout, stderr] = attended(&mut child, input, &is_over)
             .map_err(|source| unattended(&mut child, command, source))?;
-        let ended = wait_unless(&mut child, limit, &is_over);
-        let status = match ended {
-            Ok(Some(status)) => status,
-            Ok(None) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                if is_over.load(Ordering::Acquire) {
-                    return Err(CommandError::TooMuch {
-                        command: command.to_string(),
-                    });
-                }
-                return Err(CommandError::Timeout {
+        let ended = wait(&mut child, limit, &is_over).map_err(|source| command.failed(source))?;
+        let has_room = || {
+            if is_over.load(Ordering::Acquire) {
+                return Err(CommandError::TooMuch {
                     command: command.to_string(),
-                    limit,
                 });
             }
-            Err(source) => {
-                return Err(CommandError::Io {
-                    command: command.to_string(),
-                    source,
-                });
-            }
+            Ok(())
+        };
+        let Some(status) = ended else {
+            reap(&mut child);
+            has_room()?;
+            return Err(CommandError::Timeout {
+                command: command.to_string(),
+                limit,
+            });
         };
         let collect = |stream: Option<mpsc::Receiver<Vec<u8>>>| {
             // A grandchild may hold the pipe open after the program ended; do not wait for its output.
@@ -326,11 +318,7 @@ impl Exec for SystemExec {
                 .unwrap_or_default()
         };
         let (stdout, stderr) = (collect(stdout), collect(stderr));
-        if is_over.load(Ordering::Acquire) {
-            return Err(CommandError::TooMuch {
-                command: command.to_string(),
-            });
-        }
+        has_room()?;
         Ok(Finished {
             status: status.code(),
             stdout,
@@ -340,7 +328,7 @@ impl Exec for SystemExec {
 
     fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError> {
         let mut child = start(command)?;
-        let tail = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let tail = Arc::new(Mutex::new(Vec::new()));
         let is_read = Arc::new(AtomicBool::new(child.stderr.is_none()));
         if let Some(mut stderr) = child.stderr.take() {
             let tail = tail.clone();
@@ -348,7 +336,7 @@ impl Exec for SystemExec {
             let attended = aside(move || {
                 let mut buffer = [0u8; 1024];
                 while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-                    let Ok(mut tail) = tail.lock() else { return };
+                    let mut tail = locked(&tail);
                     tail.extend_from_slice(&buffer[..count]);
                     let surplus = tail.len().saturating_sub(8192);
                     tail.drain(..surplus);
@@ -367,7 +355,7 @@ impl Exec for SystemExec {
 
 struct SystemRunning {
     child: Child,
-    tail: Arc<std::sync::Mutex<Vec<u8>>>,
+    tail: Arc<Mutex<Vec<u8>>>,
     is_read: Arc<AtomicBool>,
 }
 
@@ -409,13 +397,13 @@ impl Running for SystemRunning {
         self.child.id()
     }
 
-    fn wait(&mut self, limit: Duration) -> std::io::Result<Option<i32>> {
-        Ok(wait(&mut self.child, limit)?.map(|status| status.code().unwrap_or(-1)))
+    fn wait(&mut self, limit: Duration) -> io::Result<Option<i32>> {
+        let ended = wait(&mut self.child, limit, &AtomicBool::new(false))?;
+        Ok(ended.map(|status| status.code().unwrap_or(-1)))
     }
 
     fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        reap(&mut self.child);
     }
 
     #[cfg(unix)]
@@ -429,10 +417,7 @@ impl Running for SystemRunning {
     }
 
     fn stderr_tail(&self) -> String {
-        self.tail
-            .lock()
-            .map(|tail| String::from_utf8_lossy(&tail).into_owned())
-            .unwrap_or_default()
+        String::from_utf8_lossy(&locked(&self.tail)).into_owned()
     }
 
     fn has_read_stderr(&self) -> bool {

@@ -28,8 +28,8 @@ use restrict_elsewhere as restrict;
 pub use disk_usage::taken_bytes;
 pub use plain::{head, length, read_plain};
 pub use restrict::{
-    NotOwn, check_folder, close_to_others, create_folder, let_read, let_through, open_anybodys,
-    open_file, own_uid,
+    NotOwn, check_folder, close_to_others, create_folder, let_through, open_anybodys, open_file,
+    own_uid,
 };
 pub use sockets_in_folder::{Talking, talking_below, talks};
 pub use unpacked::unpack;
@@ -127,31 +127,31 @@ pub fn write_working_with(
     path: &Path,
     write: impl FnOnce(&mut std::fs::File) -> io::Result<()>,
 ) -> Result<(), FileError> {
-    let neighbour = neighbour(path);
-    remove(&neighbour)?;
-    let written = create(&neighbour, 0o600)
-        .and_then(|mut file| write(&mut file))
-        .and_then(|()| std::fs::rename(&neighbour, path));
-    written.map_err(|reason| {
-        let _ = std::fs::remove_file(&neighbour);
-        error("write", path)(reason)
-    })
+    replace_with(path, 0o600, write)
 }
 
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     if is_special(path) {
         return std::fs::write(path, bytes).map_err(error("write", path));
     }
+    replace_with(path, mode, |file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    })?;
+    sync_folder(path).map_err(error("write", path))
+}
+
+fn replace_with(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut std::fs::File) -> io::Result<()>,
+) -> Result<(), FileError> {
     let neighbour = neighbour(path);
     // A leftover is half of a file, or was put there by another process.
     remove(&neighbour)?;
     let written = create(&neighbour, mode)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        })
-        .and_then(|()| std::fs::rename(&neighbour, path))
-        .and_then(|()| sync_folder(path));
+        .and_then(|mut file| write(&mut file))
+        .and_then(|()| std::fs::rename(&neighbour, path));
     written.map_err(|reason| {
         // Do not leave half of a file.
         let _ = std::fs::remove_file(&neighbour);
@@ -251,15 +251,25 @@ pub fn show_to_all(path: &Path) -> Result<(), FileError> {
     set_mode(path, 0o755)
 }
 
+/// Lets all users read a file in a folder of this user.
+pub fn let_read(path: &Path) -> Result<(), FileError> {
+    change_mode(path, 0o644, "let others read")
+}
+
 fn set_mode(path: &Path, mode: u32) -> Result<(), FileError> {
+    change_mode(path, mode, "set the permissions of")
+}
+
+/// Sets permissions, where the system has them.
+fn change_mode(path: &Path, mode: u32, action: &'static str) -> Result<(), FileError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-            .map_err(error("set the permissions of", path))?;
+            .map_err(error(action, path))?;
     }
     #[cfg(not(unix))]
-    let _ = (path, mode);
+    let _ = (path, mode, action);
     Ok(())
 }
 
@@ -299,13 +309,12 @@ pub fn remove_folder_keeping(path: &Path, last: Option<&str>) -> Result<(), File
 
 /// The first mount point on this folder or below it, if any.
 pub fn mounted_in(folder: &Path) -> Option<String> {
-    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    Mount::within(&folder, &mounts()).map(|mount| mount.point)
+    Mount::within(&real(folder), &mounts()).map(|mount| mount.point)
 }
 
 /// Whether something is mounted below this folder, not counting a mount on the folder itself.
 pub fn has_mounts_below(folder: &Path) -> bool {
-    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let folder = real(folder);
     Mount::all(&mounts()).any(|mount| mount.is_below(&folder))
 }
 
@@ -369,6 +378,11 @@ pub fn kind(path: &Path) -> Result<Kind, FileError> {
 /// The same path without links; fails if it does not exist.
 pub fn canonical(path: &Path) -> Result<PathBuf, FileError> {
     std::fs::canonicalize(path).map_err(error("find", path))
+}
+
+/// The same path without links; unchanged if it does not exist.
+pub fn real(path: &Path) -> PathBuf {
+    canonical(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The program that a shell in `directory` would start for `name`: the path itself if it has a slash, else the first

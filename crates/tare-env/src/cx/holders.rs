@@ -11,8 +11,8 @@ use super::files;
 
 /// The writers' names: program and process id.
 pub fn writers_below(path: &Path) -> Vec<String> {
-    let path = files::canonical(path).unwrap_or_else(|_| path.to_owned());
-    let table = text(Path::new("/proc/self/mountinfo"));
+    let path = files::real(path);
+    let table = files::mounts();
     let on_device = on_device(&path, &table);
     let namespace = std::fs::read_link("/proc/self/ns/mnt").ok();
     let mut found = Vec::new();

@@ -13,6 +13,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::files;
 use super::processes::{numbers_in, with_all_below};
+use super::processor::only;
 
 /// Processes that are bound to a CPU until this is dropped.
 #[derive(Debug, Default)]
@@ -23,12 +24,9 @@ impl Bound {
     /// be bound.
     pub fn bind(cpu: u32, addresses: &[SocketAddr], others: &[u32]) -> Self {
         let mut bound = Self::default();
-        let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
-        if cpu >= CpuSet::MAX_CPU {
+        let Some(only) = only(cpu) else {
             return bound;
-        }
-        let mut only = CpuSet::new();
-        only.set(cpu);
+        };
         let mut pids = listening(addresses);
         pids.extend(others);
         pids.sort_unstable();

@@ -20,6 +20,8 @@ pub mod fonts;
 pub mod holders;
 #[cfg(target_os = "linux")]
 pub mod listeners;
+#[cfg(unix)]
+mod local_socket;
 pub mod loopback;
 pub mod measuring;
 pub mod memory;
@@ -42,7 +44,7 @@ mod timed_write;
 pub mod turn_page;
 pub mod vars;
 
-pub use agent::{AgentBinary, AgentError, Agents, sha256};
+pub use agent::{AgentBinary, AgentError, Agents, hex, sha256};
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use exec::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};

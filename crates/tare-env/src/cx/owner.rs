@@ -166,29 +166,23 @@ fn lock_all(state: &Path) -> Result<File, FileError> {
     files::create_folder(&state.join("runs"))?;
     let path = all(state);
     let file = files::open_file(&path, true)?.expect("it is made where there is none");
-    wait(file, path)
+    wait(file, &path)
 }
 
 /// The same without creating anything; `None` if there has been no run yet.
 fn lock_all_if_any(state: &Path) -> Result<Option<File>, FileError> {
     let path = all(state);
     let file = files::open_file(&path, false)?;
-    file.map(|file| wait(file, path)).transpose()
+    file.map(|file| wait(file, &path)).transpose()
 }
 
 fn all(state: &Path) -> PathBuf {
     state.join("runs").join(".lock")
 }
 
-fn wait(file: File, path: PathBuf) -> Result<File, FileError> {
-    match file.lock() {
-        Ok(()) => Ok(file),
-        Err(source) => Err(FileError {
-            action: "lock",
-            path,
-            source,
-        }),
-    }
+fn wait(file: File, path: &Path) -> Result<File, FileError> {
+    file.lock().map_err(files::error("lock", path))?;
+    Ok(file)
 }
 
 /// Opens the lock file of a folder that has the mark; `None` for any other or missing one.
@@ -210,11 +204,7 @@ fn open_marked(folder: &Path) -> Result<Option<File>, FileError> {
         if LOCKED.is_some() && source.raw_os_error() == LOCKED {
             return Ok(Some(file));
         }
-        return Err(FileError {
-            action: "read",
-            path,
-            source,
-        });
+        return Err(files::error("read", &path)(source));
     }
     Ok((text == MARK.as_bytes()).then_some(file))
 }
@@ -238,14 +228,8 @@ fn mark(folder: &Path) -> Result<File, OwnerError> {
         file.write_all(MARK.as_bytes())?;
         file.sync_all()
     });
-    match written {
-        Ok(()) => Ok(file),
-        Err(source) => Err(OwnerError::File(FileError {
-            action: "write",
-            path,
-            source,
-        })),
-    }
+    written.map_err(files::error("write", &path))?;
+    Ok(file)
 }
 
 /// Takes the run's lock; `None` while its owner lives.
@@ -253,11 +237,7 @@ fn try_lock(folder: &Path, file: File) -> Result<Option<File>, FileError> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(source)) => Err(FileError {
-            action: "lock",
-            path: folder.join(LOCK),
-            source,
-        }),
+        Err(TryLockError::Error(source)) => Err(files::error("lock", &folder.join(LOCK))(source)),
     }
 }
 

@@ -19,6 +19,16 @@ pub fn current() -> Option<u32> {
     None
 }
 
+/// A set of this CPU alone; `None` if the kernel's sets have no such CPU.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn only(cpu: u32) -> Option<CpuSet> {
+    let cpu = usize::try_from(cpu).ok();
+    let cpu = cpu.filter(|cpu| *cpu < CpuSet::MAX_CPU)?;
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    Some(only)
+}
+
 /// Keeps only this thread on its current CPU until this is dropped. Threads and programs that it starts meanwhile
 /// would stay there.
 #[derive(Debug)]
@@ -33,19 +43,14 @@ impl Stay {
     /// Binds this thread to its current CPU, where threads can be bound.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn here() -> Option<Self> {
-        Self::bind(u32::try_from(sched_getcpu()).ok()?)
+        Self::bind(current()?)
     }
 
     /// Moves this thread to a CPU and binds it there.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn bind(cpu: u32) -> Option<Self> {
         let before = sched_getaffinity(None).ok()?;
-        let cpu = usize::try_from(cpu)
-            .ok()
-            .filter(|cpu| *cpu < CpuSet::MAX_CPU)?;
-        let mut only = CpuSet::new();
-        only.set(cpu);
-        sched_setaffinity(None, &only).ok()?;
+        sched_setaffinity(None, &only(cpu)?).ok()?;
         Some(Self {
             before,
             _of_this_thread: std::marker::PhantomData,

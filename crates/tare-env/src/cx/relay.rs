@@ -2,20 +2,17 @@
 //!
 //! Some servers are reached only through a program, such as an engine behind ssh. A client library that speaks to
 //! sockets reaches them through a relay: it starts the program for each connection and passes bytes both ways until
-//! one side ends. The socket is in the run's folder and only its owner may connect. Nothing wakes up between two
-//! connections; blocking threads move the bytes.
+//! one side ends. Blocking threads move the bytes.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::exec::{CommandLine, Exec, Running, SystemExec};
+use super::local_socket::LocalSocket;
 use super::{aside, locked};
 
 /// How long a program may take to end after its connection.
@@ -23,15 +20,11 @@ const END_LIMIT: Duration = Duration::from_secs(3);
 /// How often, and at which interval, its last words are polled for after that.
 const WORDS_LIMIT: u32 = 50;
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// The longest path of a socket, bytes (unix(7)), without the terminating zero.
-const PATH_LIMIT: usize = 107;
 
 /// An open relay. Dropping it ends the programs and removes the socket.
 pub struct Relay {
-    path: PathBuf,
-    is_over: Arc<AtomicBool>,
+    socket: LocalSocket,
     shared: Arc<Shared>,
-    accepting: Option<JoinHandle<()>>,
 }
 
 /// A program, shared by the thread that waits for its end and the list that kills it.
@@ -49,44 +42,17 @@ impl Relay {
     /// # Errors
     /// The folder cannot be written to, or its path is too long for a socket.
     pub fn open(command: CommandLine, folder: &Path) -> io::Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("relay-{}-{number}", std::process::id()));
-        if path.as_os_str().len() > PATH_LIMIT {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidFilename,
-                format!("a socket's path has at most {PATH_LIMIT} bytes"),
-            ));
-        }
-        std::fs::create_dir_all(folder)?;
-        let listener = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-        let is_over = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Shared::default());
-        let accepting = std::thread::Builder::new().spawn({
-            let (is_over, shared) = (Arc::clone(&is_over), Arc::clone(&shared));
-            move || {
-                for connection in listener.incoming() {
-                    if is_over.load(Ordering::Acquire) {
-                        return;
-                    }
-                    if let Ok(connection) = connection {
-                        shared.serve(&command, connection);
-                    }
-                }
-            }
+        let socket = LocalSocket::open(folder, "relay", {
+            let shared = Arc::clone(&shared);
+            move |connection| shared.serve(&command, connection)
         })?;
-        Ok(Self {
-            path,
-            is_over,
-            shared,
-            accepting: Some(accepting),
-        })
+        Ok(Self { socket, shared })
     }
 
     /// The socket's path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.socket.path()
     }
 
     /// The standard error of the last program that failed, if any.
@@ -97,13 +63,8 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Release);
-        // The thread waits for a connection; this is the last one.
-        let woken = UnixStream::connect(&self.path);
-        let _ = std::fs::remove_file(&self.path);
-        if let (Ok(_), Some(thread)) = (woken, self.accepting.take()) {
-            let _ = thread.join();
-        }
+        // From then on no program is started any more.
+        self.socket.close();
         for program in locked(&self.shared.programs).drain(..) {
             locked(&program).kill();
         }

@@ -3,18 +3,15 @@
 //! The best way to learn what a client makes of its arguments is to run it. Pointed at such a socket, it sends its
 //! request, and nothing is created, changed or named. The server speaks as much HTTP as clients of engines need: one
 //! request per connection, bodies of a known length or in chunks, bounded.
-//! The socket is in the run's folder and only its owner may connect.
 //! Limits: requests that would follow on the same connection are not seen; every connection ends with its answer.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::local_socket::LocalSocket;
 use super::locked;
 
 /// How long a client may take to send a request.
@@ -49,10 +46,8 @@ pub struct FakeResponse {
 
 /// An open fake server. Dropping it removes the socket.
 pub struct StandIn {
-    path: PathBuf,
-    is_over: Arc<AtomicBool>,
+    socket: LocalSocket,
     heard: Arc<Mutex<Vec<FakeRequest>>>,
-    accepting: Option<JoinHandle<()>>,
 }
 
 impl StandIn {
@@ -64,51 +59,23 @@ impl StandIn {
         folder: &Path,
         answer: impl Fn(&FakeRequest) -> FakeResponse + Send + 'static,
     ) -> io::Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("ask-{}-{number}", std::process::id()));
-        let listener = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-        let is_over = Arc::new(AtomicBool::new(false));
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let (over, notes) = (Arc::clone(&is_over), Arc::clone(&heard));
-        let accepting = std::thread::Builder::new().spawn(move || {
-            for stream in listener.incoming() {
-                if over.load(Ordering::SeqCst) {
-                    return;
-                }
-                // A malformed request gets no answer; the client reports that itself.
-                let _ = stream.and_then(|stream| attend(stream, &notes, &answer));
-            }
+        let notes = Arc::clone(&heard);
+        let socket = LocalSocket::open(folder, "ask", move |stream| {
+            // A malformed request gets no answer; the client reports that itself.
+            let _ = attend(stream, &notes, &answer);
         })?;
-        Ok(Self {
-            path,
-            is_over,
-            heard,
-            accepting: Some(accepting),
-        })
+        Ok(Self { socket, heard })
     }
 
     /// The socket's path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.socket.path()
     }
 
     /// The requests so far, oldest first.
     pub fn heard(&self) -> Vec<FakeRequest> {
         locked(&self.heard).clone()
-    }
-}
-
-impl Drop for StandIn {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that waits for a connection.
-        let is_awake = UnixStream::connect(&self.path).is_ok();
-        if let Some(thread) = self.accepting.take().filter(|_| is_awake) {
-            let _ = thread.join();
-        }
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

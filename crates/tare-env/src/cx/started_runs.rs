@@ -29,11 +29,7 @@ pub fn note(state: &Path, run: &RunId, plan_sha256: &str) -> Result<(), FileErro
         .and_then(|()| file.seek(SeekFrom::End(0)))
         .and_then(|_| file.write_all(text.as_bytes()))
         .and_then(|()| file.sync_all());
-    written.map_err(|source| FileError {
-        action: "write",
-        path,
-        source,
-    })
+    written.map_err(files::error("write", &path))
 }
 
 /// Whether a run of this plan was started here.
@@ -43,11 +39,8 @@ pub fn is_noted(state: &Path, run: &RunId, plan_sha256: &str) -> Result<bool, Fi
         return Ok(false);
     };
     let mut text = String::new();
-    file.read_to_string(&mut text).map_err(|source| FileError {
-        action: "read",
-        path,
-        source,
-    })?;
+    let read = file.read_to_string(&mut text);
+    read.map_err(files::error("read", &path))?;
     let wanted = line(run, plan_sha256);
     Ok(text.lines().any(|line| line == wanted))
 }

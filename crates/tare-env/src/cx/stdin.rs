@@ -33,16 +33,20 @@ pub enum Input {
 pub fn is_empty() -> bool {
     #[cfg(unix)]
     {
-        use std::os::fd::AsFd;
         use std::os::unix::fs::FileTypeExt;
-        let Ok(descriptor) = io::stdin().as_fd().try_clone_to_owned() else {
-            return true;
-        };
-        let kind = std::fs::File::from(descriptor).metadata();
-        kind.is_ok_and(|it| it.file_type().is_char_device())
+        kind().is_none_or(|kind| kind.is_ok_and(|it| it.is_char_device()))
     }
     #[cfg(not(unix))]
     io::stdin().is_terminal()
+}
+
+/// What standard input is; `None` if it was closed before this program started.
+#[cfg(unix)]
+fn kind() -> Option<io::Result<std::fs::FileType>> {
+    use std::os::fd::AsFd;
+    let descriptor = io::stdin().as_fd().try_clone_to_owned().ok()?;
+    let found = std::fs::File::from(descriptor).metadata();
+    Some(found.map(|it| it.file_type()))
 }
 
 /// Reads standard input to its end, if there is anything in it.
@@ -55,13 +59,10 @@ pub fn read() -> io::Result<Input> {
     }
     #[cfg(unix)]
     {
-        use std::os::fd::AsFd;
         use std::os::unix::fs::FileTypeExt;
-        let Ok(descriptor) = io::stdin().as_fd().try_clone_to_owned() else {
-            // Standard input was closed before this program started.
+        let Some(kind) = kind().transpose()? else {
             return Ok(Input::None);
         };
-        let kind = std::fs::File::from(descriptor).metadata()?.file_type();
         if kind.is_file() {
             return whole(io::stdin().lock());
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tare_model::turns::{DONE, PAGE_BYTES, PAGE_KEY, PAGE_PHASES};
 
-use super::files::FileError;
+use super::files::{self, FileError};
 
 /// The file's name in the run's folder.
 const NAME: &str = "turns";
@@ -31,23 +31,7 @@ pub fn to_show(scratch: &Path) -> Option<String> {
 /// # Errors
 /// The file cannot be created.
 pub fn create(scratch: &Path) -> Result<(), FileError> {
-    let path = path(scratch);
-    super::files::write(&path, &[0; PAGE_BYTES])?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
-            .map_err(|source| failed(&path, source))?;
-    }
-    Ok(())
-}
-
-fn failed(path: &Path, source: std::io::Error) -> FileError {
-    FileError {
-        action: "use",
-        path: path.to_owned(),
-        source,
-    }
+    files::write(&path(scratch), &[0; PAGE_BYTES])
 }
 
 /// Removes the page, if it exists.
@@ -57,8 +41,8 @@ fn failed(path: &Path, source: std::io::Error) -> FileError {
 pub fn remove(scratch: &Path) -> Result<(), FileError> {
     let path = path(scratch);
     match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(&path, error)),
-        _ => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(files::error("use", &path)),
     }
 }
 
@@ -109,7 +93,7 @@ fn with_file_at(
             file.seek(SeekFrom::Start(offset as u64))?;
             work(&mut file)
         })
-        .map_err(|source| failed(&path, source))
+        .map_err(files::error("use", &path))
 }
 
 #[cfg(test)]

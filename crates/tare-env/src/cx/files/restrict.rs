@@ -67,7 +67,7 @@ pub fn create_folder(path: &Path) -> Result<(), FileError> {
 pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
     let found = std::fs::metadata(path).map_err(error("look at", path))?;
     let uid = own_uid();
-    check(path, &found, &[uid], 0o022)?;
+    check(path, &found, uid, 0o022)?;
     if uid != 0 {
         return Ok(());
     }
@@ -86,19 +86,14 @@ pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
         } else {
             0o002 | of_group
         };
-        check(folder, &found, &[0], closed)?;
+        check(folder, &found, 0, closed)?;
     }
     Ok(())
 }
 
-fn check(
-    path: &Path,
-    found: &std::fs::Metadata,
-    owners: &[u32],
-    closed: u32,
-) -> Result<(), NotOwn> {
+fn check(path: &Path, found: &std::fs::Metadata, owner: u32, closed: u32) -> Result<(), NotOwn> {
     let mode = found.permissions().mode() & 0o7777;
-    if !owners.contains(&found.uid()) {
+    if found.uid() != owner {
         return Err(NotOwn::Foreign {
             path: path.to_owned(),
             owner: found.uid(),
@@ -115,32 +110,26 @@ fn check(
 
 /// Lets other users traverse a private folder of this user without listing it; any other folder stays unchanged.
 pub fn let_through(path: &Path) -> Result<(), FileError> {
-    let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
-    let is_closed = found.is_dir() && found.permissions().mode() & 0o777 == 0o700;
-    if !is_closed || found.uid() != own_uid() {
-        return Ok(());
-    }
-    set_mode(path, 0o711, "open the way through")
+    change_folder(path, [0o700, 0o711], "open the way through")
 }
 
 /// Closes a folder that [`let_through`] opened; any other stays unchanged.
 pub fn close_to_others(path: &Path) -> Result<(), FileError> {
+    change_folder(path, [0o711, 0o700], "close")
+}
+
+/// Changes the permissions of a folder of this user that has exactly the first ones.
+fn change_folder(
+    path: &Path,
+    [before, after]: [u32; 2],
+    action: &'static str,
+) -> Result<(), FileError> {
     let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
-    let is_open = found.is_dir() && found.permissions().mode() & 0o777 == 0o711;
-    if !is_open || found.uid() != own_uid() {
+    let is_meant = found.is_dir() && found.permissions().mode() & 0o777 == before;
+    if !is_meant || found.uid() != own_uid() {
         return Ok(());
     }
-    set_mode(path, 0o700, "close")
-}
-
-/// Lets all users read a file in a folder of this user.
-pub fn let_read(path: &Path) -> Result<(), FileError> {
-    set_mode(path, 0o644, "let others read")
-}
-
-fn set_mode(path: &Path, mode: u32, action: &'static str) -> Result<(), FileError> {
-    let permissions = std::fs::Permissions::from_mode(mode);
-    std::fs::set_permissions(path, permissions).map_err(error(action, path))
+    super::change_mode(path, after, action)
 }
 
 /// Opens a private file of this user for reading and writing; `is_new` creates it if it does not exist. Refuses a

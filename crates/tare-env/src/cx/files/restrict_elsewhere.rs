@@ -49,11 +49,6 @@ pub fn close_to_others(_path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Does nothing here.
-pub fn let_read(_path: &Path) -> Result<(), FileError> {
-    Ok(())
-}
-
 /// Same as [`open_file`].
 pub fn open_anybodys(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
     open_file(path, is_new)

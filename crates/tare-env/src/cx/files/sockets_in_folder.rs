@@ -22,7 +22,7 @@ pub struct Talking {
 
 /// Finds the sockets and named pipes below a folder; none if it is not a folder.
 pub fn talking_below(folder: &Path) -> Talking {
-    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let folder = super::real(folder);
     let mut found = Talking {
         paths: Vec::new(),
         is_whole: true,
