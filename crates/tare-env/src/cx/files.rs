@@ -397,6 +397,16 @@ pub fn program(name: &str, folders: &str, directory: &Path) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
+/// The first program of this name in the absolute folders of the search path, and then in others.
+pub fn on_search_path(name: &str, others: &[&str]) -> Option<PathBuf> {
+    let path = super::vars::text("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .chain(others.iter().map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|path| is_program(path))
+}
+
 /// Whether the path is a file that its user may execute.
 pub fn is_program(path: &Path) -> bool {
     let Ok(found) = std::fs::metadata(path) else {

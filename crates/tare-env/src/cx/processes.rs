@@ -30,7 +30,7 @@ pub fn with_all_below(pids: &[u32]) -> Vec<u32> {
 }
 
 /// The entries of a folder that are numbers.
-pub(super) fn numbers_in(folder: &Path) -> Vec<u32> {
+pub(crate) fn numbers_in(folder: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| name.parse().ok()).collect()

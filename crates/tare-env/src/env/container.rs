@@ -33,7 +33,6 @@ use self::settings::{SETTINGS, Settings};
 use self::specification::{read_report, specification, write};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::siblings::{Gathering, Number, Numbers};
-use super::text::and_cleanup;
 use super::{TURN_PAGE, docker, private};
 use crate::cx::turn_page;
 
@@ -68,10 +67,8 @@ impl Driver for Container {
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
         if !cfg!(target_os = "linux") {
-            return Availability::Absent {
-                why: "it is made from namespaces and cgroups, which only Linux has".into(),
-                fix: None,
-            };
+            let why = "it is made from namespaces and cgroups, which only Linux has";
+            return EnvError::unavailable(why).into();
         }
         try_out(cx).map(|report| report_facts(&report)).into()
     }
@@ -100,13 +97,9 @@ pub(super) fn instance_name(arm: &str) -> String {
     format!("{arm}-{}-{count}", std::process::id())
 }
 
-fn escaped(text: &str) -> String {
-    text.trim().escape_debug().to_string()
-}
-
 /// The launcher's error, classified by what the user can do about it.
 fn refusal(error: &LaunchError) -> EnvError {
-    let what = escaped(&error.to_string());
+    let what = escaped(error.to_string());
     let fix = error.hint.as_deref().map(escaped);
     // EPERM and EACCES, the same on all Linux architectures.
     match error.errno {
@@ -130,7 +123,7 @@ fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
             Some(report) if finished.succeeded() => Ok(report),
             _ => Err(EnvError::refused(
                 "starting a container",
-                escaped(&finished.stderr_text()),
+                escaped(&finished.stderr),
             )),
         }
     });
@@ -222,7 +215,7 @@ fn wait_for_start(
             wait_for_last_words(running, LAST_WORDS_LIMIT);
             return Err(EnvError::refused(
                 format!("the launcher ended with status {status}"),
-                escaped(&running.stderr_tail()),
+                escaped(running.stderr_tail()),
             ));
         }
         if cx.clock.now_ns().saturating_sub(begin) > whole_ns(START_LIMIT) {
@@ -311,12 +304,8 @@ impl Environment for ContainerEnvironment {
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
         let name = instance_name(self.arm.as_str());
         let folder = cx.scratch.join(&name);
-        let arguments: &[&str] = match mode {
-            StartMode::Resident => &["serve"],
-            StartMode::Once => &["serve", "--no-spare"],
-        };
         let of = (&self.settings, self.layers.as_ref());
-        let mut spec = specification(cx, of, &name, &folder, arguments);
+        let mut spec = specification(cx, of, &name, &folder, mode.arguments());
         spec.bridge = self.settings.bridge.as_ref().map(bridge::Bridge::port);
         let number = self.numbers.take();
         // An instance that exists for its first instruction only meets no siblings.
@@ -324,13 +313,14 @@ impl Environment for ContainerEnvironment {
             StartMode::Resident => self.place(cx, &number, &mut spec),
             StartMode::Once => Err(no_path("it is there for one instruction")),
         };
+        let inside = |source: &str, path: &str| match self.settings.rootfs {
+            Rootfs::Host => source.to_owned(),
+            Rootfs::Overlay => path.to_owned(),
+        };
         let shared = self.shared(cx).filter(|_| mode == StartMode::Resident);
-        let shared = shared.map(|folder| folder.display().to_string());
-        let shared = shared.map(|source| {
-            let target = match self.settings.rootfs {
-                Rootfs::Host => source.clone(),
-                Rootfs::Overlay => SHARED.to_owned(),
-            };
+        let shared = shared.map(|folder| {
+            let source = folder.display().to_string();
+            let target = inside(&source, SHARED);
             spec.shared = Some(SharedFolder {
                 source,
                 target: target.clone(),
@@ -340,10 +330,7 @@ impl Environment for ContainerEnvironment {
         let turn_page = turn_page::to_show(cx.scratch);
         let turn_page = turn_page.filter(|_| mode == StartMode::Resident);
         let turn_page = turn_page.map(|source| {
-            let target = match self.settings.rootfs {
-                Rootfs::Host => source.clone(),
-                Rootfs::Overlay => TURN_PAGE.to_owned(),
-            };
+            let target = inside(&source, TURN_PAGE);
             if spec.namespaces.mount {
                 spec.binds.push(Bind {
                     source,
@@ -364,10 +351,8 @@ impl Environment for ContainerEnvironment {
                 return Err(and_cleanup(error, clean(cx, &name, &folder)));
             }
         };
-        let channel = match ProcessChannel::new(running, cx.cancel) {
-            Ok(channel) => channel,
-            Err(error) => return Err(and_cleanup(error.into(), clean(cx, &name, &folder))),
-        };
+        let channel = ProcessChannel::new(running, cx.cancel)
+            .map_err(|error| and_cleanup(error.into(), clean(cx, &name, &folder)))?;
         self.report = Some(report.clone());
         let living = self.living.clone();
         locked(&living).insert((name.clone(), folder.clone()));
@@ -395,10 +380,7 @@ impl Environment for ContainerEnvironment {
     }
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let left: Vec<_> = {
-            let mut living = locked(&self.living);
-            std::mem::take(&mut *living).into_iter().collect()
-        };
+        let left = std::mem::take(&mut *locked(&self.living));
         let mut first = Ok(());
         for (name, folder) in left {
             let cleaned = clean(cx, &name, &folder);

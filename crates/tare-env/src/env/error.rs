@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{ChannelError, text};
-use crate::cx::{CommandError, files::FileError};
+use crate::cx::{CommandError, CommandLine, Context, Finished, files::FileError};
 
 /// Why an environment failed, classified by what the user can do.
 #[derive(Debug, thiserror::Error)]
@@ -106,4 +106,18 @@ impl EnvError {
             _ => None,
         }
     }
+}
+
+/// Runs a command to its end, at most `limit`; if it fails, `what` was refused.
+pub(super) fn succeed(
+    cx: &Context<'_>,
+    command: &CommandLine,
+    limit: Duration,
+    what: impl Into<String>,
+) -> Result<Finished, EnvError> {
+    let finished = cx.exec.run(command, &[], limit)?;
+    if finished.succeeded() {
+        return Ok(finished);
+    }
+    Err(EnvError::refused(what, text::escaped(&finished.stderr)))
 }

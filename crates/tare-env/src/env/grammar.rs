@@ -92,14 +92,17 @@ pub(super) fn is_cpu_range(text: &str) -> bool {
     }
 }
 
+/// Whether a text has only letters, digits and these marks.
+pub(super) fn has_only(text: impl AsRef<[u8]>, marks: &[u8]) -> bool {
+    let is_fine = |byte: &u8| byte.is_ascii_alphanumeric() || marks.contains(byte);
+    text.as_ref().iter().all(is_fine)
+}
+
 /// A letter or digit, then letters, digits and these marks, at most 128 in all, without two dots in a row.
 fn is_name_with(text: &str, marks: &[u8]) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric();
     text.len() <= 128
-        && text.bytes().next().is_some_and(is_plain)
-        && text
-            .bytes()
-            .all(|byte| is_plain(byte) || marks.contains(&byte))
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && has_only(text, marks)
         && !text.contains("..")
 }
 
@@ -111,12 +114,7 @@ pub(super) fn is_plain_name(text: &str) -> bool {
 /// A user by name or number, with or without a group (`--user` of `docker run`).
 pub(super) fn is_user(text: &str) -> bool {
     let is_name = |name: &str| {
-        !name.is_empty()
-            && name.len() <= 32
-            && !name.starts_with('-')
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        (1..=32).contains(&name.len()) && !name.starts_with('-') && has_only(name, b"._-")
     };
     match text.split_once(':') {
         Some((user, group)) => is_name(user) && is_name(group),
@@ -141,11 +139,7 @@ pub(super) fn is_image_reference(text: &str) -> bool {
         None => (text, None),
     };
     let tag_is_fine = tag.is_none_or(|tag| {
-        (1..=128).contains(&tag.len())
-            && !tag.starts_with(['.', '-'])
-            && tag
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        (1..=128).contains(&tag.len()) && !tag.starts_with(['.', '-']) && has_only(tag, b"._-")
     });
     let parts: Vec<&str> = name.split('/').collect();
     let part_is_fine = |(position, part): (usize, &&str)| {
@@ -182,11 +176,7 @@ pub(super) fn is_package(text: &str) -> bool {
 /// A program by name or absolute path.
 pub(super) fn is_program(text: &str) -> bool {
     let is_name = |text: &str| {
-        (1..=128).contains(&text.len())
-            && !text.starts_with(['-', '.'])
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-+[".contains(&byte))
+        (1..=128).contains(&text.len()) && !text.starts_with(['-', '.']) && has_only(text, b"._-+[")
     };
     is_safe_path(text) || is_name(text)
 }

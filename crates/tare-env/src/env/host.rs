@@ -8,11 +8,11 @@
 use crate::env::prelude::*;
 
 use super::channel::ProcessChannel;
+use super::error::succeed;
 use super::grammar::is_cpu_range;
 use super::reader::Reader;
 use super::setting::{Between, Form, settings};
 use super::siblings::{Number, Numbers};
-use super::text::escaped;
 use super::{Published, PublishedAt, SettingsError};
 use crate::cx::pinned::Pinned;
 use crate::cx::turn_page;
@@ -38,10 +38,8 @@ impl Driver for Host {
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
         let command = cx.agent.command(["version"]);
-        let absent = |why: String| Availability::Absent {
-            why,
-            fix: Some("name an agent that runs here with `--agent`".to_owned()),
-        };
+        let absent =
+            |why| EnvError::absent(why, "name an agent that runs here with `--agent`").into();
         match cx.exec.run(&command, &[], DETECT_LIMIT) {
             Ok(finished) if finished.succeeded() => Availability::Ready(Facts::from([(
                 fact::AGENT_VERSION.to_owned(),
@@ -151,9 +149,9 @@ impl HostEnvironment {
         if self.agent.is_none() {
             self.agent = Some(Pinned::write(&self.program(cx), &cx.agent.bytes()?)?);
         }
-        let agent = self.agent.as_ref().map(Pinned::program).transpose();
+        let agent = self.agent.as_ref().expect("it was just written");
         agent
-            .map(Option::unwrap_or_default)
+            .program()
             .map_err(|error| EnvError::refused("start the agent", error.to_string()))
     }
 
@@ -186,18 +184,17 @@ impl Environment for HostEnvironment {
         // The placement of a file's pages is fixed for the life of the file, so every launch gets a new file, as in a
         // built-in container. That takes milliseconds, too long for an instance that is started for one trial. On
         // other systems a running program's file cannot be replaced.
-        if matches!(mode, StartMode::Resident) && cfg!(unix) {
+        if mode == StartMode::Resident && cfg!(unix) {
             self.agent = None;
         }
         let program = self.lay_out_the_agent(cx)?;
-        let mut arguments = vec!["serve".to_owned()];
-        match mode {
-            StartMode::Once => arguments.push("--no-spare".to_owned()),
-            // Moving to its own cgroup takes milliseconds, too.
-            StartMode::Resident => arguments.push("--own-group".to_owned()),
+        let mut arguments = mode.arguments().to_vec();
+        if mode == StartMode::Resident {
+            // Moving to its own cgroup takes milliseconds, too long for one trial.
+            arguments.push("--own-group");
         }
         if let Some(cpus) = &self.cpus {
-            arguments.extend(["--cpus".to_owned(), cpus.clone()]);
+            arguments.extend(["--cpus", cpus]);
         }
         let mut command = cx
             .agent
@@ -278,9 +275,7 @@ impl Instance for HostInstance {
     }
 
     fn shared(&self) -> Result<String, Reason> {
-        self.shared.clone().ok_or_else(|| {
-            Reason::NoEnvironment("a shared folder was not asked for at its start".into())
-        })
+        self.shared.clone().ok_or_else(not_shared)
     }
 
     /// On the host a server's port is open directly: the baseline of publishing.
@@ -323,11 +318,7 @@ pub(super) fn lines_of(
         return Ok(Vec::new());
     }
     let command = cx.agent.command(arguments.iter().copied());
-    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-    if !finished.succeeded() {
-        return Err(EnvError::refused(what, escaped(&finished.stderr)));
-    }
-    Ok(finished
+    Ok(succeed(cx, &command, CONTROL_LIMIT, what)?
         .stdout_text()
         .lines()
         .map(|line| line.escape_debug().to_string())

@@ -15,6 +15,7 @@ use tare_model::lower_file;
 pub mod host_files;
 pub(crate) mod packed;
 
+use crate::cx::hex;
 use host_files::{HostEntry, HostFile};
 
 /// The agent's path inside.
@@ -82,13 +83,6 @@ impl ImageTar {
         self
     }
 
-    /// Adds a symbolic link.
-    #[must_use]
-    pub fn with_link(mut self, path: &str, target: &str) -> Self {
-        self.put(path, Entry::Link(target.to_owned()));
-        self
-    }
-
     /// Adds a program or other files of the host, with the folders and links that lead to them. Existing entries
     /// stay.
     #[must_use]
@@ -138,9 +132,7 @@ impl ImageTar {
             hash.update(format!("{kind} {mode:o} {length} {path}\0"));
             hash.update(content);
         }
-        hash.finalize().iter().fold(String::new(), |digits, byte| {
-            digits + &format!("{byte:02x}")
-        })
+        hex(&hash.finalize())
     }
 
     /// Returns the archive in parts.
@@ -211,6 +203,13 @@ mod tests {
 
     use super::*;
 
+    fn host_file(path: &str, entry: HostEntry) -> HostFile {
+        HostFile {
+            path: path.into(),
+            entry,
+        }
+    }
+
     #[test]
     fn image_root_has_agent_and_two_writable_folders() {
         let bytes = ImageTar::new().with_agent(b"agent").into_bytes();
@@ -230,13 +229,16 @@ mod tests {
     #[test]
     fn image_hash_is_equal_only_for_equal_content() {
         let image = || ImageTar::new().with_agent(b"x");
+        let link = HostEntry::Link {
+            target: "usr/bin".into(),
+        };
         assert_eq!(image().into_bytes(), image().into_bytes());
         assert_eq!(image().sha256(), image().sha256());
         let others = [
             ImageTar::new().with_agent(b"y"),
             image().with_lower_file(1),
             image().with_lower_file(2),
-            image().with_link("bin", "usr/bin"),
+            image().with_program(&[host_file("bin", link)]),
             image().with_folder("bin", 0o755),
             image().with_file("bin", 0o755, b""),
         ];
@@ -251,8 +253,9 @@ mod tests {
     #[test]
     fn links_long_paths_and_lower_file_roundtrip_in_tar() {
         let long = format!("usr/lib/{}/file", "x".repeat(150));
+        let target = "usr/bin".into();
         let image = ImageTar::new()
-            .with_link("bin", "usr/bin")
+            .with_program(&[host_file("/bin", HostEntry::Link { target })])
             .with_file(&long, 0o644, b"content")
             .with_lower_file(100_000);
         let bytes = image.into_bytes();
@@ -276,10 +279,7 @@ mod tests {
 
     #[test]
     fn host_files_do_not_replace_image_entries() {
-        let folder = |path: &str, mode| HostFile {
-            path: path.into(),
-            entry: HostEntry::Folder { mode },
-        };
+        let folder = |path: &str, mode| host_file(path, HostEntry::Folder { mode });
         let host = [
             folder("/", 0o755),
             folder("/etc", 0o700),

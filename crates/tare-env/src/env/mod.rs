@@ -252,6 +252,16 @@ pub enum StartMode {
     Once,
 }
 
+impl StartMode {
+    /// Returns the agent's arguments.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Resident => &["serve"],
+            Self::Once => &["serve", "--no-spare"],
+        }
+    }
+}
+
 /// Times and result of a container run the way its engine's client runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsTyped {
@@ -376,6 +386,11 @@ pub trait Channel: Send {
 /// The reason that one end of a connection cannot be reached from the other.
 pub(crate) fn no_path(why: impl Into<String>) -> Reason {
     Reason::NoPath(why.into())
+}
+
+/// The reason that instances share no folder, although they could.
+pub(crate) fn not_shared() -> Reason {
+    Reason::NoEnvironment("a shared folder was not asked for at its start".into())
 }
 
 /// Path of the turn page in an environment with a separate root.

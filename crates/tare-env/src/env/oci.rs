@@ -21,17 +21,16 @@ mod spec;
 
 use std::sync::OnceLock;
 
-use tare_model::launch::{CAPABILITIES, DockerRelease, Network, PairAddresses};
+use tare_model::launch::{CAPABILITIES, DockerRelease, PairAddresses};
 use tare_model::whole_ns;
 
 use self::instance::{Living, OciInstance, clean};
-use self::runtime::{Container, KNOWN, Runtime, Surroundings, refusal};
+use self::runtime::{Container, KNOWN, Runtime, refusal};
 use self::settings::{Rootfs, SETTINGS, Settings, Source};
 use self::spec::{AGENT, Built, Spec, SpecTarget, WORKDIR};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::charged;
 use super::private;
-use super::text::and_cleanup;
 use super::{FileRequest, TURN_PAGE, container, docker};
 use crate::cx::turn_page;
 
@@ -59,10 +58,7 @@ impl Driver for Oci {
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
         if !cfg!(target_os = "linux") {
-            return Availability::Absent {
-                why: "OCI runtimes are started on Linux only".into(),
-                fix: None,
-            };
+            return EnvError::unavailable("OCI runtimes are started on Linux only").into();
         }
         let mut facts = Facts::from([(
             fact::name_for(fact::OCI, "cgroups"),
@@ -135,8 +131,7 @@ fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
             )
         })
         .and_then(|_| {
-            let surroundings = Surroundings::default();
-            let command = runtime::run_command(cx, agent, &runtime, &[], &container, surroundings);
+            let command = runtime::run_command(cx, agent, &runtime, &settings, &container);
             Ok(cx.exec.run(&command, &[], DETECT_LIMIT)?)
         })
         .and_then(|finished| match finished.status {
@@ -263,7 +258,7 @@ fn write_spec(
         run: cx.run.as_str(),
         root,
         files: text("files"),
-        netns: (settings.network == Some(Network::Veth)).then(|| text("netns")),
+        netns: settings.has_pair().then(|| text("netns")),
         arguments,
         available: &available_capabilities(),
         kernel: kernel.trim(),
@@ -304,16 +299,17 @@ impl OciEnvironment {
                 Some((found.spec, found.id))
             }
             Source::File(path) => {
+                let shown = path.display().to_string();
                 let spec = Spec::parse(&files::read_text(path)?).map_err(|error| {
                     EnvError::refused(
                         format!(
                             "`{}` is no runtime specification for Linux",
-                            path.display().to_string().escape_debug()
+                            shown.escape_debug()
                         ),
-                        error.to_string().escape_debug().to_string(),
+                        escaped(error.to_string()),
                     )
                 })?;
-                Some((spec, path.display().to_string()))
+                Some((spec, shown))
             }
         };
         Ok(())
@@ -391,29 +387,27 @@ impl OciEnvironment {
         self.load()?;
         let agent = agent(cx)?;
         furnish(cx, agent, container, &self.settings)?;
-        let arguments: &[&str] = match mode {
-            StartMode::Resident => &["serve"],
-            StartMode::Once => &["serve", "--no-spare"],
-        };
         let base = self.base.as_ref().map(|(spec, _)| spec);
         let release = self.release.unwrap_or_default();
         let turn_page = turn_page::to_show(cx.scratch)
             .filter(|_| mode == StartMode::Resident && runtime.shares_the_kernel());
         let settings = &self.settings;
         let page = turn_page.as_deref();
-        let built = write_spec(cx, container, settings, base, release, arguments, page)?;
+        let built = write_spec(
+            cx,
+            container,
+            settings,
+            base,
+            release,
+            mode.arguments(),
+            page,
+        )?;
         self.remarks = built.remarks;
-        let has_pair = self.settings.network == Some(Network::Veth);
-        let surroundings = Surroundings {
-            has_overlay: self.settings.rootfs == Rootfs::OverlayHost,
-            has_pair,
-        };
-        let arguments = &self.settings.runtime_args;
-        let command = runtime::run_command(cx, agent, &runtime, arguments, container, surroundings);
+        let command = runtime::run_command(cx, agent, &runtime, settings, container);
         let mut running = cx.exec.spawn(&command)?;
         self.wait_for_start(cx, running.as_mut(), container)?;
         self.check_limits(container)?;
-        let addresses = if has_pair {
+        let addresses = if self.settings.has_pair() {
             let text = files::read_text(&container.folder.join("network.json"))?;
             let pair: PairAddresses = serde_json::from_str(&text).map_err(|error| {
                 EnvError::refused("reading the addresses of the veth pair", error.to_string())
@@ -477,30 +471,23 @@ impl Environment for OciEnvironment {
         put("docker", self.release.unwrap_or_default().name().to_owned());
         if let Some(runtime) = &self.runtime {
             put("version", runtime.version.clone());
-            let path = runtime.path.display().to_string();
-            put("path", path.escape_debug().to_string());
+            put("path", escaped(runtime.path.display().to_string()));
             if runtime.hides_unified {
                 let what = "the version 2 tree of the hybrid cgroups, which crun refuses";
                 put("hidden", what.to_owned());
             }
         }
         if let Some((_, origin)) = &self.base {
-            put("spec.origin", origin.escape_debug().to_string());
+            put("spec.origin", escaped(origin));
         }
         for (what, remark) in &self.remarks {
-            put(
-                &format!("changed.{what}"),
-                remark.escape_debug().to_string(),
-            );
+            put(&format!("changed.{what}"), escaped(remark));
         }
         facts
     }
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let left = {
-            let mut living = locked(&self.living);
-            std::mem::take(&mut *living)
-        };
+        let left = std::mem::take(&mut *locked(&self.living));
         let mut first = Ok(());
         for container in left {
             let cleaned = clean(cx, &container);

@@ -12,10 +12,12 @@ pub(crate) use tare_model::launch::Bind;
 pub(crate) use tare_model::wire::{Reply, Request};
 pub(crate) use tare_model::{ArmId, Facts, Params, Reason, RunId, fact};
 
-pub(crate) use super::text::{entries_of, members_of, printable, texts_of};
+pub(crate) use super::text::{
+    and_cleanup, entries_of, escaped, members_of, printable, texts_of,
+};
 pub(crate) use super::{
     Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Instance,
-    Setting, StartMode, no_path,
+    Setting, StartMode, no_path, not_shared,
 };
 pub(crate) use crate::cx::{
     AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Running, files, locked, vars,

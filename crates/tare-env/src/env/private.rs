@@ -55,13 +55,8 @@ pub(crate) fn paths(store: Option<&Path>) -> Vec<String> {
         paths.extend(socket.and_then(|text| text.strip_prefix("unix://").map(str::to_owned)));
     }
     paths.extend(PLACES.iter().filter_map(|name| vars::text(name)));
-    let text = |path: PathBuf| path.into_os_string().into_string().ok();
-    paths.extend(
-        homes()
-            .into_iter()
-            .chain(vars::state_folder())
-            .filter_map(text),
-    );
+    let own = homes().into_iter().chain(vars::state_folder());
+    paths.extend(own.filter_map(text));
     if let Some(store) = store.and_then(|store| std::path::absolute(store).ok().and_then(text)) {
         paths.extend(OF_STORE.map(|suffix| format!("{store}{suffix}")));
     }
@@ -82,9 +77,12 @@ pub(crate) fn kept_by_root() -> &'static [String] {
                 add_closed(Path::new(folder), levels, &mut found);
             }
         }
-        let text = |path: PathBuf| path.into_os_string().into_string().ok();
         found.into_iter().filter_map(text).collect()
     })
+}
+
+fn text(path: PathBuf) -> Option<String> {
+    path.into_os_string().into_string().ok()
 }
 
 /// Adds what is neither readable nor searchable for others in a folder, down to this number of levels.
@@ -216,7 +214,7 @@ pub(crate) fn programs(hidden: &[String]) -> Vec<Bind> {
     shown.sort();
     shown.dedup();
     let bind = |folder: PathBuf| {
-        let path = folder.into_os_string().into_string().ok()?;
+        let path = text(folder)?;
         Some(Bind {
             source: path.clone(),
             target: path,
@@ -302,8 +300,8 @@ fn is_open(folder: &Path) -> bool {
 /// Returns the private place that `folder` is, or contains: a home, or Tare's folder. A folder inside Tare's counts
 /// too; one inside a home does not, because the user's work is there.
 pub fn inside_of(folder: &Path) -> Option<PathBuf> {
-    let real = |path: PathBuf| files::canonical(&path).unwrap_or(path);
-    let folder = real(folder.to_owned());
+    let real = |path: PathBuf| files::real(&path);
+    let folder = files::real(folder);
     let names = files::names(Path::new("/home")).unwrap_or_default();
     let named = ["/root", "/home"].map(PathBuf::from).into_iter();
     let state = vars::state_folder().map(real);

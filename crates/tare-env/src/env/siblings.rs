@@ -102,7 +102,7 @@ impl Hub {
             Ok(_) => {
                 wait_for_last_words(running.as_mut(), LAST_WORDS_LIMIT);
                 Err(EnvError::denied(
-                    running.stderr_tail().trim().escape_debug().to_string(),
+                    escaped(running.stderr_tail()),
                     "run as root",
                 ))
             }

@@ -64,7 +64,7 @@ fn version(cx: &Context<'_>) -> Result<String, EnvError> {
             version.escape_debug()
         )));
     }
-    Ok(version.escape_debug().to_string())
+    Ok(escaped(version))
 }
 
 impl Driver for Ssh {

@@ -40,15 +40,13 @@ pub(crate) fn members_of(object: &Value) -> impl Iterator<Item = (&String, &Valu
 }
 
 /// Escapes another program's output for a terminal.
-pub(super) fn escaped(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes)
-        .trim()
-        .escape_debug()
-        .to_string()
+pub(crate) fn escaped(output: impl AsRef<[u8]>) -> String {
+    let text = String::from_utf8_lossy(output.as_ref());
+    text.trim().escape_debug().to_string()
 }
 
 /// Returns the first error, with that of the cleanup if it failed too.
-pub(super) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> EnvError {
+pub(crate) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> EnvError {
     match cleanup {
         Ok(()) => first,
         Err(then) => EnvError::AndCleanup {

@@ -27,7 +27,7 @@ use self::command::{Accelerator, PROGRAM, PROGRAM_FIX};
 use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
-use super::text::escaped;
+use super::error::succeed;
 
 /// Time limit for the emulator to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
@@ -105,7 +105,7 @@ impl Emulator {
         let line = help.lines().next().unwrap_or_default();
         let line = line.trim_start_matches("QEMU emulator version ");
         Self {
-            version: line.escape_debug().to_string(),
+            version: escaped(line),
             has_own_filter: help.lines().any(|line| line.starts_with("-sandbox on")),
         }
     }
@@ -118,19 +118,12 @@ fn emulator(cx: &Context<'_>) -> Result<Emulator, EnvError> {
             "it is made from a Linux host's kernel and modules",
         ));
     }
-    let asked = cx
-        .exec
-        .run(&CommandLine::new(PROGRAM, ["-help"]), &[], VERSION_LIMIT);
-    match asked {
-        Ok(finished) if finished.succeeded() => Ok(Emulator::read(&finished.stdout_text())),
-        Ok(finished) => Err(EnvError::refused(
-            format!("`{PROGRAM} -help`"),
-            escaped(&finished.stderr),
-        )),
-        Err(error @ CommandError::Missing { .. }) => {
+    let command = CommandLine::new(PROGRAM, ["-help"]);
+    match succeed(cx, &command, VERSION_LIMIT, format!("`{PROGRAM} -help`")) {
+        Err(EnvError::Command(error @ CommandError::Missing { .. })) => {
             Err(EnvError::absent(error.to_string(), PROGRAM_FIX))
         }
-        Err(error) => Err(error.into()),
+        finished => Ok(Emulator::read(&finished?.stdout_text())),
     }
 }
 

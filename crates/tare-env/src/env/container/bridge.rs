@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tare_model::launch::{BridgePort, PairAddresses};
 
+use crate::env::grammar::has_only;
+
 /// A bridge's device, its address, and its prefix length in bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bridge {
@@ -20,8 +22,7 @@ impl Bridge {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (device, network) = text.split_once(' ')?;
         let (address, bits) = network.split_once('/')?;
-        let is_letter = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_');
-        let is_device = (1..=15).contains(&device.len()) && device.bytes().all(is_letter);
+        let is_device = (1..=15).contains(&device.len()) && has_only(device, b"-_");
         let prefix_bits = bits.parse().ok().filter(|bits| (8..=29).contains(bits))?;
         is_device.then_some(Self {
             device: device.to_owned(),

@@ -6,7 +6,7 @@ use tare_model::launch::{LaunchReport, Missing, Network};
 
 use super::super::channel::ProcessChannel;
 use super::super::siblings::Number;
-use super::{Living, STOP_LIMIT, clean, escaped};
+use super::{Living, STOP_LIMIT, clean};
 
 /// Why the launcher could not join an instance to its siblings, if that was wanted and failed.
 pub(super) fn lost_place(report: &LaunchReport, is_wanted: bool) -> Option<Reason> {
@@ -80,9 +80,7 @@ impl Instance for ContainerInstance {
     }
 
     fn shared(&self) -> Result<String, Reason> {
-        self.shared.clone().ok_or_else(|| {
-            Reason::NoEnvironment("a shared folder was not asked for at its start".into())
-        })
+        self.shared.clone().ok_or_else(not_shared)
     }
 
     fn workdir(&self) -> String {

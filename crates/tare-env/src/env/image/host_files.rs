@@ -11,7 +11,9 @@ use crate::env::prelude::*;
 use std::collections::VecDeque;
 use std::path::Component;
 
+use crate::cx::Finished;
 use crate::cx::files::{self, Kind};
+use crate::env::error::succeed;
 
 mod libraries;
 
@@ -73,29 +75,22 @@ pub struct FileRequest {
 impl FileRequest {
     /// Whether nothing is to be packed.
     pub fn is_empty(&self) -> bool {
-        self.programs.is_empty()
-            && self.packages.is_empty()
-            && self.files.is_empty()
-            && self.told_by.is_empty()
+        *self == Self::default()
     }
 
     /// Adds what is in `other` and not yet in this one.
     pub fn add(&mut self, other: &Self) {
-        for (own, more) in [
-            (&mut self.programs, &other.programs),
-            (&mut self.packages, &other.packages),
-            (&mut self.files, &other.files),
-        ] {
-            for name in more {
-                if !own.contains(name) {
-                    own.push(name.clone());
-                }
-            }
-        }
-        for command in &other.told_by {
-            if !self.told_by.contains(command) {
-                self.told_by.push(command.clone());
-            }
+        add_new(&mut self.programs, &other.programs);
+        add_new(&mut self.packages, &other.packages);
+        add_new(&mut self.files, &other.files);
+        add_new(&mut self.told_by, &other.told_by);
+    }
+}
+
+fn add_new<T: Clone + PartialEq>(own: &mut Vec<T>, others: &[T]) {
+    for other in others {
+        if !own.contains(other) {
+            own.push(other.clone());
         }
     }
 }
@@ -351,18 +346,7 @@ fn on_path(program: &str) -> Result<PathBuf, EnvError> {
     if program.starts_with('/') {
         return Ok(PathBuf::from(program));
     }
-    let folders = vars::text("PATH").unwrap_or_default();
-    folders
-        .split(':')
-        .filter(|folder| folder.starts_with('/'))
-        .map(|folder| Path::new(folder).join(program))
-        .find(|path| path.is_file())
-        .ok_or_else(|| {
-            EnvError::absent(
-                format!("`{program}` is to be packed and is not installed here"),
-                format!("install `{program}`, or take it out of `programs`"),
-            )
-        })
+    files::on_search_path(program, &[]).ok_or_else(|| not_installed("", program, "programs"))
 }
 
 /// Returns the interpreter that a script's first line names, and the program that `env` would start.
@@ -394,24 +378,12 @@ fn printed_paths(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, E
     let Some((program, arguments)) = command.split_first() else {
         return Ok(Vec::new());
     };
-    let finished = cx.exec.run(
-        &CommandLine::new(program, arguments.iter().map(String::as_str)),
-        b"",
-        ASK_LIMIT,
-    )?;
-    if !finished.succeeded() {
-        let stderr_text = finished.stderr_text();
-        return Err(EnvError::refused(
-            format!(
-                "`{}` was asked which files it needs inside",
-                program.escape_debug()
-            ),
-            stderr_text.trim().escape_debug().to_string(),
-        ));
-    }
-    let list = finished.stdout_text();
-    let paths = list.lines().filter(|line| line.starts_with('/'));
-    Ok(paths.map(PathBuf::from).collect())
+    let command = CommandLine::new(program, arguments.iter().map(String::as_str));
+    let what = format!(
+        "`{}` was asked which files it needs inside",
+        program.escape_debug()
+    );
+    Ok(paths_in(&succeed(cx, &command, ASK_LIMIT, what)?))
 }
 
 /// Returns the files that a package has installed, according to its package manager.
@@ -421,18 +393,24 @@ fn files_of(cx: &Context<'_>, package: &str) -> Result<Vec<PathBuf>, EnvError> {
         if let Ok(finished) = cx.exec.run(&command, b"", ASK_LIMIT)
             && finished.succeeded()
         {
-            let list = finished.stdout_text();
-            return Ok(list
-                .lines()
-                .filter(|line| line.starts_with('/') && *line != "/.")
-                .map(PathBuf::from)
-                .collect());
+            return Ok(paths_in(&finished));
         }
     }
-    Err(EnvError::absent(
-        format!("the package `{package}` is to be packed and is not installed here"),
-        format!("install `{package}`, or take it out of `packages`"),
-    ))
+    Err(not_installed("the package ", package, "packages"))
+}
+
+fn not_installed(kind: &str, name: &str, setting: &str) -> EnvError {
+    EnvError::absent(
+        format!("{kind}`{name}` is to be packed and is not installed here"),
+        format!("install `{name}`, or take it out of `{setting}`"),
+    )
+}
+
+/// Returns the absolute paths that a program has printed, one a line.
+fn paths_in(finished: &Finished) -> Vec<PathBuf> {
+    let list = finished.stdout_text();
+    let paths = list.lines().filter(|line| line.starts_with('/'));
+    paths.map(PathBuf::from).collect()
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@
 
 use crate::env::prelude::*;
 
-use sha2::{Digest, Sha256};
-
 use super::host_files::{self, FileRequest, HostEntry, HostFiles};
 use super::{AGENT_PATH, ImageTar, WORKDIR};
-use crate::cx::Agents;
+pub(crate) use crate::cx::hex;
+use crate::cx::{Agents, sha256};
 
 /// The repository name of packed images.
 pub(crate) const REPOSITORY: &str = "tare/agent";
@@ -131,7 +130,7 @@ fn of_packed(facts: &mut Facts, found: &HostFiles) {
         for (program, path) in &found.programs {
             if *path == file.path {
                 let name = fact::name_for(fact::PROGRAM_SHA256, &printable(program));
-                facts.insert(name, hex(&Sha256::digest(bytes)));
+                facts.insert(name, sha256(bytes));
             }
         }
     }
@@ -159,10 +158,10 @@ pub(crate) fn tag(run: &RunId, arm: &ArmId) -> String {
     if tag.len() > 128 {
         // Both have 64 bytes: 129 with the dot. Cutting the last byte could make two arms equal, so the end is
         // replaced by a digest of the whole.
-        let digest = Sha256::digest(tag.as_bytes());
+        let digest = sha256(tag.as_bytes());
         tag.truncate(111);
         tag.push('.');
-        tag.push_str(&hex(&digest[..8]));
+        tag.push_str(&digest[..16]);
     }
     tag
 }
@@ -170,15 +169,6 @@ pub(crate) fn tag(run: &RunId, arm: &ArmId) -> String {
 /// Returns the name of an arm's packed image.
 pub(crate) fn packed_name(run: &RunId, arm: &ArmId) -> String {
     format!("{REPOSITORY}:{}", tag(run, arm))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digits = bytes
-        .iter()
-        .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)]);
-    digits
-        .map(|digit| char::from_digit(digit, 16).expect("four bits are one digit"))
-        .collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 use crate::env::prelude::*;
 
 use super::spec::Spec;
+use crate::cx::processes::numbers_in;
 
 /// containerd's folder names for the state of running tasks, by runtime version.
 const TASKS: [&str; 2] = [
@@ -48,10 +49,8 @@ fn state_folders() -> BTreeSet<PathBuf> {
     let usual = roots
         .iter()
         .flat_map(|root| TASKS.map(|task| root.join(task).join(NAMESPACE)));
-    let processes = files::names(Path::new("/proc")).unwrap_or_default();
-    let shims = processes
-        .iter()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    let shims = numbers_in(Path::new("/proc"))
+        .into_iter()
         .filter_map(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok())
         .filter_map(|folder| tasks_folder(&folder));
     usual.chain(shims).filter(|path| path.is_dir()).collect()
@@ -138,7 +137,7 @@ pub(super) fn find(wanted: &str) -> Result<EngineSpec, EnvError> {
     let spec = Spec::parse(&text).map_err(|error| {
         EnvError::refused(
             format!("reading Docker's specification `{}`", one.path.display()),
-            error.to_string().escape_debug().to_string(),
+            escaped(error.to_string()),
         )
     })?;
     Ok(EngineSpec {

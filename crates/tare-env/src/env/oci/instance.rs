@@ -15,7 +15,6 @@ use super::runtime::Container;
 use super::spec::WORKDIR;
 use crate::env::channel::ProcessChannel;
 use crate::env::container;
-use crate::env::text::and_cleanup;
 
 /// Time limit for a container to end after its agent's goodbye, including its removal by the runtime.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -114,14 +113,13 @@ impl Instance for OciInstance {
             locked(&self.living).remove(&self.container);
         }
         if ended && !left.is_empty() {
-            let words = self.channel.running.stderr_tail();
             let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
             let first = EnvError::refused(
                 format!(
                     "the runtime left {} behind, which Tare removed",
                     left.join(", ").escape_debug()
                 ),
-                words.trim().escape_debug().to_string(),
+                escaped(self.channel.running.stderr_tail()),
             );
             return Err(and_cleanup(first, result));
         }

@@ -9,6 +9,7 @@ use crate::env::prelude::*;
 
 use tare_model::launch::RUN_VARIABLE;
 
+use super::settings::{Rootfs, Settings};
 use crate::env::charged;
 use crate::env::refusals::KnownRefusal;
 
@@ -46,24 +47,12 @@ impl Runtime {
     }
 }
 
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata()
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.is_file()
-}
-
 /// Returns the runtime's path: a path as given, a name from `PATH`.
 pub(super) fn locate(name: &str) -> Result<PathBuf, EnvError> {
     let shown = name.escape_debug();
     if name.contains('/') {
         let path = std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name));
-        return if is_executable(&path) {
+        return if files::is_program(&path) {
             Ok(path)
         } else {
             Err(EnvError::absent(
@@ -76,18 +65,13 @@ pub(super) fn locate(name: &str) -> Result<PathBuf, EnvError> {
             ))
         };
     }
-    let path = vars::text("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(SYSTEM_FOLDERS.map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|path| is_executable(path))
-        .ok_or_else(|| EnvError::Absent {
-            why: format!("the runtime `{shown}` is not installed or not on PATH"),
-            fix: KNOWN
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, how)| (*how).to_owned()),
-        })
+    files::on_search_path(name, &SYSTEM_FOLDERS).ok_or_else(|| EnvError::Absent {
+        why: format!("the runtime `{shown}` is not installed or not on PATH"),
+        fix: KNOWN
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, how)| (*how).to_owned()),
+    })
 }
 
 /// Returns the agent's `private-mounts` command with these options, running `program`.
@@ -174,28 +158,18 @@ impl Container {
     }
 }
 
-/// What to set up in addition to the private mounts.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Surroundings {
-    /// Whether to create an overlay over the host's files in the container's folder.
-    pub(super) has_overlay: bool,
-    /// Whether to create a network namespace with a veth pair.
-    pub(super) has_pair: bool,
-}
-
 /// Returns the command that runs a container in the foreground and removes what a killed runtime left of it.
 pub(super) fn run_command(
     cx: &Context<'_>,
     agent: &AgentBinary,
     runtime: &Runtime,
-    runtime_args: &[String],
+    settings: &Settings,
     container: &Container,
-    surroundings: Surroundings,
 ) -> CommandLine {
     let text = |path: &Path| path.display().to_string();
     let call = |words: &[&str]| {
         let mut call = vec![text(&runtime.path)];
-        call.extend_from_slice(runtime_args);
+        call.extend_from_slice(&settings.runtime_args);
         call.extend(["--root".to_owned(), text(&container.state())]);
         call.extend(words.iter().map(ToString::to_string));
         call.push(container.id.clone());
@@ -213,10 +187,10 @@ pub(super) fn run_command(
     if runtime.hides_unified {
         options.push("--hide-unified".to_owned());
     }
-    if surroundings.has_overlay {
+    if settings.rootfs == Rootfs::OverlayHost {
         options.extend(["--overlay".to_owned(), folder.clone()]);
     }
-    if surroundings.has_pair {
+    if settings.has_pair() {
         options.extend(["--veth".to_owned(), folder.clone()]);
     }
     for word in call(&["delete", "--force"]) {
@@ -272,7 +246,7 @@ pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError 
         .file_name()
         .is_some_and(|file| file.to_string_lossy().contains("runsc"));
     let name = name.escape_debug().to_string();
-    let answer = words.trim().escape_debug().to_string();
+    let answer = escaped(words);
     // The prefix allows rows that apply to runsc only.
     let by = if is_runsc { "runsc:" } else { "" };
     if let Some(known) = KnownRefusal::find(REFUSALS, &format!("{by}{answer}")) {

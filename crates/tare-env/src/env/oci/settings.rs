@@ -13,6 +13,7 @@ use crate::env::common::{
     NO_NEW_PRIVILEGES, PIDS, PRIVATE_PATHS, SECCOMP,
 };
 use crate::env::container::settings::{capabilities, limit_facts, limits};
+use crate::env::grammar::has_only;
 use crate::env::reader::Reader;
 use crate::env::setting::{Between, Form, meanings, settings, words};
 
@@ -73,12 +74,7 @@ fn is_program(text: &str) -> bool {
 fn is_spec(text: &str) -> bool {
     match text.strip_prefix("docker:") {
         None => is_program(text),
-        Some(container) => {
-            !container.is_empty()
-                && container
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-        }
+        Some(container) => !container.is_empty() && has_only(container, b"._-"),
     }
 }
 
@@ -146,6 +142,11 @@ fn read_capabilities(read: &Reader<'_>) -> Option<Capabilities> {
 }
 
 impl Settings {
+    /// Whether the container gets a network namespace with a veth pair.
+    pub(super) fn has_pair(&self) -> bool {
+        self.network == Some(Network::Veth)
+    }
+
     /// Reads and checks the settings, without side effects.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("oci", SETTINGS, settings)?;
@@ -209,10 +210,7 @@ impl Settings {
         let mut facts = Facts::new();
         let mut fact = |name: &str, value: Option<String>| {
             if let Some(value) = value {
-                facts.insert(
-                    fact::name_for(fact::OCI, name),
-                    value.escape_debug().to_string(),
-                );
+                facts.insert(fact::name_for(fact::OCI, name), escaped(value));
             }
         };
         fact("runtime", Some(self.runtime.clone()));

@@ -67,7 +67,7 @@ struct Process {
 }
 
 /// The process's capability sets.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Capabilities {
     #[serde(default)]
     bounding: Vec<String>,
@@ -100,7 +100,7 @@ pub(super) struct Mount {
 }
 
 /// The Linux-specific part.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Linux {
     #[serde(default)]
@@ -221,13 +221,6 @@ fn show(bind: &Bind) -> Mount {
     )
 }
 
-fn object(value: Value) -> OtherFields {
-    match value {
-        Value::Object(map) => map,
-        _ => OtherFields::new(),
-    }
-}
-
 impl Spec {
     pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
@@ -235,83 +228,69 @@ impl Spec {
 
     /// Returns Tare's specification: like Docker's, before settings are applied.
     pub(super) fn own() -> Self {
-        let devices = json!([{"allow": false, "access": "rwm"}]);
-        Self {
-            oci_version: "1.0.2".into(),
-            hostname: Some("tare".into()),
-            process: Process {
-                terminal: false,
-                args: Vec::new(),
-                env: vec![
-                    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
-                    "LC_ALL=C".into(),
+        let mut own: Self = serde_json::from_value(json!({
+            "ociVersion": "1.0.2",
+            "hostname": "tare",
+            "process": {
+                "user": {"uid": 0, "gid": 0},
+                "env": [
+                    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                    "LC_ALL=C",
                 ],
-                cwd: "/".into(),
-                capabilities: None,
-                no_new_privileges: false,
-                rest: object(json!({"user": {"uid": 0, "gid": 0}})),
+                "cwd": "/",
             },
-            root: Root {
-                path: String::new(),
-                readonly: false,
-            },
-            mounts: vec![
-                mount("/proc", "proc", "proc", &["nosuid", "noexec", "nodev"]),
-                mount(
-                    "/dev",
-                    "tmpfs",
-                    "tmpfs",
-                    &["nosuid", "strictatime", "mode=755", "size=65536k"],
-                ),
-                mount(
-                    "/dev/pts",
-                    "devpts",
-                    "devpts",
-                    &[
-                        "nosuid",
-                        "noexec",
-                        "newinstance",
-                        "ptmxmode=0666",
-                        "mode=0620",
-                        "gid=5",
-                    ],
-                ),
-                mount(
-                    "/sys",
-                    "sysfs",
-                    "sysfs",
-                    &["nosuid", "noexec", "nodev", "ro"],
-                ),
-                mount(
-                    "/sys/fs/cgroup",
-                    "cgroup",
-                    "cgroup",
-                    &["ro", "nosuid", "noexec", "nodev"],
-                ),
-                mount(
-                    "/dev/mqueue",
-                    "mqueue",
-                    "mqueue",
-                    &["nosuid", "noexec", "nodev"],
-                ),
-                mount(
-                    "/dev/shm",
-                    "tmpfs",
-                    "shm",
-                    &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],
-                ),
-            ],
-            hooks: None,
-            linux: Linux {
-                namespaces: OPTIONAL_NAMESPACES.map(Namespace::new).to_vec(),
-                resources: Resources {
-                    rest: object(json!({"devices": devices})),
-                    ..Resources::default()
-                },
-                ..Linux::default()
-            },
-            rest: OtherFields::new(),
-        }
+            "root": {"path": ""},
+            "linux": {"resources": {"devices": [{"allow": false, "access": "rwm"}]}},
+        }))
+        .expect("it has every required field");
+        own.linux.namespaces = OPTIONAL_NAMESPACES.map(Namespace::new).to_vec();
+        own.mounts = vec![
+            mount("/proc", "proc", "proc", &["nosuid", "noexec", "nodev"]),
+            mount(
+                "/dev",
+                "tmpfs",
+                "tmpfs",
+                &["nosuid", "strictatime", "mode=755", "size=65536k"],
+            ),
+            mount(
+                "/dev/pts",
+                "devpts",
+                "devpts",
+                &[
+                    "nosuid",
+                    "noexec",
+                    "newinstance",
+                    "ptmxmode=0666",
+                    "mode=0620",
+                    "gid=5",
+                ],
+            ),
+            mount(
+                "/sys",
+                "sysfs",
+                "sysfs",
+                &["nosuid", "noexec", "nodev", "ro"],
+            ),
+            mount(
+                "/sys/fs/cgroup",
+                "cgroup",
+                "cgroup",
+                &["ro", "nosuid", "noexec", "nodev"],
+            ),
+            mount(
+                "/dev/mqueue",
+                "mqueue",
+                "mqueue",
+                &["nosuid", "noexec", "nodev"],
+            ),
+            mount(
+                "/dev/shm",
+                "tmpfs",
+                "shm",
+                &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],
+            ),
+        ];
+        own
     }
 
     /// Returns the capabilities in effect.

@@ -12,7 +12,6 @@ use super::super::FileRequest;
 use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
-use super::super::text::and_cleanup;
 use super::caller::{Caller, is_reachable};
 use super::facts::{self, Engine, info, note_hybrid};
 use super::instance::{
@@ -384,9 +383,9 @@ impl PodmanEnvironment {
         if mode == StartMode::Once && !self.is_foreign() {
             // A single command, as a user would start a program.
             self.make_storage(cx, caller, belongings, CONTROL_LIMIT)?;
-            let words = ["serve", "--no-spare"];
+            let words = mode.arguments();
             let verb = ["run", "--rm=false"];
-            let arguments = self.creation(cx, &prepared.image, belongings, &verb, &words);
+            let arguments = self.creation(cx, &prepared.image, belongings, &verb, words);
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             let running = caller.spawn(cx, &arguments)?;
             let ends = self.ends(&prepared.engine, &Value::Null);
@@ -398,11 +397,7 @@ impl PodmanEnvironment {
                 ends,
             )?);
         }
-        let words: &[&str] = match mode {
-            StartMode::Resident => &["serve"],
-            StartMode::Once => &["serve", "--no-spare"],
-        };
-        self.create(cx, caller, prepared, belongings, words)?;
+        self.create(cx, caller, prepared, belongings, mode.arguments())?;
         let mut ends = self.ends(&prepared.engine, &Value::Null);
         let mut charged = Charged::Nowhere;
         if mode == StartMode::Resident {

@@ -8,7 +8,7 @@
 use crate::env::prelude::*;
 
 use super::super::ChannelError;
-use super::super::channel::{StreamChannel, farewell, wait_for_last_words};
+use super::super::channel::{Explaining, StreamChannel, farewell, wait_for_last_words};
 use super::super::image::WORKDIR;
 use super::caller::{Caller, NONE};
 use super::errors;
@@ -142,6 +142,12 @@ impl CommandChannel {
         }
         self.running.kill();
     }
+}
+
+impl Explaining for CommandChannel {
+    fn stream(&mut self) -> &mut StreamChannel {
+        &mut self.stream
+    }
 
     fn explain(&mut self, error: ChannelError) -> ChannelError {
         let ChannelError::Closed(first) = error else {
@@ -165,23 +171,6 @@ impl CommandChannel {
         }
         self.ended = Some(words.clone());
         ChannelError::Closed(words)
-    }
-}
-
-impl Channel for CommandChannel {
-    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
-        if let Some(words) = &self.ended {
-            return Err(ChannelError::Closed(words.clone()));
-        }
-        self.stream
-            .send(request)
-            .map_err(|error| self.explain(error))
-    }
-
-    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        self.stream
-            .receive(limit)
-            .map_err(|error| self.explain(error))
     }
 }
 

@@ -9,7 +9,7 @@
 use crate::env::prelude::*;
 
 use super::super::image::packed;
-use super::super::text::{and_cleanup, not_removed};
+use super::super::text::not_removed;
 use super::super::user_container::{
     self as env_own, ArmRequest, CONFIGURATION, Changed, ChangedLine, ContainerRequest, LIKE,
     Shares, Source, UserContainer, command::Started, like::Like, machine::Machine as _,

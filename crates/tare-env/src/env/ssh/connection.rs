@@ -416,7 +416,7 @@ impl Log {
                 break;
             }
             let mut fact = |name: &str, value: &str| {
-                let value = value.trim().escape_debug().to_string();
+                let value = escaped(value);
                 if !value.is_empty() {
                     log.facts
                         .entry(fact::name_for(fact::SSH, name))

@@ -3,7 +3,6 @@
 use crate::env::prelude::*;
 
 use super::super::record;
-use super::super::text::and_cleanup;
 use super::ID;
 use super::command::control_path;
 use super::connection::{Connection, Shared, own_boot};
@@ -136,8 +135,8 @@ impl SshEnvironment {
         };
         for (name, value) in [
             ("version", version.to_owned()),
-            ("folder", report.folder.escape_debug().to_string()),
-            ("work", report.work.escape_debug().to_string()),
+            ("folder", escaped(&report.folder)),
+            ("work", escaped(&report.work)),
             ("same_machine", same.to_owned()),
             (
                 "shared_connection",

@@ -8,7 +8,9 @@
 use std::time::Duration;
 
 use super::super::EnvError;
+use super::super::grammar::has_only;
 use super::super::refusals::KnownRefusal;
+use super::super::text::escaped;
 use super::command::CONNECT_LIMIT;
 use super::settings::Settings;
 
@@ -24,7 +26,7 @@ pub(super) fn words(stderr: &str) -> String {
         .collect();
     lines.dedup();
     let first = lines.len().saturating_sub(LINES);
-    lines[first..].join("; ").escape_debug().to_string()
+    escaped(lines[first..].join("; "))
 }
 
 fn is_for_people(line: &str) -> bool {
@@ -135,9 +137,9 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
         ("COPY", &by_hand.replacen("ssh", "ssh-copy-id", 1)),
         ("BY_HAND", &by_hand),
         ("HOST", &settings.host),
-        ("OFFERS", &offers.escape_debug().to_string()),
+        ("OFFERS", &escaped(offers)),
         ("WORDS", &words(stderr)),
-        ("LINE", &line.escape_debug().to_string()),
+        ("LINE", &escaped(line)),
     ]))
 }
 
@@ -172,10 +174,7 @@ pub(super) fn known_name(stderr: &str) -> Option<String> {
         Some(name) => name,
         None => stderr.split("Host key for ").nth(1)?.split(' ').next()?,
     };
-    let is_fine = !name.is_empty()
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
+    let is_fine = !name.is_empty() && has_only(name, b".-_:[]");
     is_fine.then(|| name.to_owned())
 }
 

@@ -7,6 +7,7 @@
 
 use crate::env::prelude::*;
 
+use super::super::image::packed;
 use super::command::{Share, ssh};
 use super::connection::{Connection, refused};
 use super::errors::{too_slow, trouble, words};
@@ -25,21 +26,14 @@ pub(super) fn agent_for<'a>(
     connection: &Connection,
 ) -> Result<&'a AgentBinary, EnvError> {
     let report = &connection.report;
-    let (system, machine) = (
-        report.system.escape_debug().to_string(),
-        report.machine.escape_debug().to_string(),
-    );
+    let (system, machine) = (escaped(&report.system), escaped(&report.machine));
     if report.system != "Linux" {
         return Err(EnvError::unavailable(format!(
             "`{}` runs {system}, and the agent that can be sent is a Linux program",
             settings.host
         )));
     }
-    let arch = match report.machine.as_str() {
-        "amd64" => "x86_64",
-        "arm64" => "aarch64",
-        other => other,
-    };
+    let arch = packed::machine(&report.machine);
     cx.agents.linux(arch).ok_or_else(|| EnvError::absent(format!(
             "there is no static Linux agent for `{machine}`, which `{}` is",
             settings.host
@@ -71,7 +65,7 @@ pub(super) fn install(
     };
     let bytes = agent.bytes()?;
     let command = ssh(settings, connection.share(), None, cx.run, script);
-    let finished = run(cx, settings, &command, &bytes, COPY_LIMIT)?;
+    let finished = finish(cx, settings, &command, &bytes, COPY_LIMIT)?;
     let stderr_text = words(&finished.stderr_text());
     match finished.status {
         Some(0) => {}
@@ -142,7 +136,7 @@ pub(super) fn sweep(
         // If the host is this machine, it would end itself.
         command.variables.remove("TARE_RUN");
     }
-    let finished = run_command(cx, settings, &command)?;
+    let finished = finish(cx, settings, &command, &[], CONTROL_LIMIT)?;
     if !finished.succeeded() {
         return Err(failed(settings, "removing the folders on", &finished));
     }
@@ -153,15 +147,7 @@ pub(super) fn sweep(
         .collect())
 }
 
-fn run_command(
-    cx: &Context<'_>,
-    settings: &Settings,
-    command: &CommandLine,
-) -> Result<Finished, EnvError> {
-    run(cx, settings, command, &[], CONTROL_LIMIT)
-}
-
-fn run(
+fn finish(
     cx: &Context<'_>,
     settings: &Settings,
     command: &CommandLine,

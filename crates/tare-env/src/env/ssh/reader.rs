@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::script::MARK;
+use crate::env::text::escaped;
 
 /// Limit for output before the mark, bytes.
 const NOISE_LIMIT: usize = 1 << 20;
@@ -27,8 +28,7 @@ pub(super) fn after_mark(bytes: &[u8]) -> Option<usize> {
 
 /// Formats the output before, or instead of, the mark for a terminal.
 pub(super) fn shown(noise: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&noise[..noise.len().min(SHOWN)]);
-    text.trim().escape_debug().to_string()
+    escaped(&noise[..noise.len().min(SHOWN)])
 }
 
 /// Reads everything after the mark.

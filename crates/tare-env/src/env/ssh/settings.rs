@@ -9,6 +9,7 @@
 use tare_model::Params;
 
 use super::super::SettingsError;
+use super::super::grammar::has_only;
 use super::super::reader::Reader;
 use super::super::setting::{Form, settings};
 
@@ -92,12 +93,8 @@ fn absolute(path: String) -> String {
 /// Whether a text is `[user@]host`, where the host is a name, an IPv4 or an IPv6 address.
 fn is_host(text: &str) -> bool {
     let is_name = |name: &str, others: &[u8]| {
-        name.bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
+        let is_first = |first: char| first.is_ascii_alphanumeric() || first == '_';
+        name.starts_with(is_first) && has_only(name, others)
     };
     let (user, host) = match text.rsplit_once('@') {
         Some((user, host)) => (Some(user), host),
@@ -127,12 +124,8 @@ fn is_folder(text: &str) -> bool {
 
 /// Whether a text is the same single word for every shell, so that it needs no quotes.
 pub(super) fn is_plain(text: &str) -> bool {
-    text.bytes()
-        .next()
-        .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"/-".contains(&byte))
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte))
+    let is_first = |first: char| first.is_ascii_alphanumeric() || "/-".contains(first);
+    text.starts_with(is_first) && has_only(text, b"/._+-")
 }
 
 #[cfg(test)]

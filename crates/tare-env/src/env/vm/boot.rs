@@ -55,10 +55,7 @@ pub(super) fn boot(
             Ok((Ok(report), reader)) => {
                 if let Some(problem) = &report.error {
                     end(running.as_mut());
-                    return Err(EnvError::refused(
-                        "setting up the guest",
-                        problem.escape_debug().to_string(),
-                    ));
+                    return Err(EnvError::refused("setting up the guest", escaped(problem)));
                 }
                 return Ok(Booted {
                     running,
@@ -163,7 +160,7 @@ fn tail(bytes: &[u8]) -> Option<String> {
         .filter(|line| !line.is_empty())
         .collect();
     let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-    (!last.is_empty()).then(|| last.join(" | ").escape_debug().to_string())
+    (!last.is_empty()).then(|| escaped(last.join(" | ")))
 }
 
 #[cfg(test)]

@@ -51,6 +51,15 @@ impl Accelerator {
             Self::Tcg => "tcg",
         }
     }
+
+    /// Returns the processor model that the settings name, or its default.
+    pub(super) fn cpu(self, settings: &Settings) -> &str {
+        let default = match self {
+            Self::Kvm => "host",
+            Self::Tcg => "max",
+        };
+        settings.cpu.as_deref().unwrap_or(default)
+    }
 }
 
 /// What the network device is connected to.
@@ -103,15 +112,6 @@ pub(super) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Returns the processor model.
-    pub(super) fn cpu(&self) -> &str {
-        let default = match self.accelerator {
-            Accelerator::Kvm => "host",
-            Accelerator::Tcg => "max",
-        };
-        self.settings.cpu.as_deref().unwrap_or(default)
-    }
-
     /// Returns the kernel's command line. The words after `--` are the first process's arguments.
     fn append(&self) -> String {
         // Panics and the end of the first process end the machine. Only notices and above are printed, because an
@@ -243,7 +243,7 @@ impl Machine<'_> {
             ("-name", format!("tare-{}", self.label)),
             ("-accel", self.accelerator.as_str().to_owned()),
             ("-machine", self.kind()),
-            ("-cpu", self.cpu().to_owned()),
+            ("-cpu", self.accelerator.cpu(self.settings).to_owned()),
             ("-smp", self.settings.cpus.to_string()),
             // Mebibytes, without a unit.
             ("-m", self.memory_mib().to_string()),

@@ -8,7 +8,8 @@
 use crate::env::prelude::*;
 
 use super::settings::Settings;
-use crate::env::text::escaped;
+use crate::env::error::succeed;
+use crate::env::siblings::Number;
 
 /// The program that creates the file system, and its paths if `PATH` lacks the system folders.
 const MAKERS: &[&str] = &["mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"];
@@ -16,22 +17,34 @@ const MAKERS: &[&str] = &["mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"]
 /// Time limit for making a file system and copying a system into it.
 const MAKING_LIMIT: Duration = Duration::from_secs(600);
 
-/// The images of one environment.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Disks {
-    in_use: Arc<Mutex<BTreeSet<u32>>>,
-}
-
 /// An image in use; released when dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
-    disks: Disks,
-    number: u32,
+    _number: Number,
     folder: PathBuf,
     is_clean: bool,
 }
 
 impl Lease {
+    /// Returns the image of this number; creates it below `folder` if there is none, as large as the settings say and
+    /// with their system.
+    pub(super) fn take(
+        cx: &Context<'_>,
+        number: Number,
+        folder: &Path,
+        settings: &Settings,
+    ) -> Result<Self, EnvError> {
+        let lease = Self {
+            folder: folder.join(format!("disk-{}", number.get())),
+            _number: number,
+            is_clean: false,
+        };
+        if !lease.image().exists() {
+            make(cx, &lease, settings)?;
+        }
+        Ok(lease)
+    }
+
     /// Returns the image's path.
     pub(super) fn image(&self) -> PathBuf {
         self.folder.join("image.ext4")
@@ -49,37 +62,6 @@ impl Drop for Lease {
             // Removing the environment tries again.
             let _ = files::remove_folder(&self.folder);
         }
-        locked(&self.disks.in_use).remove(&self.number);
-    }
-}
-
-impl Disks {
-    /// Returns an unused image; creates one below `folder` if there is none, as large as the settings say and with
-    /// their system.
-    pub(super) fn take(
-        &self,
-        cx: &Context<'_>,
-        folder: &Path,
-        settings: &Settings,
-    ) -> Result<Lease, EnvError> {
-        let number = {
-            let mut in_use = locked(&self.in_use);
-            let number = (0..=u32::MAX)
-                .find(|number| !in_use.contains(number))
-                .expect("fewer machines run than there are numbers");
-            in_use.insert(number);
-            number
-        };
-        let lease = Lease {
-            disks: self.clone(),
-            number,
-            folder: folder.join(format!("disk-{number}")),
-            is_clean: false,
-        };
-        if !lease.image().exists() {
-            make(cx, &lease, settings)?;
-        }
-        Ok(lease)
     }
 }
 
@@ -88,13 +70,8 @@ fn make(cx: &Context<'_>, lease: &Lease, settings: &Settings) -> Result<(), EnvE
     files::create_folder(&lease.folder)?;
     let image = lease.image().display().to_string();
     let allocate = cx.agent.command(["allocate", &image, &bytes.to_string()]);
-    let finished = cx.exec.run(&allocate, &[], CONTROL_LIMIT)?;
-    if !finished.succeeded() {
-        return Err(EnvError::refused(
-            format!("no disk image of {} MiB can be made", bytes >> 20),
-            escaped(&finished.stderr),
-        ));
-    }
+    let what = format!("no disk image of {} MiB can be made", bytes >> 20);
+    succeed(cx, &allocate, CONTROL_LIMIT, what)?;
     // Discarding would free the blocks, and lazy initialisation would run during a measurement.
     let mut options = vec![
         "-q",
@@ -109,16 +86,10 @@ fn make(cx: &Context<'_>, lease: &Lease, settings: &Settings) -> Result<(), EnvE
     options.push(&image);
     for maker in MAKERS {
         let command = CommandLine::new(*maker, options.iter().copied());
-        match cx.exec.run(&command, &[], MAKING_LIMIT) {
-            Err(CommandError::Missing { .. }) => {}
-            Err(error) => return Err(error.into()),
-            Ok(finished) if finished.succeeded() => return Ok(()),
-            Ok(finished) => {
-                return Err(EnvError::refused(
-                    "making a file system in the disk image",
-                    escaped(&finished.stderr),
-                ));
-            }
+        let what = "making a file system in the disk image";
+        match succeed(cx, &command, MAKING_LIMIT, what) {
+            Err(EnvError::Command(CommandError::Missing { .. })) => {}
+            made => return made.map(drop),
         }
     }
     Err(EnvError::absent(

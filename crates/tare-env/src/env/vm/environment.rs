@@ -2,8 +2,6 @@
 
 use crate::env::prelude::*;
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use tare_model::guest::{GuestReport, SHARED_FOLDER};
 use tare_model::launch::SiblingLink;
 
@@ -11,15 +9,15 @@ use super::accelerator;
 use super::boot::{Booted, boot, end, held_back};
 use super::channel::VmChannel;
 use super::command::{Accelerator, Link, Machine};
-use super::disk::{Disks, Lease};
+use super::disk::Lease;
 use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
 use super::shared::Sharing;
 use super::{Emulator, emulator, guest_agent, initramfs, system};
 use crate::env::channel::StreamChannel;
+use crate::env::container::instance_name;
 use crate::env::image::host_files::{self, FileRequest, HostFile};
 use crate::env::siblings::{Gathering, Number, Numbers};
-use crate::env::text::and_cleanup;
 
 /// Time limit for a machine to power off after its agent's goodbye. It writes its disk back.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -46,7 +44,8 @@ pub(super) struct VmEnvironment {
     settings: Settings,
     /// Programs of the study's workloads.
     provided: FileRequest,
-    disks: Disks,
+    /// The numbers of the disk images in use.
+    disks: Numbers,
     prepared: Option<Prepared>,
     /// The report of the guest started last, and the time until it arrived.
     last: Option<(GuestReport, Duration)>,
@@ -62,7 +61,7 @@ impl VmEnvironment {
             arm,
             settings,
             provided: FileRequest::default(),
-            disks: Disks::default(),
+            disks: Numbers::default(),
             prepared: None,
             last: None,
             held: Vec::new(),
@@ -111,9 +110,7 @@ impl VmEnvironment {
         let sharing = if self.gathering.is_wanted() || is_served {
             Sharing::find(&kernel, self.settings.shared)
         } else {
-            Err(Reason::NoEnvironment(
-                "a shared folder was not asked for at its start".into(),
-            ))
+            Err(not_shared())
         };
         if let (true, Err(why)) = (is_served, &sharing) {
             return Err(EnvError::absent(
@@ -131,8 +128,7 @@ impl VmEnvironment {
             accelerator::choose(cx, agent, &emulator, &self.settings, &kernel)?;
         let (link, no_tap) = self.link(cx)?;
         if self.settings.disk.has_image() {
-            let disks = &self.disks;
-            disks.take(cx, &self.folder(cx), &self.settings)?.keep();
+            self.disk(cx)?.keep();
         }
         let prepared = Prepared {
             emulator,
@@ -162,6 +158,11 @@ impl VmEnvironment {
         Ok(host_files::find(cx, &wanted)?.files)
     }
 
+    /// Returns a disk image that no machine uses.
+    fn disk(&self, cx: &Context<'_>) -> Result<Lease, EnvError> {
+        Lease::take(cx, self.disks.take(), &self.folder(cx), &self.settings)
+    }
+
     /// Returns the host folder that the guests share.
     fn shared(&self, cx: &Context<'_>) -> PathBuf {
         self.folder(cx).join("shared")
@@ -176,7 +177,7 @@ impl VmEnvironment {
             return Ok((Link::User, None));
         }
         let agent = cx.agent.pinned().display().to_string();
-        let label = self.instance_name();
+        let label = instance_name(self.arm.as_str());
         let arguments = [
             "sandbox",
             "--tap",
@@ -206,13 +207,6 @@ impl VmEnvironment {
         // The emulator's network stack would let the guest reach servers on this machine's loopback.
         Ok((Link::None, Some(why)))
     }
-
-    /// Returns a name that is unique in this run, including earlier processes that were resumed.
-    fn instance_name(&self) -> String {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        format!("{}-{}-{count}", self.arm, std::process::id())
-    }
 }
 
 impl Environment for VmEnvironment {
@@ -237,11 +231,11 @@ impl Environment for VmEnvironment {
 
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
         let prepared = self.ready(cx)?;
-        let name = self.instance_name();
+        let name = instance_name(self.arm.as_str());
         let folder = self.folder(cx).join(&name);
         files::create_folder(&folder)?;
         let is_served = self.settings.disk == Disk::Shared;
-        let disk = || self.disks.take(cx, &self.folder(cx), &self.settings);
+        let disk = || self.disk(cx);
         let disk = self.settings.disk.has_image().then(disk).transpose()?;
         let (image, console) = (disk.as_ref().map(Lease::image), folder.join("console.log"));
         let number = self.numbers.take();
@@ -339,14 +333,7 @@ impl Environment for VmEnvironment {
             if let Some(why) = &prepared.no_kvm {
                 add(fact::VM_NO_KVM, why);
             }
-            let default = match prepared.accelerator {
-                Accelerator::Kvm => "host",
-                Accelerator::Tcg => "max",
-            };
-            add(
-                fact::VM_CPU,
-                self.settings.cpu.as_deref().unwrap_or(default),
-            );
+            add(fact::VM_CPU, prepared.accelerator.cpu(&self.settings));
             let link = match prepared.link {
                 Link::None => "none",
                 Link::Tap => "tap",

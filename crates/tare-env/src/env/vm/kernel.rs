@@ -7,7 +7,9 @@
 
 use crate::env::prelude::*;
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
+
+use crate::env::grammar::has_only;
 
 /// The folder of distributions' kernels.
 const BOOT: &str = "/boot";
@@ -38,7 +40,7 @@ impl Kernel {
     fn newest(folder: &Path) -> Result<Self, EnvError> {
         let mut names = files::names(folder).unwrap_or_default();
         names.retain(|name| name.starts_with("vmlinuz-"));
-        names.sort_by(|one, other| by_version(other, one));
+        names.sort_by_key(|name| Reverse(version(name)));
         let mut first_failure = None;
         for name in names {
             match Self::read(&folder.join(name)) {
@@ -120,11 +122,8 @@ fn header(bytes: &[u8]) -> Option<Option<String>> {
             .get(start..)?
             .split(|byte| matches!(byte, 0 | b' '))
             .next()?;
-        let is_release = (1..=64).contains(&text.len())
-            && text
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || b".-_+~".contains(byte))
-            && text != b"..";
+        let is_release =
+            (1..=64).contains(&text.len()) && has_only(text, b".-_+~") && text != b"..";
         let release = String::from_utf8_lossy(text).into_owned();
         return Some(is_release.then_some(release));
     }
@@ -133,26 +132,14 @@ fn header(bytes: &[u8]) -> Option<Option<String>> {
     (is_arm || is_packed).then_some(None)
 }
 
-/// Compares names, with the numbers in them as numbers: `6.1.0-9` comes before `6.1.0-56`.
-fn by_version(one: &str, other: &str) -> Ordering {
-    let parts = |text: &str| -> Vec<(u64, String)> {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let word = rest.find(|letter: char| letter.is_ascii_digit());
-            let (name, after) = rest.split_at(word.unwrap_or(rest.len()));
-            let end = after.find(|letter: char| !letter.is_ascii_digit());
-            let (digits, after) = after.split_at(end.unwrap_or(after.len()));
-            parts.push((digits.parse().unwrap_or(0), name.to_owned()));
-            rest = after;
-        }
-        parts
-    };
-    let (one, other) = (parts(one), parts(other));
-    let text_first = |(number, name): &(u64, String)| (name.clone(), *number);
-    let one: Vec<_> = one.iter().map(text_first).collect();
-    let other: Vec<_> = other.iter().map(text_first).collect();
-    one.cmp(&other)
+/// Splits a name so that the numbers in it compare as numbers: `6.1.0-9` comes before `6.1.0-56`.
+fn version(name: &str) -> Vec<(u64, String)> {
+    let is_one_part = |one: &u8, next: &u8| one.is_ascii_digit() == next.is_ascii_digit();
+    let parts = name.as_bytes().chunk_by(is_one_part);
+    let texts = parts.map(|part| String::from_utf8_lossy(part).into_owned());
+    texts
+        .map(|text| (text.parse().unwrap_or(0), text))
+        .collect()
 }
 
 /// Returns the name of a module from its file's path: `virtio_blk` of `kernel/drivers/block/virtio-blk.ko.xz`.
@@ -225,7 +212,7 @@ mod tests {
             "vmlinuz-5.10.0-30",
             "vmlinuz-6.1.0-56-cloud",
         ];
-        names.sort_by(|one, other| by_version(one, other));
+        names.sort_by_key(|name| version(name));
         assert_eq!(
             names,
             [

@@ -8,6 +8,7 @@ use crate::env::prelude::*;
 use tare_model::whole_count;
 
 use crate::env::common::{FILES, PACKAGES, PROGRAMS};
+use crate::env::grammar::has_only;
 use crate::env::reader::Reader;
 use crate::env::setting::{Form, meanings, settings, word_for, words};
 use crate::env::{FileRequest, SettingsError};
@@ -137,13 +138,9 @@ pub(super) struct Settings {
 
 /// Whether a text is a name for the emulator: it must not begin or continue another option.
 fn is_name(text: &str, extra: &[u8]) -> bool {
-    let is_letter =
-        |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte) || extra.contains(&byte);
-    let begins = text
-        .as_bytes()
-        .first()
-        .is_some_and(u8::is_ascii_alphanumeric);
-    begins && text.len() <= 256 && text.bytes().all(is_letter)
+    text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && text.len() <= 256
+        && has_only(text, &[b"._-", extra].concat())
 }
 
 fn is_path(text: &str) -> bool {

@@ -57,12 +57,7 @@ impl Sharing {
         if how == Shared::Nfs {
             return Ok(Self::Nfs);
         }
-        let path = vars::text("PATH").unwrap_or_default();
-        let on_path = path.split(':').filter(|folder| folder.starts_with('/'));
-        on_path
-            .chain(FOLDERS.iter().copied())
-            .map(|folder| Path::new(folder).join(PROGRAM))
-            .find(|path| path.is_file())
+        files::on_search_path(PROGRAM, FOLDERS)
             .map(Self::Virtiofs)
             .ok_or_else(|| Reason::MissingTool(PROGRAM.to_owned()))
     }
@@ -149,12 +144,7 @@ impl Server {
         wait_for_last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
         let stderr = self.running.stderr_tail();
         let last = stderr.lines().rfind(|line| !line.trim().is_empty());
-        Some(
-            last.unwrap_or("it said nothing")
-                .trim()
-                .escape_debug()
-                .to_string(),
-        )
+        Some(escaped(last.unwrap_or("it said nothing")))
     }
 }
 

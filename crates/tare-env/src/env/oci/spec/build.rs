@@ -149,8 +149,7 @@ fn set_rights(
         Some(false) => spec.linux.seccomp = None,
         Some(true) => {
             let filter = seccomp::docker_default(place.release, &spec.capabilities(), place.kernel);
-            let filter = serde_json::to_value(filter);
-            spec.linux.seccomp = Some(filter.expect("plain data with text keys becomes JSON"));
+            spec.linux.seccomp = Some(filter);
         }
     }
     if let Some(no_new_privs) = settings.no_new_privs {
