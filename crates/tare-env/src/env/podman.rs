@@ -25,7 +25,7 @@ mod sweep;
 mod user_container;
 
 use account::Account;
-use caller::Caller;
+use caller::Access;
 use environment::PodmanEnvironment;
 use settings::{SETTINGS, Settings};
 
@@ -47,11 +47,12 @@ impl Podman {
     }
 
     /// Returns how to call podman for an arm with these settings.
-    fn caller(&self, cx: &Context<'_>, settings: &Settings) -> Result<Caller, EnvError> {
+    fn access(&self, cx: &Context<'_>, settings: &Settings) -> Result<Access, EnvError> {
         let user = settings.account.as_ref().or(self.user.as_ref());
-        let mut caller = Caller::new(user.map_or(Ok(None), |user| Account::find(cx, user))?);
-        caller.runtime.clone_from(&settings.runtime);
-        Ok(caller)
+        Ok(Access {
+            account: user.map_or(Ok(None), |user| Account::find(cx, user))?,
+            runtime: settings.runtime.clone(),
+        })
     }
 }
 
@@ -69,15 +70,15 @@ impl Driver for Podman {
     }
 
     fn has_container(&self, cx: &Context<'_>, name: &str) -> bool {
-        let caller = self.caller(cx, &Settings::default());
-        caller.is_ok_and(|caller| user_container::has(cx, &caller, name))
+        let access = self.access(cx, &Settings::default());
+        access.is_ok_and(|access| user_container::has(access.caller(cx), name))
     }
 
     fn writers(&self, cx: &Context<'_>, path: &std::path::Path) -> Vec<String> {
-        let caller = self.caller(cx, &Settings::default());
-        caller.map_or_else(
+        let access = self.access(cx, &Settings::default());
+        access.map_or_else(
             |_| Vec::new(),
-            |caller| user_container::writers(cx, &caller, path),
+            |access| user_container::writers(access.caller(cx), path),
         )
     }
 
@@ -127,8 +128,7 @@ impl Driver for Podman {
         let mut looked_at = Vec::new();
         for mut record in record::of_run::<CreationRecord>(cx, self.id(), run)? {
             for place in record.places.clone() {
-                let swept = place.caller(cx).and_then(|caller| {
-                    let lines = sweep::sweep(cx, &caller, run)?;
+                let swept = place.sweep(cx, run).and_then(|lines| {
                     record.forget(&place)?;
                     Ok(lines)
                 });
@@ -143,13 +143,15 @@ impl Driver for Podman {
             user: self.user.clone(),
         };
         if !looked_at.contains(&own) {
-            let swept = own
-                .caller(cx)
-                .and_then(|caller| sweep::sweep(cx, &caller, run));
-            removed.extend(swept.unwrap_or_default());
+            removed.extend(own.sweep(cx, run).unwrap_or_default());
         }
         trouble.map_or(Ok(removed), Err)
     }
+}
+
+/// Returns the name under which something that belongs to no arm is on record.
+fn fixed_arm(name: &str) -> ArmId {
+    ArmId::new(name).expect("the constant is a name")
 }
 
 /// The podman with which an arm creates something.
@@ -160,16 +162,19 @@ struct CreationRecord {
 }
 
 impl CreationRecord {
-    fn new(caller: &Caller) -> Self {
-        let account = caller.account.as_ref();
+    fn new(access: &Access) -> Self {
         Self {
-            user: account.map(|account| account.name.clone()),
+            user: access.user(),
         }
     }
 
-    fn caller(&self, cx: &Context<'_>) -> Result<Caller, EnvError> {
-        let account = self.user.as_ref().map(|user| Account::find(cx, user));
-        Ok(Caller::new(account.transpose()?.flatten()))
+    /// Removes everything of `run` in this podman.
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+        let podman = Podman {
+            user: self.user.clone(),
+        };
+        let access = podman.access(cx, &Settings::default())?;
+        sweep::sweep(access.caller(cx), run)
     }
 }
 

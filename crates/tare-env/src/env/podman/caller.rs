@@ -22,11 +22,20 @@ const CALLED: &str = "podman …";
 
 /// How to call podman: as which user, and with which OCI runtime.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Caller {
+pub(super) struct Access {
     /// The user, if not Tare's.
     pub(super) account: Option<Account>,
     /// The OCI runtime, if not podman's default.
     pub(super) runtime: Option<String>,
+}
+
+/// Calls podman.
+#[derive(Clone, Copy)]
+pub(super) struct Caller<'a> {
+    pub(super) cx: &'a Context<'a>,
+    pub(super) access: &'a Access,
+    /// The time limit of each call.
+    limit: Duration,
 }
 
 /// The output of a successful command.
@@ -35,20 +44,25 @@ pub(super) struct Answer {
     pub(super) stderr: String,
 }
 
-impl Caller {
-    /// Calls podman as Tare's user, or as `account`.
-    pub(super) fn new(account: Option<Account>) -> Self {
-        Self {
-            account,
-            runtime: None,
+impl Access {
+    /// Returns the caller of podman.
+    pub(super) fn caller<'a>(&'a self, cx: &'a Context<'a>) -> Caller<'a> {
+        Caller {
+            cx,
+            access: self,
+            limit: CONTROL_LIMIT,
         }
+    }
+
+    /// Returns the name of the user, if not Tare's.
+    pub(super) fn user(&self) -> Option<String> {
+        self.account.as_ref().map(|account| account.name.clone())
     }
 
     /// Returns the owner of this podman, for messages.
     pub(super) fn owner(&self) -> String {
-        self.account
-            .as_ref()
-            .map_or(String::new(), |account| format!(" of `{}`", account.name))
+        self.user()
+            .map_or_else(String::new, |name| format!(" of `{name}`"))
     }
 
     /// Returns a command that runs any program as the owner of this podman.
@@ -91,17 +105,27 @@ impl Caller {
         let arguments = runtime.chain(arguments).collect();
         self.command("podman", arguments, &variables)
     }
+}
 
-    /// Calls podman and waits, at most `limit`; `what` is an infinitive for messages.
-    pub(super) fn call(
-        &self,
-        cx: &Context<'_>,
+impl Caller<'_> {
+    /// Sets the time limit of each call.
+    pub(super) fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Calls podman and waits; `what` is an infinitive for messages.
+    pub(super) fn call(self, what: &str, arguments: &[&str]) -> Result<Answer, EnvError> {
+        self.call_with(what, arguments, &[])
+    }
+
+    /// The same with a standard input.
+    pub(super) fn call_with(
+        self,
         what: &str,
         arguments: &[&str],
         input: &[u8],
-        limit: Duration,
     ) -> Result<Answer, EnvError> {
-        match self.ended(cx, what, arguments, (input, limit))? {
+        match self.ended(what, arguments, input)? {
             (Some(0), answer) => Ok(answer),
             (_, answer) => Err(errors::explain(what, &answer.stderr)),
         }
@@ -110,13 +134,12 @@ impl Caller {
     /// Calls podman and returns whether it ended with status 0. A status in `others`, which according to its manual
     /// means that there was nothing to do, gives false.
     pub(super) fn has_done(
-        &self,
-        cx: &Context<'_>,
+        self,
         what: &str,
         arguments: &[&str],
         others: &[i32],
     ) -> Result<bool, EnvError> {
-        match self.ended(cx, what, arguments, (&[], CONTROL_LIMIT))? {
+        match self.ended(what, arguments, &[])? {
             (Some(0), _) => Ok(true),
             (Some(status), _) if others.contains(&status) => Ok(false),
             (_, answer) => Err(errors::explain(what, &answer.stderr)),
@@ -124,26 +147,20 @@ impl Caller {
     }
 
     /// Whether podman has an object of this kind and name.
-    pub(super) fn exists(
-        &self,
-        cx: &Context<'_>,
-        kind: &str,
-        name: &str,
-    ) -> Result<bool, EnvError> {
+    pub(super) fn exists(self, kind: &str, name: &str) -> Result<bool, EnvError> {
         let what = format!("look for the {kind}");
-        self.has_done(cx, &what, &[kind, "exists", "--", name], &[NONE])
+        self.has_done(&what, &[kind, "exists", "--", name], &[NONE])
     }
 
     /// Calls podman and returns its exit status and output.
     fn ended(
-        &self,
-        cx: &Context<'_>,
+        self,
         what: &str,
         arguments: &[&str],
-        (input, limit): (&[u8], Duration),
+        input: &[u8],
     ) -> Result<(Option<i32>, Answer), EnvError> {
-        let command = self.podman(arguments, &[]);
-        let finished = match cx.exec.run(&command, input, limit) {
+        let command = self.access.podman(arguments, &[]);
+        let finished = match self.cx.exec.run(&command, input, self.limit) {
             Ok(finished) => finished,
             Err(CommandError::Missing { program }) => return Err(missing(&program)),
             Err(CommandError::Timeout { limit, .. }) => {
@@ -157,21 +174,15 @@ impl Caller {
         let stdout = finished.stdout_text().into_owned();
         let stderr = finished.stderr_text().into_owned();
         // The status of `env`, which runs podman for another user.
-        if finished.status == Some(127) && self.account.is_some() {
+        if finished.status == Some(127) && self.access.account.is_some() {
             return Err(missing("podman"));
         }
         Ok((finished.status, Answer { stdout, stderr }))
     }
 
     /// Calls podman for an answer in JSON.
-    pub(super) fn ask(
-        &self,
-        cx: &Context<'_>,
-        what: &str,
-        arguments: &[&str],
-        limit: Duration,
-    ) -> Result<Value, EnvError> {
-        let answer = self.call(cx, what, arguments, &[], limit)?;
+    pub(super) fn ask(self, what: &str, arguments: &[&str]) -> Result<Value, EnvError> {
+        let answer = self.call(what, arguments)?;
         // Some versions print nothing for an empty list.
         if answer.stdout.trim().is_empty() {
             return Ok(Value::Array(Vec::new()));
@@ -185,43 +196,35 @@ impl Caller {
     }
 
     /// Returns podman's description of an object: a container, an image.
-    pub(super) fn inspect(
-        &self,
-        cx: &Context<'_>,
-        kind: &str,
-        name: &str,
-        limit: Duration,
-    ) -> Result<Value, EnvError> {
+    pub(super) fn inspect(self, kind: &str, name: &str) -> Result<Value, EnvError> {
         let arguments = [kind, "inspect", "--format=json", "--", name];
-        let answer = self.ask(cx, &format!("inspect the {kind}"), &arguments, limit)?;
-        Ok(answer.get(0).cloned().unwrap_or(Value::Null))
+        let mut answer = self.ask(&format!("inspect the {kind}"), &arguments)?;
+        Ok(answer.get_mut(0).map(Value::take).unwrap_or_default())
     }
 
     /// Lists everything of a kind that carries the run's label; `kind` is the action in words, and the verb.
     pub(super) fn labelled(
-        &self,
-        cx: &Context<'_>,
+        self,
         run: &str,
         (what, verb): (&str, [&str; 2]),
-        limit: Duration,
     ) -> Result<Vec<Value>, EnvError> {
         let filter = format!("--filter=label=tare.run={run}");
-        let arguments = [verb, ["--format=json", &filter]].concat();
-        let answer = self.ask(cx, what, &arguments, limit)?;
+        let answer = self.ask(what, &[verb, ["--format=json", &filter]].concat())?;
         Ok(answer.as_array().cloned().unwrap_or_default())
     }
 
+    /// Removes a network.
+    pub(super) fn remove_network(self, name: &str) -> Result<(), EnvError> {
+        let arguments = ["network", "rm", "--force", "--", name];
+        self.call("remove a network", &arguments).map(drop)
+    }
+
     /// Starts podman in the background, with its pipes; the process carries the run's label.
-    pub(super) fn spawn(
-        &self,
-        cx: &Context<'_>,
-        arguments: &[&str],
-    ) -> Result<Box<dyn Running>, EnvError> {
-        let command = self.podman(arguments, &[("TARE_RUN", cx.run.as_str())]);
-        Ok(cx
-            .exec
-            .spawn(&command)
-            .map_err(|error| error.called(CALLED))?)
+    pub(super) fn spawn(self, arguments: &[&str]) -> Result<Box<dyn Running>, EnvError> {
+        let Self { cx, access, .. } = self;
+        let command = access.podman(arguments, &[("TARE_RUN", cx.run.as_str())]);
+        let started = cx.exec.spawn(&command);
+        Ok(started.map_err(|error| error.called(CALLED))?)
     }
 }
 
@@ -260,14 +263,13 @@ fn may_be_podmans(name: &str) -> bool {
 
 /// Returns an error if the user cannot reach a folder because a folder above it is closed.
 pub(super) fn is_reachable(
-    cx: &Context<'_>,
-    caller: &Caller,
+    caller: Caller<'_>,
     account: &Account,
     folder: &Path,
 ) -> Result<(), EnvError> {
     let arguments = vec!["-w".to_owned(), folder.display().to_string()];
-    let command = caller.command("test", arguments, &[]);
-    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+    let command = caller.access.command("test", arguments, &[]);
+    let finished = caller.cx.exec.run(&command, &[], CONTROL_LIMIT)?;
     if finished.succeeded() {
         return Ok(());
     }
@@ -301,7 +303,7 @@ mod tests {
 
     #[test]
     fn values_of_variables_stay_out_of_the_line() {
-        let caller = Caller::default();
+        let access = Access::default();
         let words = [
             "run",
             "--env=PASSWORD=hunter2=x",
@@ -309,7 +311,7 @@ mod tests {
             "--env=EMPTY=",
             "--env=B",
         ];
-        let command = caller.podman(&words, &[("TARE_RUN", "r")]);
+        let command = access.podman(&words, &[("TARE_RUN", "r")]);
         let line = [
             "run",
             "--env=PASSWORD",
@@ -324,7 +326,7 @@ mod tests {
         assert_eq!(value("TARE_RUN"), Some("r"));
         assert_eq!(value("PATH"), None);
         // Queries have no such flags and are passed unchanged.
-        let asked = caller.podman(&["inspect", "--env=PASSWORD=x"], &[]);
+        let asked = access.podman(&["inspect", "--env=PASSWORD=x"], &[]);
         assert_eq!(asked.arguments[1], "--env=PASSWORD=x");
     }
 }

@@ -12,7 +12,7 @@ use super::super::FileRequest;
 use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
-use super::caller::{Caller, is_reachable};
+use super::caller::{Access, Caller, is_reachable};
 use super::facts::{self, Engine, info, note_hybrid};
 use super::instance::{
     Belongings, PodmanInstance, agent_file, charged_to, in_memory, remove_containers,
@@ -36,7 +36,7 @@ pub(super) struct PodmanEnvironment {
     /// The flags of a user's container, if the arm is like one.
     own: Option<Vec<String>>,
     /// How to call podman, once known; from then on something may have been created.
-    caller: Option<Caller>,
+    access: Option<Access>,
     prepared: Option<Prepared>,
     instances: u32,
 }
@@ -57,7 +57,7 @@ impl PodmanEnvironment {
             settings,
             provided: FileRequest::default(),
             own: None,
-            caller: None,
+            access: None,
             prepared: None,
             instances: 0,
         }
@@ -151,19 +151,13 @@ impl PodmanEnvironment {
     }
 
     /// Creates the container's storage.
-    fn make_storage(
-        &self,
-        cx: &Context<'_>,
-        caller: &Caller,
-        belongings: &Belongings,
-        limit: Duration,
-    ) -> Result<(), EnvError> {
+    fn make_storage(&self, caller: Caller<'_>, belongings: &Belongings) -> Result<(), EnvError> {
         if belongings.has_volume {
-            let labels = self.labels(cx);
+            let labels = self.labels(caller.cx);
             let mut arguments = vec!["volume", "create"];
             arguments.extend(labels.iter().map(String::as_str));
             arguments.push(&belongings.name);
-            caller.call(cx, "create the volume", &arguments, &[], limit)?;
+            caller.call("create the volume", &arguments)?;
         }
         if let Some(folder) = &belongings.folder {
             if folder.display().to_string().contains(':') {
@@ -177,9 +171,9 @@ impl PodmanEnvironment {
             }
             files::create_folder(folder)?;
             files::open_to_all(folder)?;
-            if let Some(account) = &caller.account {
+            if let Some(account) = &caller.access.account {
                 files::give_away(folder, account.uid, account.gid)?;
-                is_reachable(cx, caller, account, folder)?;
+                is_reachable(caller, account, folder)?;
             }
         }
         Ok(())
@@ -188,16 +182,15 @@ impl PodmanEnvironment {
     /// Creates a container with the agent in it, which will run with these arguments.
     fn create(
         &self,
-        cx: &Context<'_>,
-        caller: &Caller,
+        caller: Caller<'_>,
         prepared: &Prepared,
         belongings: &Belongings,
         agent: &[&str],
     ) -> Result<(), EnvError> {
-        self.make_storage(cx, caller, belongings, CONTROL_LIMIT)?;
-        let arguments = self.creation(cx, &prepared.image, belongings, &["create"], agent);
+        self.make_storage(caller, belongings)?;
+        let arguments = self.creation(caller.cx, &prepared.image, belongings, &["create"], agent);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let made = caller.call(cx, "create the container", &arguments, &[], CONTROL_LIMIT)?;
+        let made = caller.call("create the container", &arguments)?;
         // If podman drops a limit of the user's container, it may drop it here too.
         let ignored = errors::ignored_limit(&made.stderr).filter(|_| self.own.is_none());
         if let Some(words) = ignored {
@@ -207,34 +200,24 @@ impl PodmanEnvironment {
             ));
         }
         if self.is_foreign() && !self.is_closed() {
-            let program = agent_for(cx.agents, &prepared.architecture)?.bytes()?;
+            let program = agent_for(caller.cx.agents, &prepared.architecture)?.bytes()?;
             let target = format!("{}:/", belongings.name);
-            caller.call(
-                cx,
-                "copy the agent into the container",
-                &["cp", "-", &target],
-                &agent_archive(&program),
-                CONTROL_LIMIT,
-            )?;
+            let what = "copy the agent into the container";
+            caller.call_with(what, &["cp", "-", &target], &agent_archive(&program))?;
         }
         Ok(())
     }
 
     /// Runs a container with the arm's options to its end, and returns podman's description of it.
-    fn rehearse(
-        &self,
-        cx: &Context<'_>,
-        caller: &Caller,
-        prepared: &Prepared,
-    ) -> Result<Value, EnvError> {
-        let belongings = self.belongings(cx, 0);
+    fn rehearse(&self, caller: Caller<'_>, prepared: &Prepared) -> Result<Value, EnvError> {
+        let belongings = self.belongings(caller.cx, 0);
         let name = belongings.name.as_str();
         let outcome = self
-            .create(cx, caller, prepared, &belongings, &["version"])
+            .create(caller, prepared, &belongings, &["version"])
             .and_then(|()| {
                 let arguments = ["start", "--attach", name];
-                let shown = caller.call(cx, "start a container", &arguments, &[], CONTROL_LIMIT)?;
-                let found = caller.inspect(cx, "container", name, CONTROL_LIMIT)?;
+                let shown = caller.call("start a container", &arguments)?;
+                let found = caller.inspect("container", name)?;
                 // The output is no evidence: podman can attach too late for a program this short.
                 if found["State"]["ExitCode"] == 0 {
                     return Ok(found);
@@ -244,7 +227,7 @@ impl PodmanEnvironment {
                     &shown.stderr,
                 ))
             });
-        let cleaned = belongings.discard(cx, caller);
+        let cleaned = belongings.discard(caller);
         match outcome {
             Ok(found) => cleaned.map(|()| found),
             Err(error) => Err(and_cleanup(error, cleaned)),
@@ -280,28 +263,29 @@ impl PodmanEnvironment {
     }
 
     fn try_prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let mut caller = self.driver.caller(cx, &self.settings)?;
-        self.caller = Some(caller.clone());
-        let place = CreationRecord::new(&caller);
+        let access = self.driver.access(cx, &self.settings)?;
+        let mut access = self.access.insert(access).clone();
+        let place = CreationRecord::new(&access);
         record::add(cx, self.driver.id(), &self.arm, &place)?;
-        if caller.account.is_some() {
+        if access.account.is_some() {
             owner::let_through(cx.scratch)?;
         }
-        let engine = info(cx, &caller, CONTROL_LIMIT)?;
+        let caller = access.caller(cx);
+        let engine = info(caller)?;
         self.check_limits(&engine)?;
         let mut packed_facts = Facts::new();
-        let template = Template::of_arm(cx, &caller, &self.arm, &self.settings)?;
+        let template = Template::of_arm(caller, &self.arm, &self.settings)?;
         if let Some(template) = &template {
             let mut shown = Vec::new();
             let without = &self.settings.without;
-            self.own = Some(template.flags_of_copy(cx, &caller, without, &mut shown)?);
+            self.own = Some(template.flags_of_copy(caller, without, &mut shown)?);
         }
         let own_image = template
             .as_ref()
             .map(|template| template.image().to_owned());
         let (name, found, delivery) =
             if let Some(name) = self.settings.image.as_ref().or(own_image.as_ref()) {
-                let found = image::inspect(cx, &caller, name, CONTROL_LIMIT)?;
+                let found = image::inspect(caller, name)?;
                 (name.clone(), found, "copied into each container")
             } else {
                 let contents = Contents {
@@ -310,7 +294,7 @@ impl PodmanEnvironment {
                     lower_file: None,
                 };
                 let root = packed::root(cx, &engine.architecture, &contents, &mut packed_facts)?;
-                let found = image::ensure_packed(cx, &caller, &self.arm, root, IMPORT_LIMIT)?;
+                let found = image::ensure_packed(caller.within(IMPORT_LIMIT), &self.arm, root)?;
                 let name = image::own_name(cx.run, &self.arm);
                 (name, found, "part of the image")
             };
@@ -326,7 +310,7 @@ impl PodmanEnvironment {
             engine,
             facts: Facts::new(),
         };
-        let rehearsed = self.rehearse_with_runtime(cx, &mut caller, &mut prepared)?;
+        let rehearsed = self.rehearse_with_runtime(cx, &mut access, &mut prepared)?;
         let facts = &mut prepared.facts;
         facts.extend(prepared.engine.facts.clone());
         facts.extend(packed_facts);
@@ -336,13 +320,13 @@ impl PodmanEnvironment {
         let mut put = |name: &str, value: &str| facts.insert(name.into(), value.into());
         put(fact::AGENT_DELIVERY, delivery);
         put(fact::AGENT_SHA256, &agent.sha256);
-        if let Some(account) = &caller.account {
-            put(fact::ENGINE_USER, &account.name);
+        if let Some(user) = access.user() {
+            put(fact::ENGINE_USER, &user);
         }
         if machine(&prepared.architecture) != machine(&prepared.engine.architecture) {
             put(fact::IMAGE_EMULATED, "true");
         }
-        self.caller = Some(caller);
+        self.access = Some(access);
         self.prepared = Some(prepared);
         Ok(())
     }
@@ -352,72 +336,60 @@ impl PodmanEnvironment {
     fn rehearse_with_runtime(
         &self,
         cx: &Context<'_>,
-        caller: &mut Caller,
+        access: &mut Access,
         prepared: &mut Prepared,
     ) -> Result<Value, EnvError> {
-        let has_choice = caller.runtime.is_none();
+        let has_choice = access.runtime.is_none();
         if !(has_choice && prepared.engine.is_hybrid) {
-            match self.rehearse(cx, caller, prepared) {
-                Err(error) if has_choice && errors::is_hybrid(&error) => note_hybrid(cx, caller),
+            let caller = access.caller(cx);
+            match self.rehearse(caller, prepared) {
+                Err(error) if has_choice && errors::is_hybrid(&error) => note_hybrid(caller),
                 other => return other,
             }
         }
-        caller.runtime = Some("runc".into());
-        prepared.engine.take_runtime(cx, caller, "runc");
+        access.runtime = Some("runc".into());
+        let caller = access.caller(cx);
+        prepared.engine.take_runtime(caller, "runc");
         let chosen = errors::chosen();
         let facts = &mut prepared.engine.facts;
         facts.insert(fact::ENGINE_RUNTIME_CHOSEN.into(), chosen);
-        self.rehearse(cx, caller, prepared)
+        self.rehearse(caller, prepared)
     }
 
     /// Creates and starts a container, with the agent at the other end of the pipes.
     fn launch(
         &self,
-        cx: &Context<'_>,
-        caller: &Caller,
+        caller: Caller<'_>,
         prepared: &Prepared,
         belongings: &Belongings,
         mode: StartMode,
     ) -> Result<PodmanInstance, EnvError> {
         let name = belongings.name.as_str();
+        let instance = |running, container: &Value, charged| {
+            let ends = self.ends(&prepared.engine, container);
+            let (access, belongings) = (caller.access.clone(), belongings.clone());
+            PodmanInstance::new(running, caller.cx.cancel, access, belongings, ends, charged)
+        };
         if mode == StartMode::Once && !self.is_foreign() {
             // A single command, as a user would start a program.
-            self.make_storage(cx, caller, belongings, CONTROL_LIMIT)?;
+            self.make_storage(caller, belongings)?;
             let words = mode.arguments();
             let verb = ["run", "--rm=false"];
-            let arguments = self.creation(cx, &prepared.image, belongings, &verb, words);
+            let arguments = self.creation(caller.cx, &prepared.image, belongings, &verb, words);
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            let running = caller.spawn(cx, &arguments)?;
-            let ends = self.ends(&prepared.engine, &Value::Null);
-            return Ok(PodmanInstance::new(
-                running,
-                cx.cancel,
-                caller.clone(),
-                belongings.clone(),
-                ends,
-            )?);
+            let running = caller.spawn(&arguments)?;
+            return Ok(instance(running, &Value::Null, Charged::Nowhere)?);
         }
-        self.create(cx, caller, prepared, belongings, mode.arguments())?;
-        let mut ends = self.ends(&prepared.engine, &Value::Null);
-        let mut charged = Charged::Nowhere;
+        self.create(caller, prepared, belongings, mode.arguments())?;
+        let mut found = Value::Null;
         if mode == StartMode::Resident {
             // The runtime creates the container and its network here, and reports failures at once.
-            caller.call(
-                cx,
-                "set up the container",
-                &["init", name],
-                &[],
-                CONTROL_LIMIT,
-            )?;
-            let found = caller.inspect(cx, "container", name, CONTROL_LIMIT)?;
-            ends = self.ends(&prepared.engine, &found);
-            charged = charged_to(&prepared.engine, &found);
+            caller.call("set up the container", &["init", name])?;
+            found = caller.inspect("container", name)?;
         }
-        let running = caller.spawn(cx, &["start", "--attach", "--interactive", name])?;
-        Ok(
-            PodmanInstance::new(running, cx.cancel, caller.clone(), belongings.clone(), ends)?
-                .counted_in(charged),
-        )
+        let running = caller.spawn(&["start", "--attach", "--interactive", name])?;
+        let charged = charged_to(&prepared.engine, &found);
+        Ok(instance(running, &found, charged)?)
     }
 
     fn ends(&self, engine: &Engine, container: &Value) -> Result<(IpAddr, IpAddr), Reason> {
@@ -462,11 +434,12 @@ impl Environment for PodmanEnvironment {
         }
         self.instances += 1;
         let belongings = self.belongings(cx, self.instances);
-        let caller = self.caller.clone().unwrap_or_default();
+        let access = self.access.clone().unwrap_or_default();
+        let caller = access.caller(cx);
         let prepared = self.prepared.as_ref().expect("prepared above, or returned");
-        match self.launch(cx, &caller, prepared, &belongings, mode) {
+        match self.launch(caller, prepared, &belongings, mode) {
             Ok(instance) => Ok(Box::new(instance)),
-            Err(error) => Err(and_cleanup(error, belongings.discard(cx, &caller))),
+            Err(error) => Err(and_cleanup(error, belongings.discard(caller))),
         }
     }
 
@@ -478,33 +451,34 @@ impl Environment for PodmanEnvironment {
     }
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let Some(caller) = self.caller.clone() else {
+        let Some(access) = self.access.clone() else {
             return Ok(());
         };
+        let caller = access.caller(cx);
         let all: Vec<Belongings> = (0..=self.instances)
             .map(|number| self.belongings(cx, number))
             .collect();
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
-        remove_containers(cx, &caller, &names)?;
+        remove_containers(caller, &names)?;
         if self.settings.storage == Storage::Volume {
-            remove_volumes(cx, &caller, &names)?;
+            remove_volumes(caller, &names)?;
         }
         for folder in all.iter().filter_map(|one| one.folder.as_ref()) {
-            remove_folder(cx, &caller, folder)?;
+            remove_folder(caller, folder)?;
         }
         if self.settings.like.is_some() {
-            networks::remove(cx, &caller, &self.arm)?;
+            networks::remove(caller, &self.arm)?;
         }
         if !self.is_foreign() {
-            image::remove(cx, &caller, &image::own_name(cx.run, &self.arm))?;
+            image::remove(caller, &image::own_name(cx.run, &self.arm))?;
         }
         record::forget(
             cx,
             self.driver.id(),
             &self.arm,
-            &CreationRecord::new(&caller),
+            &CreationRecord::new(&access),
         )?;
-        self.caller = None;
+        self.access = None;
         self.prepared = None;
         self.instances = 0;
         Ok(())

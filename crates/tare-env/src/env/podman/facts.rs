@@ -60,23 +60,23 @@ type Key = (String, Option<String>, Option<String>);
 /// of each of its programs.
 static KNOWN: Mutex<BTreeMap<Key, Engine>> = Mutex::new(BTreeMap::new());
 
-fn key(cx: &Context<'_>, caller: &Caller) -> Key {
-    let account = caller.account.as_ref();
+fn key(caller: Caller<'_>) -> Key {
+    let access = caller.access;
     (
-        cx.run.to_string(),
-        account.map(|account| account.name.clone()),
-        caller.runtime.clone(),
+        caller.cx.run.to_string(),
+        access.user(),
+        access.runtime.clone(),
     )
 }
 
 /// Queries podman about itself, once in a run.
-pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result<Engine, EnvError> {
-    let key = key(cx, caller);
+pub(super) fn info(caller: Caller<'_>) -> Result<Engine, EnvError> {
+    let key = key(caller);
     if let Some(engine) = locked(&KNOWN).get(&key) {
         return Ok(engine.clone());
     }
     let arguments = ["info", "--format=json"];
-    let answer = caller.ask(cx, "describe itself", &arguments, limit)?;
+    let answer = caller.ask("describe itself", &arguments)?;
     let engine = of_engine(&answer);
     locked(&KNOWN).insert(key, engine.clone());
     Ok(engine)
@@ -84,12 +84,12 @@ pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result
 
 impl Engine {
     /// Uses another OCI runtime, which is asked for its own version: podman would take a second again.
-    pub(super) fn take_runtime(&mut self, cx: &Context<'_>, caller: &Caller, name: &str) {
+    pub(super) fn take_runtime(&mut self, caller: Caller<'_>, name: &str) {
         let version = fact::name_for(fact::ENGINE_PART_VERSION, "runtime");
         self.facts.insert(fact::ENGINE_RUNTIME.into(), name.into());
         self.facts.remove(&version);
-        let command = caller.command(name, vec!["--version".into()], &[]);
-        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT).ok();
+        let command = caller.access.command(name, vec!["--version".into()], &[]);
+        let finished = caller.cx.exec.run(&command, &[], CONTROL_LIMIT).ok();
         if let Some(finished) = finished.filter(Finished::succeeded) {
             let text = Value::String(finished.stdout_text().into_owned());
             put(&mut self.facts, &text, &[(&version, "")]);
@@ -98,8 +98,8 @@ impl Engine {
 }
 
 /// Notes that the default runtime refuses the hybrid cgroups of this machine.
-pub(super) fn note_hybrid(cx: &Context<'_>, caller: &Caller) {
-    if let Some(engine) = locked(&KNOWN).get_mut(&key(cx, caller)) {
+pub(super) fn note_hybrid(caller: Caller<'_>) {
+    if let Some(engine) = locked(&KNOWN).get_mut(&key(caller)) {
         engine.is_hybrid = true;
     }
 }

@@ -17,40 +17,33 @@ pub(super) fn own_name(run: &RunId, arm: &ArmId) -> String {
 
 /// Ensures that the arm's packed image with this `root` exists: imports it, or tags that of another arm of this run.
 pub(super) fn ensure_packed(
-    cx: &Context<'_>,
-    caller: &Caller,
+    caller: Caller<'_>,
     arm: &ArmId,
     root: ImageTar,
-    limit: Duration,
 ) -> Result<Value, EnvError> {
-    let name = own_name(cx.run, arm);
+    let run = caller.cx.run;
+    let name = own_name(run, arm);
     let content = root.sha256();
-    let is_same = |image: &Value| label(image, "tare.content") == Some(content.as_str());
-    let present = labelled(cx, caller, cx.run.as_str(), limit)?;
+    let present = labelled(caller, run.as_str())?;
     if let Some(id) = present
         .iter()
-        .find(|image| is_same(image))
-        .and_then(|image| image.get("Id")?.as_str())
+        .find(|image| image["Labels"]["tare.content"] == content.as_str())
+        .and_then(|image| image["Id"].as_str())
     {
-        caller.call(cx, "name the image", &["tag", id, &name], &[], limit)?;
+        caller.call("name the image", &["tag", id, &name])?;
     } else {
-        import(cx, caller, arm, root, limit)?;
+        import(caller, arm, root)?;
     }
-    inspect(cx, caller, &name, limit)
+    inspect(caller, &name)
 }
 
 /// Imports the arm's image.
-pub(super) fn import(
-    cx: &Context<'_>,
-    caller: &Caller,
-    arm: &ArmId,
-    root: ImageTar,
-    limit: Duration,
-) -> Result<(), EnvError> {
-    let name = own_name(cx.run, arm);
+pub(super) fn import(caller: Caller<'_>, arm: &ArmId, root: ImageTar) -> Result<(), EnvError> {
+    let run = caller.cx.run;
+    let name = own_name(run, arm);
     let changes = [
         "LABEL tare=1".to_owned(),
-        format!("LABEL tare.run={}", cx.run),
+        format!("LABEL tare.run={run}"),
         format!("LABEL tare.content={}", root.sha256()),
         format!("ENTRYPOINT [\"{AGENT_PATH}\"]"),
     ];
@@ -60,46 +53,34 @@ pub(super) fn import(
     }
     arguments.extend(["-", &name]);
     let archive = root.into_bytes();
-    caller.call(cx, "import the packed image", &arguments, &archive, limit)?;
-    Ok(())
+    let imported = caller.call_with("import the packed image", &arguments, &archive);
+    imported.map(drop)
 }
 
 /// Describes a local image; if it is missing, the error names the command that would fetch it.
-pub(super) fn inspect(
-    cx: &Context<'_>,
-    caller: &Caller,
-    name: &str,
-    limit: Duration,
-) -> Result<Value, EnvError> {
-    match caller.inspect(cx, "image", name, limit) {
-        Err(EnvError::Refused { .. }) if !caller.exists(cx, "image", name)? => {
-            Err(EnvError::absent(
-                format!(
-                    "the image `{name}` is not in the storage{}, and Tare pulls nothing",
-                    caller.owner()
-                ),
-                format!("`podman pull {name}`"),
-            ))
-        }
+pub(super) fn inspect(caller: Caller<'_>, name: &str) -> Result<Value, EnvError> {
+    match caller.inspect("image", name) {
+        Err(EnvError::Refused { .. }) if !caller.exists("image", name)? => Err(EnvError::absent(
+            format!(
+                "the image `{name}` is not in the storage{}, and Tare pulls nothing",
+                caller.access.owner()
+            ),
+            format!("`podman pull {name}`"),
+        )),
         other => other,
     }
 }
 
 /// Removes a name, and with the last one the image. Succeeds if it is gone; an image that another container uses
 /// stays for its owner.
-pub(super) fn remove(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvError> {
+pub(super) fn remove(caller: Caller<'_>, name: &str) -> Result<bool, EnvError> {
     let arguments = ["rmi", "--", name];
-    caller.has_done(cx, "remove the packed image", &arguments, &[NONE, USED])
+    caller.has_done("remove the packed image", &arguments, &[NONE, USED])
 }
 
 /// Returns the packed images of a run, each once regardless of its number of names.
-pub(super) fn labelled(
-    cx: &Context<'_>,
-    caller: &Caller,
-    run: &str,
-    limit: Duration,
-) -> Result<Vec<Value>, EnvError> {
-    caller.labelled(cx, run, ("list images", ["images", "--all"]), limit)
+pub(super) fn labelled(caller: Caller<'_>, run: &str) -> Result<Vec<Value>, EnvError> {
+    caller.labelled(run, ("list images", ["images", "--all"]))
 }
 
 /// Returns the names of an image, or its id if it has none.
@@ -109,9 +90,4 @@ pub(super) fn names(image: &Value) -> Vec<String> {
         names.extend(image["Id"].as_str().map(str::to_owned));
     }
     names
-}
-
-/// Returns a label of an object that podman listed.
-fn label<'a>(thing: &'a Value, name: &str) -> Option<&'a str> {
-    thing.get("Labels")?.get(name)?.as_str()
 }

@@ -10,7 +10,7 @@ use crate::env::prelude::*;
 use super::super::ChannelError;
 use super::super::channel::{Explaining, StreamChannel, farewell, wait_for_last_words};
 use super::super::image::WORKDIR;
-use super::caller::{Caller, NONE};
+use super::caller::{Access, Caller, NONE};
 use super::errors;
 use super::facts::Engine;
 use crate::cx::Cancel;
@@ -30,15 +30,15 @@ pub(super) struct Belongings {
 
 impl Belongings {
     /// Removes everything that exists of it; continues after a failure and returns the first.
-    pub(super) fn discard(&self, cx: &Context<'_>, caller: &Caller) -> Result<(), EnvError> {
-        let container = remove_containers(cx, caller, &[&self.name]);
+    pub(super) fn discard(&self, caller: Caller<'_>) -> Result<(), EnvError> {
+        let container = remove_containers(caller, &[&self.name]);
         let volume = if self.has_volume {
-            remove_volumes(cx, caller, &[&self.name])
+            remove_volumes(caller, &[&self.name])
         } else {
             Ok(())
         };
         let folder = self.folder.as_ref();
-        let folder = folder.map_or(Ok(()), |folder| remove_folder(cx, caller, folder));
+        let folder = folder.map_or(Ok(()), |folder| remove_folder(caller, folder));
         container.and(volume).and(folder)
     }
 }
@@ -74,24 +74,16 @@ pub(super) fn agent_file(cx: &Context<'_>) -> PathBuf {
 }
 
 /// Removes containers with their processes; succeeds if they are gone.
-pub(super) fn remove_containers(
-    cx: &Context<'_>,
-    caller: &Caller,
-    names: &[&str],
-) -> Result<(), EnvError> {
+pub(super) fn remove_containers(caller: Caller<'_>, names: &[&str]) -> Result<(), EnvError> {
     let arguments = [&["rm", "--force", "--ignore", "--volumes"], names].concat();
-    let removal = caller.call(cx, "remove the container", &arguments, &[], CONTROL_LIMIT);
+    let removal = caller.call("remove the container", &arguments);
     removal.map(|_| ())
 }
 
 /// Removes volumes; succeeds if they are gone.
-pub(super) fn remove_volumes(
-    cx: &Context<'_>,
-    caller: &Caller,
-    names: &[&str],
-) -> Result<(), EnvError> {
+pub(super) fn remove_volumes(caller: Caller<'_>, names: &[&str]) -> Result<(), EnvError> {
     let arguments = [&["volume", "rm", "--force"], names].concat();
-    let removed = caller.has_done(cx, "remove the volume", &arguments, &[NONE]);
+    let removed = caller.has_done("remove the volume", &arguments, &[NONE]);
     removed.map(drop)
 }
 
@@ -103,24 +95,14 @@ fn is_of_others(error: &files::FileError, folder: &Path) -> bool {
 }
 
 /// Removes a bind-mounted folder; files of subordinate users are removed within their user namespace.
-pub(super) fn remove_folder(
-    cx: &Context<'_>,
-    caller: &Caller,
-    folder: &Path,
-) -> Result<(), EnvError> {
+pub(super) fn remove_folder(caller: Caller<'_>, folder: &Path) -> Result<(), EnvError> {
     let Err(error) = files::remove_folder(folder) else {
         return Ok(());
     };
-    if caller.account.is_none() && is_of_others(&error, folder) {
+    if caller.access.account.is_none() && is_of_others(&error, folder) {
         let path = folder.display().to_string();
         let arguments = ["unshare", "rm", "-rf", "--", path.as_str()];
-        caller.call(
-            cx,
-            "remove the bound folder",
-            &arguments,
-            &[],
-            CONTROL_LIMIT,
-        )?;
+        caller.call("remove the bound folder", &arguments)?;
         return Ok(files::remove_folder(folder)?);
     }
     Err(error.into())
@@ -176,26 +158,22 @@ impl Explaining for CommandChannel {
 
 pub(super) struct PodmanInstance {
     channel: CommandChannel,
-    caller: Caller,
+    access: Access,
     belongings: Belongings,
     ends: Result<(IpAddr, IpAddr), Reason>,
     charged: Charged,
 }
 
 impl PodmanInstance {
-    /// Sets where the host's kernel accounts its resource use.
-    pub(super) fn counted_in(self, charged: Charged) -> Self {
-        Self { charged, ..self }
-    }
-
     /// Takes over the command that is attached to the container. `ends` are the container's address, and this
-    /// machine's as seen by the container.
+    /// machine's as seen by the container; `charged` is where the host's kernel accounts its resource use.
     pub(super) fn new(
         mut running: Box<dyn Running>,
         cancel: &Cancel,
-        caller: Caller,
+        access: Access,
         belongings: Belongings,
         ends: Result<(IpAddr, IpAddr), Reason>,
+        charged: Charged,
     ) -> Result<Self, ChannelError> {
         let Some(stream) = StreamChannel::take_over(running.as_mut(), cancel) else {
             return Err(ChannelError::Closed("it has no pipes".into()));
@@ -206,10 +184,10 @@ impl PodmanInstance {
                 running,
                 ended: None,
             },
-            caller,
+            access,
             belongings,
             ends,
-            charged: Charged::Nowhere,
+            charged,
         })
     }
 }
@@ -247,7 +225,7 @@ impl Instance for PodmanInstance {
             name,
         ];
         let what = "ask for the container's size";
-        let answer = self.caller.ask(cx, what, &arguments, CONTROL_LIMIT).ok()?;
+        let answer = self.access.caller(cx).ask(what, &arguments).ok()?;
         let own = answer.get(0)?["SizeRootFs"].as_u64()?;
         let bound = self.belongings.folder.as_deref();
         Some(own + bound.map_or(0, files::taken_bytes))
@@ -256,7 +234,7 @@ impl Instance for PodmanInstance {
     fn written(&self, cx: &Context<'_>) -> BTreeSet<String> {
         let arguments = ["diff", "--format=json", "--", &self.belongings.name];
         let what = "ask for the container's changes";
-        let answer = self.caller.ask(cx, what, &arguments, CONTROL_LIMIT);
+        let answer = self.access.caller(cx).ask(what, &arguments);
         let answer = answer.unwrap_or_default();
         let of = |kind: &str| answer[kind].as_array().cloned().unwrap_or_default();
         let paths = ["added", "changed"].into_iter().flat_map(of);
@@ -267,7 +245,7 @@ impl Instance for PodmanInstance {
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         self.channel.farewell(cx);
-        self.belongings.discard(cx, &self.caller)
+        self.belongings.discard(self.access.caller(cx))
     }
 }
 

@@ -15,9 +15,9 @@ use super::super::user_container::{
     Shares, Source, UserContainer, command::Started, like::Like, machine::Machine as _,
     machine::writable, protect, shared::Copy, shared::Policy, shared::notes_on_copy,
 };
-use super::caller::Caller;
+use super::caller::{Access, Caller};
 use super::settings::Settings;
-use super::{CreationRecord, Podman, image};
+use super::{CreationRecord, Podman, fixed_arm, image, record};
 
 mod copy_flags;
 mod difference;
@@ -27,7 +27,7 @@ mod words;
 
 use copy_flags::for_copy;
 pub(super) use machine::writers;
-use machine::{PodmansMachine, can_be_overlaid, inspected};
+use machine::{can_be_overlaid, inspected};
 use words::{Flags, Unit};
 
 /// How a user's container was created.
@@ -73,16 +73,15 @@ pub(super) fn is_line(command: &[String]) -> bool {
 }
 
 /// Whether there is a container of this name.
-pub(super) fn has(cx: &Context<'_>, caller: &Caller, name: &str) -> bool {
-    caller.exists(cx, "container", name).unwrap_or(false)
+pub(super) fn has(caller: Caller<'_>, name: &str) -> bool {
+    caller.exists("container", name).unwrap_or(false)
 }
 
 impl Template {
     /// Reads the template of an arm from the run's file, or from the container or line that the settings name.
     pub(super) fn of_arm(
-        cx: &Context<'_>,
-        caller: &Caller,
-        arm: &tare_model::ArmId,
+        caller: Caller<'_>,
+        arm: &ArmId,
         settings: &Settings,
     ) -> Result<Option<Self>, EnvError> {
         let like = match &settings.like {
@@ -93,24 +92,19 @@ impl Template {
             Some(like) => like,
         };
         let source = like.sources().swap_remove(0);
-        let mut template = Self::resolve(cx, caller, source, Shares::ReadOnly)?;
+        let mut template = Self::resolve(caller, source, Shares::ReadOnly)?;
         template.joins = settings.join_networks;
         if !template.joins {
-            networks::isolate(cx, caller, &mut template.units, Some(arm))?;
+            networks::isolate(caller, &mut template.units, Some(arm))?;
         }
         Ok(Some(template))
     }
 
-    fn resolve(
-        cx: &Context<'_>,
-        caller: &Caller,
-        source: Source<'_>,
-        shares: Shares,
-    ) -> Result<Self, EnvError> {
+    fn resolve(caller: Caller<'_>, source: Source<'_>, shares: Shares) -> Result<Self, EnvError> {
         let (words, original) = match source {
             Source::Line(words) => (words.to_vec(), None),
             Source::Container(name) => {
-                let found = inspected(cx, caller, name)?;
+                let found = inspected(caller, name)?;
                 (made_by(&found, name)?, Some(found))
             }
             Source::Inside(_) => {
@@ -127,7 +121,7 @@ impl Template {
             }
         };
         let help = ["run", "--help"];
-        let help = caller.call(cx, "tell its flags", &help, &[], CONTROL_LIMIT)?;
+        let help = caller.call("tell its flags", &help)?;
         let refused = |answer: String| EnvError::refused("podman does not take this line", answer);
         let line = words::line(&words, &Flags::of_help(&help.stdout)).map_err(refused)?;
         if let Some(unit) = line.units.iter().find(|unit| is_of_another(&unit.flag)) {
@@ -143,15 +137,14 @@ impl Template {
         // The image that it was created from, even if the name now means another.
         let of_original = |name| original.as_ref().and_then(|found| text(found, name));
         let name = of_original("Image").unwrap_or(line.image);
-        let found = image::inspect(cx, caller, &name, CONTROL_LIMIT)?;
+        let found = image::inspect(caller, &name)?;
         if let Some(architecture) = found["Architecture"].as_str() {
-            packed::check_processor(cx.agents, &name, architecture)?;
+            packed::check_processor(caller.cx.agents, &name, architecture)?;
         }
         let config = &found["Config"];
-        let account = caller.account.as_ref();
         Ok(Self {
             runtime: line.runtime,
-            account: account.map(|account| account.name.clone()),
+            account: caller.access.user(),
             units: line.units,
             image: name,
             command: line.command,
@@ -177,26 +170,24 @@ impl Template {
     /// Returns the flags of an arm without these differences, which can run next to the original.
     pub(super) fn flags_of_copy(
         &self,
-        cx: &Context<'_>,
-        caller: &Caller,
+        caller: Caller<'_>,
         without: &[String],
         notes: &mut Vec<String>,
     ) -> Result<Vec<String>, EnvError> {
         let without = protect::removable(without, &self.kept)?;
         let mut units = difference::without(&self.units, &self.image_env, &without)
             .map_err(EnvError::unavailable)?;
-        let machine = PodmansMachine { cx, caller };
         let is_limited = |units: &[Unit]| units.iter().any(|unit| unit.flag == "memory");
         if is_limited(&self.units)
             && !is_limited(&units)
-            && let Some(free) = machine.free_memory(0)
+            && let Some(free) = caller.free_memory(0)
         {
             units.push(Unit::new("memory", format!("{free}m")));
         }
         let policy = Policy {
             shares: self.shares,
             joins: self.joins,
-            machine: &machine,
+            machine: &caller,
             copy: &|share| can_be_overlaid(share).then_some(Copy::Overlay),
         };
         let units = for_copy(&units, policy, notes);
@@ -204,17 +195,10 @@ impl Template {
     }
 
     /// Returns its command and working directory, from a container that is created and never started.
-    fn command(
-        &self,
-        cx: &Context<'_>,
-        caller: &Caller,
-        flags: &[String],
-    ) -> Result<Started, EnvError> {
-        let name = format!("tare-{}-own", cx.run);
-        let (own_name, label) = (
-            format!("--name={name}"),
-            format!("--label=tare.run={}", cx.run),
-        );
+    fn command(&self, caller: Caller<'_>, flags: &[String]) -> Result<Started, EnvError> {
+        let run = caller.cx.run;
+        let name = format!("tare-{run}-own");
+        let (own_name, label) = (format!("--name={name}"), format!("--label=tare.run={run}"));
         let begin = [
             "create",
             "--pull=never",
@@ -226,9 +210,9 @@ impl Template {
         arguments.extend(flags.iter().map(String::as_str));
         arguments.push(&self.image);
         arguments.extend(self.command.iter().map(String::as_str));
-        let made = caller.call(cx, "take this line", &arguments, &[], CONTROL_LIMIT);
-        let found = made.and_then(|_| inspected(cx, caller, &name));
-        let removed = super::instance::remove_containers(cx, caller, &[&name]);
+        let made = caller.call("take this line", &arguments);
+        let found = made.and_then(|_| inspected(caller, &name));
+        let removed = super::instance::remove_containers(caller, &[&name]);
         let found = match (found, removed) {
             (Ok(found), Ok(())) => found,
             (Ok(_), Err(error)) => return Err(not_removed(&name, error)),
@@ -303,16 +287,16 @@ fn is_of_another(flag: &str) -> bool {
 
 impl Podman {
     /// Returns how to call podman for a request.
-    fn caller_for(
+    fn access_for(
         &self,
         cx: &Context<'_>,
         wish: &ContainerRequest<'_>,
-    ) -> Result<Caller, EnvError> {
+    ) -> Result<Access, EnvError> {
         let settings = Settings {
             account: wish.context.map(str::to_owned),
             ..Settings::default()
         };
-        self.caller(cx, &settings)
+        self.access(cx, &settings)
     }
 
     /// Implements [`crate::env::Driver::take`].
@@ -321,25 +305,27 @@ impl Podman {
         cx: &Context<'_>,
         wish: &ContainerRequest<'_>,
     ) -> Result<UserContainer, EnvError> {
-        let caller = self.caller_for(cx, wish)?;
-        super::record::add(cx, "podman", &own_arm(), &CreationRecord::new(&caller))?;
-        let mut template = Template::resolve(cx, &caller, wish.source, wish.shares)?;
+        let access = self.access_for(cx, wish)?;
+        let (caller, place) = (access.caller(cx), CreationRecord::new(&access));
+        let own_arm = fixed_arm("own");
+        record::add(cx, "podman", &own_arm, &place)?;
+        let mut template = Template::resolve(caller, wish.source, wish.shares)?;
         let mut notes = Vec::new();
         template.joins = wish.consent.join_networks;
         let mut networks = Vec::new();
         if !template.joins {
-            let arm = network_arm();
-            super::record::add(cx, "podman", &arm, &CreationRecord::new(&caller))?;
-            networks = networks::isolate(cx, &caller, &mut template.units, None)?;
+            let arm = fixed_arm("network");
+            record::add(cx, "podman", &arm, &place)?;
+            networks = networks::isolate(caller, &mut template.units, None)?;
             if networks.is_empty() {
-                super::record::forget(cx, "podman", &arm, &CreationRecord::new(&caller))?;
+                record::forget(cx, "podman", &arm, &place)?;
             }
             notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
         }
-        let flags = template.flags_of_copy(cx, &caller, &[], &mut notes)?;
-        let started = template.command(cx, &caller, &flags)?;
+        let flags = template.flags_of_copy(caller, &[], &mut notes)?;
+        let started = template.command(caller, &flags)?;
         let own = started.own("podman");
-        super::record::forget(cx, "podman", &own_arm(), &CreationRecord::new(&caller))?;
+        record::forget(cx, "podman", &own_arm, &place)?;
         let mut differences =
             difference::differences(&template.units, &template.image_env, &started.argv());
         differences.extend(own.differences);
@@ -353,14 +339,10 @@ impl Podman {
                     .replace(" from the `podman run` line", " from what it is made with");
             }
         }
-        let machine = PodmansMachine {
-            cx,
-            caller: &caller,
-        };
         let body = copy_flags::body_of(&template.units);
         let mut taken = UserContainer {
             networks,
-            writable: writable(&body, &machine),
+            writable: writable(&body, &caller),
             is_written: wish.shares == Shares::Shared,
             reads_input: template.units.iter().any(|unit| unit.flag == "interactive"),
             name: match wish.source {
@@ -375,7 +357,7 @@ impl Podman {
             },
             ..own
         };
-        template.kept = protect::guard(&mut taken, &body, wish.consent, &machine)?;
+        template.kept = protect::guard(&mut taken, &body, wish.consent, &caller)?;
         if !taken.networks.is_empty() {
             let network = ["network", protect::ENGINES_NETWORK].map(str::to_owned);
             template.kept.extend(network);
@@ -392,15 +374,12 @@ impl Podman {
         taken: &ArmRequest<'_>,
     ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
         let wish = &taken.wish;
-        let caller = self.caller_for(cx, wish)?;
+        let access = self.access_for(cx, wish)?;
+        let caller = access.caller(cx);
         let like = taken.settings.text(LIKE).unwrap_or_default();
         let mut template: Template = env_own::kept(like, CONFIGURATION)?;
         let mut copied = copy_flags::writable(&template.units);
-        let machine = PodmansMachine {
-            cx,
-            caller: &caller,
-        };
-        copied.retain(|share| can_be_overlaid(share) && machine.has(share));
+        copied.retain(|share| can_be_overlaid(share) && caller.has(share));
         if copied.is_empty() {
             return Ok(None);
         }
@@ -408,7 +387,7 @@ impl Podman {
         template.keep(wish.folder)?;
         let lines = copied
             .iter()
-            .flat_map(|share| notes_on_copy(share, &machine));
+            .flat_map(|share| notes_on_copy(share, &caller));
         Ok(Some(lines.collect()))
     }
 
@@ -421,8 +400,8 @@ impl Podman {
         without: &[String],
     ) -> Result<Changed, EnvError> {
         let wish = &taken.wish;
-        let template =
-            Template::resolve(cx, &self.caller_for(cx, wish)?, wish.source, wish.shares)?;
+        let access = self.access_for(cx, wish)?;
+        let template = Template::resolve(access.caller(cx), wish.source, wish.shares)?;
         let differences =
             difference::differences(&template.units, &template.image_env, &template.command);
         let changes: Vec<String> = differences
@@ -445,16 +424,6 @@ impl Podman {
             },
         })
     }
-}
-
-/// Returns the name under which the creation of a network is on record.
-fn network_arm() -> tare_model::ArmId {
-    tare_model::ArmId::new("network").expect("the constant is a name")
-}
-
-/// Returns the name under which the creation of the container that is never started is on record.
-fn own_arm() -> tare_model::ArmId {
-    tare_model::ArmId::new("own").expect("the constant is a name")
 }
 
 #[cfg(test)]

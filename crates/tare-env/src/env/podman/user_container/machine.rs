@@ -9,14 +9,14 @@ use crate::env::user_container::machine::{Machine, mounts_of, writes_to};
 use crate::env::user_container::share::Share;
 
 /// Returns podman's description of a container.
-pub(super) fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Value, EnvError> {
-    match caller.inspect(cx, "container", name, CONTROL_LIMIT) {
-        Err(EnvError::Refused { .. }) if !caller.exists(cx, "container", name)? => {
+pub(super) fn inspected(caller: Caller<'_>, name: &str) -> Result<Value, EnvError> {
+    match caller.inspect("container", name) {
+        Err(EnvError::Refused { .. }) if !caller.exists("container", name)? => {
             Err(EnvError::absent(
                 format!(
                     "there is no container `{}` in the podman{} that is asked",
                     printable(name),
-                    caller.owner()
+                    caller.access.owner()
                 ),
                 "`podman ps --all` lists them; `--set as=USER` asks another user's podman",
             ))
@@ -37,18 +37,13 @@ pub(super) fn can_be_overlaid(share: &Share) -> bool {
 }
 
 /// The machine on which podman's containers run. Podman cannot mount a folder read-only recursively.
-pub(super) struct PodmansMachine<'a> {
-    pub(super) cx: &'a Context<'a>,
-    pub(super) caller: &'a Caller,
-}
-
-impl Machine for PodmansMachine<'_> {
+impl Machine for Caller<'_> {
     fn has(&self, share: &Share) -> bool {
         if share.is_folder() {
             return files::kind(Path::new(&share.source)).is_ok();
         }
         // A volume that cannot be inspected is not replaced: then the line itself fails.
-        let asked = self.caller.exists(self.cx, "volume", &share.source);
+        let asked = self.exists("volume", &share.source);
         asked.unwrap_or(true)
     }
 
@@ -57,15 +52,12 @@ impl Machine for PodmansMachine<'_> {
             return Some(share.source.clone());
         }
         let arguments = ["volume", "inspect", "--", &share.source];
-        let found = self
-            .caller
-            .ask(self.cx, "inspect the volume", &arguments, CONTROL_LIMIT);
-        let found = found.ok()?;
+        let found = self.ask("inspect the volume", &arguments).ok()?;
         Some(found[0]["Mountpoint"].as_str()?.to_owned())
     }
 
     fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
-        mounts_of(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
+        mounts_of(&inspected(*self, container).ok()?["Mounts"])
     }
 
     fn is_here(&self) -> bool {
@@ -74,13 +66,8 @@ impl Machine for PodmansMachine<'_> {
 }
 
 /// Returns the running containers that write to a path.
-pub(crate) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<String> {
-    let running = caller.ask(
-        cx,
-        "list containers",
-        &["ps", "--format=json"],
-        CONTROL_LIMIT,
-    );
+pub(crate) fn writers(caller: Caller<'_>, path: &Path) -> Vec<String> {
+    let running = caller.ask("list containers", &["ps", "--format=json"]);
     let running = running.ok().and_then(|found| found.as_array().cloned());
     let writes = |mount: &Value| {
         let source = Path::new(mount["Source"].as_str().unwrap_or_default());
@@ -88,7 +75,7 @@ pub(crate) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<Str
     };
     let names = running.unwrap_or_default().into_iter().filter_map(|found| {
         let name = found["Names"][0].as_str().or(found["Id"].as_str())?;
-        let found = inspected(cx, caller, name).ok()?;
+        let found = inspected(caller, name).ok()?;
         let mut mounts = found["Mounts"].as_array()?.iter();
         mounts
             .any(writes)

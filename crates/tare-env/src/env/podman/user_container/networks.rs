@@ -31,36 +31,34 @@ fn named(units: &[Unit]) -> Vec<String> {
 }
 
 /// Whether all of these networks are internal.
-fn is_internal(cx: &Context<'_>, caller: &Caller, units: &[Unit]) -> bool {
+fn is_internal(caller: Caller<'_>, units: &[Unit]) -> bool {
     let units = units.iter().filter(|unit| unit.flag == "network");
     let names = units.flat_map(|unit| unit.text().split(','));
     let mut names = names.filter_map(|text| text.split(':').next());
     names.all(|name| {
         let arguments = ["network", "inspect", "--format=json", "--", name];
-        let found = caller.ask(cx, "inspect the network", &arguments, CONTROL_LIMIT);
+        let found = caller.ask("inspect the network", &arguments);
         found.is_ok_and(|found| found[0]["internal"] == true)
     })
 }
 
-fn is_there(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvError> {
-    let all = super::super::sweep::networks(cx, caller, cx.run.as_str())?;
+fn is_there(caller: Caller<'_>, name: &str) -> Result<bool, EnvError> {
+    let all = super::super::sweep::networks(caller, caller.cx.run.as_str())?;
     Ok(all.iter().any(|it| it == name))
 }
 
 /// Removes the network of an arm's copies, if it exists.
-pub(crate) fn remove(cx: &Context<'_>, caller: &Caller, arm: &ArmId) -> Result<(), EnvError> {
-    let name = network_of_copies(cx, Some(arm));
-    if is_there(cx, caller, &name)? {
-        let arguments = ["network", "rm", "--force", "--", &name];
-        caller.call(cx, "remove a network", &arguments, &[], CONTROL_LIMIT)?;
+pub(crate) fn remove(caller: Caller<'_>, arm: &ArmId) -> Result<(), EnvError> {
+    let name = network_of_copies(caller.cx, Some(arm));
+    if is_there(caller, &name)? {
+        caller.remove_network(&name)?;
     }
     Ok(())
 }
 
 /// Moves a line that joins the user's networks to a network of the run; returns what it no longer joins.
 pub(super) fn isolate(
-    cx: &Context<'_>,
-    caller: &Caller,
+    caller: Caller<'_>,
     units: &mut Vec<Unit>,
     arm: Option<&ArmId>,
 ) -> Result<Vec<String>, EnvError> {
@@ -68,17 +66,18 @@ pub(super) fn isolate(
     if names.is_empty() {
         return Ok(names);
     }
+    let cx = caller.cx;
     let name = network_of_copies(cx, arm);
     let label = format!("--label=tare.run={}", cx.run);
     let mut arguments = vec!["network", "create", "--label=tare=1", &label];
-    if is_internal(cx, caller, units) {
+    if is_internal(caller, units) {
         arguments.push("--internal");
     }
     arguments.push(&name);
     // An existing one was created by this run.
-    if !is_there(cx, caller, &name)? {
+    if !is_there(caller, &name)? {
         let what = "create a network for the copies";
-        caller.call(cx, what, &arguments, &[], CONTROL_LIMIT)?;
+        caller.call(what, &arguments)?;
     }
     units.retain(|unit| !matches!(unit.flag.as_str(), "network" | "net"));
     units.push(Unit::new("network", name));
