@@ -50,30 +50,29 @@ impl Cancel {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
-        let mut signals = {
-            let _inside = runtime.enter();
-            Signals::new()?
-        };
-        let wish = self.clone();
-        #[cfg(unix)]
         {
             let _inside = runtime.enter();
-            let mut continued = tokio::signal::unix::signal(CONTINUE)?;
-            runtime.spawn(async move {
-                while continued.recv().await.is_some() {
-                    CONTINUED.fetch_add(1, Ordering::SeqCst);
-                }
-            });
-        }
-        super::aside(move || {
-            runtime.block_on(async {
-                while signals.next().await {
-                    if wish.request() > 2 {
-                        leave();
+            for mut signal in signals()? {
+                let wish = self.clone();
+                runtime.spawn(async move {
+                    while signal.recv().await.is_some() {
+                        if wish.request() > 2 {
+                            leave();
+                        }
                     }
-                }
-            });
-        })
+                });
+            }
+            #[cfg(unix)]
+            {
+                let mut continued = tokio::signal::unix::signal(CONTINUE)?;
+                runtime.spawn(async move {
+                    while continued.recv().await.is_some() {
+                        CONTINUED.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        }
+        super::aside(move || runtime.block_on(std::future::pending()))
     }
 }
 
@@ -103,35 +102,14 @@ fn has_room() -> std::io::Result<()> {
 
 /// The termination signals.
 #[cfg(unix)]
-struct Signals(Vec<tokio::signal::unix::Signal>);
+fn signals() -> std::io::Result<Vec<tokio::signal::unix::Signal>> {
+    use tokio::signal::unix::{SignalKind, signal};
 
-#[cfg(unix)]
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
-        if !is_hang_up_ignored() {
-            kinds.push(SignalKind::hangup());
-        }
-        let signals: std::io::Result<Vec<_>> = kinds.into_iter().map(signal).collect();
-        signals.map(Self)
+    let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+    if !is_hang_up_ignored() {
+        kinds.push(SignalKind::hangup());
     }
-
-    /// Waits for the next signal; returns whether there can be another.
-    async fn next(&mut self) -> bool {
-        std::future::poll_fn(|context| {
-            let mut all = self.0.iter_mut();
-            match all.find_map(|signal| match signal.poll_recv(context) {
-                std::task::Poll::Ready(word) => Some(word.is_some()),
-                std::task::Poll::Pending => None,
-            }) {
-                Some(is_one) => std::task::Poll::Ready(is_one),
-                None => std::task::Poll::Pending,
-            }
-        })
-        .await
-    }
+    kinds.into_iter().map(signal).collect()
 }
 
 /// Whether the parent had this process ignore hang-ups, from `/proc` (proc_pid_status(5)).
@@ -146,17 +124,8 @@ fn is_hang_up_ignored() -> bool {
 
 /// Ctrl-C.
 #[cfg(windows)]
-struct Signals(tokio::signal::windows::CtrlC);
-
-#[cfg(windows)]
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        tokio::signal::windows::ctrl_c().map(Self)
-    }
-
-    async fn next(&mut self) -> bool {
-        self.0.recv().await.is_some()
-    }
+fn signals() -> std::io::Result<[tokio::signal::windows::CtrlC; 1]> {
+    tokio::signal::windows::ctrl_c().map(|signal| [signal])
 }
 
 #[cfg(test)]

@@ -46,6 +46,9 @@ pub struct FileError {
     pub source: io::Error,
 }
 
+/// The result of an action on a path.
+pub type Result<T, E = FileError> = std::result::Result<T, E>;
+
 /// The error of a device that fails to read or write, the same on every Unix (`EIO`).
 #[cfg(unix)]
 const DEVICE_FAILED: Option<i32> = Some(5);
@@ -81,7 +84,7 @@ pub(super) fn error(action: &'static str, path: &Path) -> impl FnOnce(io::Error)
 }
 
 /// Reads a whole file as text.
-pub fn read_text(path: &Path) -> Result<String, FileError> {
+pub fn read_text(path: &Path) -> Result<String> {
     let mut text = String::new();
     let read = std::fs::File::open(path).and_then(|file| {
         let n_read = file.take(TEXT_LIMIT + 1).read_to_string(&mut text)?;
@@ -98,23 +101,23 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
 const TEXT_LIMIT: u64 = 16 << 20;
 
 /// Reads a whole file.
-pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
+pub fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(error("read", path))
 }
 
 /// Writes a whole private file: no reader sees half of it, and it survives a power cut once this returns. Anything
 /// but a regular file, such as `/dev/null` or a named pipe, is written to directly: a rename would replace it.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     replace(path, bytes, 0o600)
 }
 
 /// Like `write`, for a file that the user named: with the user's default permissions.
-pub fn write_output(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write_output(path: &Path, bytes: &[u8]) -> Result<()> {
     replace(path, bytes, 0o666)
 }
 
 /// Writes a private file that is useless after a crash.
-pub fn write_working(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write_working(path: &Path, bytes: &[u8]) -> Result<()> {
     // An existing file may be open to others, or a link.
     remove(path)?;
     create(path, 0o600)
@@ -126,11 +129,11 @@ pub fn write_working(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 pub fn write_working_with(
     path: &Path,
     write: impl FnOnce(&mut std::fs::File) -> io::Result<()>,
-) -> Result<(), FileError> {
+) -> Result<()> {
     replace_with(path, 0o600, write)
 }
 
-fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     if is_special(path) {
         return std::fs::write(path, bytes).map_err(error("write", path));
     }
@@ -145,7 +148,7 @@ fn replace_with(
     path: &Path,
     mode: u32,
     write: impl FnOnce(&mut std::fs::File) -> io::Result<()>,
-) -> Result<(), FileError> {
+) -> Result<()> {
     let neighbour = neighbour(path);
     // A leftover is half of a file, or was put there by another process.
     remove(&neighbour)?;
@@ -190,7 +193,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Checks that [`write_output`] may write this file, without changing it.
-pub fn may_write(path: &Path) -> Result<(), FileError> {
+pub fn may_write(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Err(error("write", path)(io::ErrorKind::IsADirectory.into()));
     }
@@ -217,24 +220,24 @@ fn is_special(path: &Path) -> bool {
 }
 
 /// Writes a file that all users may execute if they can reach it.
-pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write_program(path: &Path, bytes: &[u8]) -> Result<()> {
     write_working(path, bytes)?;
     set_mode(path, 0o755)
 }
 
 /// Writes a file that only its owner may execute; an existing one stays as it is if that fails.
-pub fn write_own_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write_own_program(path: &Path, bytes: &[u8]) -> Result<()> {
     write_working_with(path, |file| file.write_all(bytes))?;
     set_mode(path, 0o700)
 }
 
 /// Creates a folder that the user named, and its parents.
-pub fn create_output_folder(path: &Path) -> Result<(), FileError> {
+pub fn create_output_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(error("create the folder", path))
 }
 
 /// Removes a file; does nothing if it does not exist.
-pub fn remove(path: &Path) -> Result<(), FileError> {
+pub fn remove(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(error("remove", path)),
@@ -242,26 +245,26 @@ pub fn remove(path: &Path) -> Result<(), FileError> {
 }
 
 /// Lets all users create files in a folder but not remove those of others, as in `/tmp`.
-pub fn open_to_all(path: &Path) -> Result<(), FileError> {
+pub fn open_to_all(path: &Path) -> Result<()> {
     set_mode(path, 0o1777)
 }
 
 /// Lets all users read a folder, like the root folder.
-pub fn show_to_all(path: &Path) -> Result<(), FileError> {
+pub fn show_to_all(path: &Path) -> Result<()> {
     set_mode(path, 0o755)
 }
 
 /// Lets all users read a file in a folder of this user.
-pub fn let_read(path: &Path) -> Result<(), FileError> {
+pub fn let_read(path: &Path) -> Result<()> {
     change_mode(path, 0o644, "let others read")
 }
 
-fn set_mode(path: &Path, mode: u32) -> Result<(), FileError> {
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
     change_mode(path, mode, "set the permissions of")
 }
 
 /// Sets permissions, where the system has them.
-fn change_mode(path: &Path, mode: u32, action: &'static str) -> Result<(), FileError> {
+fn change_mode(path: &Path, mode: u32, action: &'static str) -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -274,7 +277,7 @@ fn change_mode(path: &Path, mode: u32, action: &'static str) -> Result<(), FileE
 }
 
 /// Changes the owner of a file or folder; only for root.
-pub fn give_away(path: &Path, uid: u32, gid: u32) -> Result<(), FileError> {
+pub fn give_away(path: &Path, uid: u32, gid: u32) -> Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::chown(path, Some(uid), Some(gid)).map_err(error("give away", path));
     #[cfg(not(unix))]
@@ -288,12 +291,12 @@ pub fn give_away(path: &Path, uid: u32, gid: u32) -> Result<(), FileError> {
 
 /// Removes a folder recursively; does nothing if it does not exist. Never follows a link out of it, and stops at
 /// anything mounted in it.
-pub fn remove_folder(path: &Path) -> Result<(), FileError> {
+pub fn remove_folder(path: &Path) -> Result<()> {
     remove_folder_keeping(path, None)
 }
 
 /// The same, but removes the entry `last` directly in it after all others.
-pub fn remove_folder_keeping(path: &Path, last: Option<&str>) -> Result<(), FileError> {
+pub fn remove_folder_keeping(path: &Path, last: Option<&str>) -> Result<()> {
     #[cfg(unix)]
     let removed = tree::remove(path, last);
     #[cfg(not(unix))]
@@ -354,7 +357,7 @@ pub enum Kind {
 }
 
 /// Returns the kind of a path without following a link.
-pub fn kind(path: &Path) -> Result<Kind, FileError> {
+pub fn kind(path: &Path) -> Result<Kind> {
     let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
     #[cfg(unix)]
     let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777;
@@ -376,7 +379,7 @@ pub fn kind(path: &Path) -> Result<Kind, FileError> {
 }
 
 /// The same path without links; fails if it does not exist.
-pub fn canonical(path: &Path) -> Result<PathBuf, FileError> {
+pub fn canonical(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path).map_err(error("find", path))
 }
 
@@ -461,19 +464,19 @@ fn is_network(kind: u32) -> bool {
 }
 
 /// The names in a folder; skips names that are not UTF-8, because Tare creates none.
-pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
+pub fn names(path: &Path) -> Result<Vec<String>> {
     let names = listed(path)?.into_iter();
     Ok(names.filter_map(|name| name.into_string().ok()).collect())
 }
 
 /// All names in a folder; a name that is not UTF-8 is an error.
-pub fn every_name(path: &Path) -> Result<Vec<String>, FileError> {
+pub fn every_name(path: &Path) -> Result<Vec<String>> {
     let names = listed(path)?.into_iter().map(OsString::into_string);
     let odd = |_| error("name all that is in", path)(io::ErrorKind::InvalidFilename.into());
     names.collect::<Result<_, _>>().map_err(odd)
 }
 
-fn listed(path: &Path) -> Result<Vec<OsString>, FileError> {
+fn listed(path: &Path) -> Result<Vec<OsString>> {
     let entries = std::fs::read_dir(path).map_err(error("list", path))?;
     entries
         .map(|entry| Ok(entry.map_err(error("list", path))?.file_name()))

@@ -85,7 +85,7 @@ impl Driver for Container {
         }))
     }
 
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
         sweep_run(cx, run)
     }
 }
@@ -109,7 +109,7 @@ fn refusal(error: &LaunchError) -> EnvError {
 }
 
 /// Starts a container whose program exits at once, with the default settings.
-fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
+fn try_out(cx: &Context<'_>) -> Result<LaunchReport> {
     let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
     let name = instance_name("detect");
     let folder = cx.scratch.join(&name);
@@ -136,7 +136,7 @@ fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
 }
 
 /// Removes leftovers of an instance whose launcher has ended.
-fn clean(cx: &Context<'_>, name: &str, folder: &Path) -> Result<(), EnvError> {
+fn clean(cx: &Context<'_>, name: &str, folder: &Path) -> Result<()> {
     let options = [
         ("--run", cx.run.as_str().to_owned()),
         ("--name", name.to_owned()),
@@ -199,7 +199,7 @@ fn wait_for_start(
     cx: &Context<'_>,
     running: &mut dyn Running,
     folder: &Path,
-) -> Result<LaunchReport, EnvError> {
+) -> Result<LaunchReport> {
     let begin = cx.clock.now_ns();
     loop {
         // Checked before the report is read: a launcher that has ended writes no more.
@@ -254,7 +254,7 @@ impl ContainerEnvironment {
     }
 
     /// Fails without the veth pair that was requested by name: the arm would measure something else.
-    fn check(&self, report: &LaunchReport) -> Result<(), EnvError> {
+    fn check(&self, report: &LaunchReport) -> Result<()> {
         let is_lost = self.settings.network == Network::Veth && report.addresses.is_none();
         if !(is_lost && self.settings.is_network_asked) {
             return Ok(());
@@ -279,7 +279,7 @@ impl Environment for ContainerEnvironment {
         &self.arm
     }
 
-    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<()> {
         files::create_folder(cx.scratch)?;
         if self.settings.private_paths {
             // Searched now, because the start may be timed.
@@ -301,7 +301,7 @@ impl Environment for ContainerEnvironment {
         self.gathering.want(nodes);
     }
 
-    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>> {
         let name = instance_name(self.arm.as_str());
         let folder = cx.scratch.join(&name);
         let of = (&self.settings, self.layers.as_ref());
@@ -379,7 +379,7 @@ impl Environment for ContainerEnvironment {
         facts
     }
 
-    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn remove(&mut self, cx: &Context<'_>) -> Result<()> {
         let left = std::mem::take(&mut *locked(&self.living));
         let mut first = Ok(());
         for (name, folder) in left {

@@ -59,6 +59,9 @@ pub enum EnvError {
     },
 }
 
+/// The result of something that an environment does.
+pub type Result<T, E = EnvError> = std::result::Result<T, E>;
+
 impl EnvError {
     /// Something required is missing, with a hint.
     pub(crate) fn absent(why: impl Into<String>, fix: impl Into<String>) -> Self {
@@ -114,7 +117,7 @@ pub(super) fn succeed(
     command: &CommandLine,
     limit: Duration,
     what: impl Into<String>,
-) -> Result<Finished, EnvError> {
+) -> Result<Finished> {
     let finished = cx.exec.run(command, &[], limit)?;
     if finished.succeeded() {
         return Ok(finished);

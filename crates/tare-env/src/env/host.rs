@@ -69,7 +69,7 @@ impl Driver for Host {
 
     /// On other systems a process's environment cannot be read; an agent ends by itself when its host is gone,
     /// because its input ends.
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
         let what = "ending the processes of dead runs";
         lines_of(cx, &["end-runs", run], what)
     }
@@ -145,7 +145,7 @@ impl HostEnvironment {
     }
 
     /// Writes the agent's file if necessary, and returns the path to start it from.
-    fn lay_out_the_agent(&mut self, cx: &Context<'_>) -> Result<PathBuf, EnvError> {
+    fn lay_out_the_agent(&mut self, cx: &Context<'_>) -> Result<PathBuf> {
         if self.agent.is_none() {
             self.agent = Some(Pinned::write(&self.program(cx), &cx.agent.bytes()?)?);
         }
@@ -166,7 +166,7 @@ impl Environment for HostEnvironment {
         &self.arm
     }
 
-    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<()> {
         files::create_folder(&self.folder(cx))?;
         if let Some(shared) = self.shared(cx) {
             files::create_folder(&shared)?;
@@ -178,7 +178,7 @@ impl Environment for HostEnvironment {
         self.nodes = nodes;
     }
 
-    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>> {
         let workdir = self.folder(cx);
         files::create_folder(&workdir)?;
         // The placement of a file's pages is fixed for the life of the file, so every launch gets a new file, as in a
@@ -224,7 +224,7 @@ impl Environment for HostEnvironment {
         cpus.chain(variables).collect()
     }
 
-    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn remove(&mut self, cx: &Context<'_>) -> Result<()> {
         self.agent = None;
         files::remove(&self.program(cx))?;
         Ok(files::remove_folder(&self.folder(cx))?)
@@ -287,7 +287,7 @@ impl Instance for HostInstance {
         self.workdir.clone()
     }
 
-    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<()> {
         // Fails if the agent has crashed, which is fine.
         let is_sent = self.channel.stream.send(&Request::Bye).is_ok();
         // A killed agent can still be written to while it dies, and has not ended its children.
@@ -302,18 +302,14 @@ impl Instance for HostInstance {
 
 /// Ends what an agent that could not do so itself has left in its cgroup. Descendants that have left the session and
 /// removed the run's name from their environment cannot be found otherwise.
-fn end_group(cx: &Context<'_>, agent: u32) -> Result<(), EnvError> {
+fn end_group(cx: &Context<'_>, agent: u32) -> Result<()> {
     let arguments = ["end-group", cx.run.as_str(), &agent.to_string()];
     lines_of(cx, &arguments, "ending what an agent left").map(drop)
 }
 
 /// The output of one of the agent's commands, line by line; nothing on systems other than Linux, where the agent has
 /// no such command.
-pub(super) fn lines_of(
-    cx: &Context<'_>,
-    arguments: &[&str],
-    what: &str,
-) -> Result<Vec<String>, EnvError> {
+pub(super) fn lines_of(cx: &Context<'_>, arguments: &[&str], what: &str) -> Result<Vec<String>> {
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
     }

@@ -200,6 +200,7 @@ fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -210,19 +211,26 @@ mod tests {
         }
     }
 
+    /// Mode, link target and content of each entry.
+    fn unpacked(bytes: &[u8]) -> BTreeMap<String, (u32, Option<PathBuf>, Vec<u8>)> {
+        let mut archive = tar::Archive::new(bytes);
+        let entries = archive.entries().unwrap().map(|entry| {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().to_str().unwrap().to_owned();
+            let link = entry.link_name().unwrap().map(std::borrow::Cow::into_owned);
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            (path, (entry.header().mode().unwrap(), link, content))
+        });
+        entries.collect()
+    }
+
     #[test]
     fn image_root_has_agent_and_two_writable_folders() {
-        let bytes = ImageTar::new().with_agent(b"agent").into_bytes();
-        let mut archive = tar::Archive::new(bytes.as_slice());
-        let mut seen = BTreeMap::new();
-        for entry in archive.entries().unwrap() {
-            let entry = entry.unwrap();
-            let path = entry.path().unwrap().to_str().unwrap().to_owned();
-            seen.insert(path, entry.header().mode().unwrap());
-        }
-        assert_eq!(seen["tare-agent"], 0o755);
-        assert_eq!(seen["tmp"], 0o1777);
-        assert_eq!(seen["tare-work"], 0o1777);
+        let seen = unpacked(&ImageTar::new().with_agent(b"agent").into_bytes());
+        assert_eq!(seen["tare-agent"].0, 0o755);
+        assert_eq!(seen["tmp"].0, 0o1777);
+        assert_eq!(seen["tare-work"].0, 0o1777);
         assert!(seen.contains_key("etc/passwd"));
     }
 
@@ -260,19 +268,10 @@ mod tests {
             .with_lower_file(100_000);
         let bytes = image.into_bytes();
         assert_eq!(bytes.len() % 512, 0);
-        let mut archive = tar::Archive::new(bytes.as_slice());
-        let mut seen = BTreeMap::new();
-        for entry in archive.entries().unwrap() {
-            let mut entry = entry.unwrap();
-            let path = entry.path().unwrap().to_str().unwrap().to_owned();
-            let link = entry.link_name().unwrap().map(std::borrow::Cow::into_owned);
-            let mut content = Vec::new();
-            entry.read_to_end(&mut content).unwrap();
-            seen.insert(path, (link, content));
-        }
-        assert_eq!(seen["bin"].0.as_deref(), Some("usr/bin".as_ref()));
-        assert_eq!(seen[&long].1, b"content");
-        let lower = &seen["tare-work/tare-lower"].1;
+        let seen = unpacked(&bytes);
+        assert_eq!(seen["bin"].1.as_deref(), Some("usr/bin".as_ref()));
+        assert_eq!(seen[&long].2, b"content");
+        let lower = &seen["tare-work/tare-lower"].2;
         assert_eq!(lower.len(), 100_000);
         assert_eq!(lower[0], lower_file::PRISTINE);
     }

@@ -14,7 +14,7 @@ use tare_model::{ArmId, Facts, Params, Reason};
 use crate::cx::Context;
 
 pub use charged::Charged;
-pub use error::EnvError;
+pub use error::{EnvError, Result};
 pub use image::host_files::FileRequest;
 pub use published::{Published, PublishedAt};
 pub use setting::Setting;
@@ -145,7 +145,7 @@ pub trait Driver: Sync {
         &self,
         _cx: &Context<'_>,
         _wish: &user_container::ContainerRequest<'_>,
-    ) -> Result<user_container::UserContainer, EnvError> {
+    ) -> Result<user_container::UserContainer> {
         Err(EnvError::absent(
             format!("`{}` cannot be made like something of your own", self.id()),
             "`--env docker` can, for containers and `docker run` lines",
@@ -161,7 +161,7 @@ pub trait Driver: Sync {
         _cx: &Context<'_>,
         _wish: &user_container::ContainerRequest<'_>,
         _taken: &user_container::UserContainer,
-    ) -> Result<Vec<user_container::Bare>, EnvError> {
+    ) -> Result<Vec<user_container::Bare>> {
         Err(EnvError::unavailable(format!(
             "`{}` does not expose the files of its images",
             self.id()
@@ -178,7 +178,7 @@ pub trait Driver: Sync {
         _cx: &Context<'_>,
         _wish: &user_container::ContainerRequest<'_>,
         _taken: &user_container::UserContainer,
-    ) -> Result<Option<Params>, EnvError> {
+    ) -> Result<Option<Params>> {
         Ok(None)
     }
     /// Gives every arm that is like a user's container its own copies of the shares that the container could write
@@ -191,7 +191,7 @@ pub trait Driver: Sync {
         &self,
         _cx: &Context<'_>,
         _taken: &user_container::ArmRequest<'_>,
-    ) -> Result<Option<Vec<user_container::ChangedLine>>, EnvError> {
+    ) -> Result<Option<Vec<user_container::ChangedLine>>> {
         Ok(None)
     }
     /// Checks that the containers started next to the user's are still running.
@@ -202,7 +202,7 @@ pub trait Driver: Sync {
         &self,
         _cx: &Context<'_>,
         _wish: &user_container::ContainerRequest<'_>,
-    ) -> Result<(), EnvError> {
+    ) -> Result<()> {
         Ok(())
     }
     /// Reads the user's container again, changed as its user would change it to remove these differences. Does not
@@ -215,7 +215,7 @@ pub trait Driver: Sync {
         _cx: &Context<'_>,
         taken: &user_container::ArmRequest<'_>,
         without: &[String],
-    ) -> Result<user_container::Changed, EnvError> {
+    ) -> Result<user_container::Changed> {
         Ok(user_container::Changed {
             settings: user_container::without(taken.settings, without),
             change: "the same without it".to_owned(),
@@ -232,7 +232,7 @@ pub trait Driver: Sync {
         _settings: &Params,
         _paths: &[String],
         _folder: &std::path::Path,
-    ) -> Result<user_container::ImageParts, EnvError> {
+    ) -> Result<user_container::ImageParts> {
         Err(EnvError::unavailable(format!(
             "`{}` does not expose the files of its images",
             self.id()
@@ -240,7 +240,7 @@ pub trait Driver: Sync {
     }
     /// Removes everything with the label of `run`, while that run is not running, and returns what was removed, one
     /// line each. For leftovers of a crash. An error means that something may be left.
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError>;
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>>;
 }
 
 /// The purpose of an instance.
@@ -288,13 +288,13 @@ pub trait Environment: Send {
     /// Instances that reach each other anyway need no network.
     fn gather(&mut self, _nodes: u32) {}
     /// Creates what every instance needs, such as an image. Untimed and idempotent.
-    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<()>;
     /// Whether an instance may still be shutting down while the next one starts: they share no name, port or file.
     fn may_leave_late(&self) -> bool {
         false
     }
     /// Starts an instance; no request has been sent to its agent yet.
-    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError>;
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>>;
     /// Runs a command of at least one word as the first process of a new instance, with stdin and stdout carried as
     /// the user's client does. The command may take `limit`. `None` if the driver does not support this.
     ///
@@ -306,7 +306,7 @@ pub trait Environment: Send {
         _argv: &[String],
         _input: &[u8],
         _limit: Duration,
-    ) -> Result<Option<AsTyped>, EnvError> {
+    ) -> Result<Option<AsTyped>> {
         Ok(None)
     }
     /// Whether it can be used here, if that depends on its settings; `None` leaves the answer to the driver.
@@ -316,7 +316,7 @@ pub trait Environment: Send {
     /// Returns facts from the host side: engine and runtime versions, image digests, requested limits.
     fn describe(&self, cx: &Context<'_>) -> Facts;
     /// Removes what `prepare` and all instances created. Idempotent.
-    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
+    fn remove(&mut self, cx: &Context<'_>) -> Result<()>;
 }
 
 /// A started environment with an agent in it.
@@ -372,7 +372,7 @@ pub trait Instance: Send {
         BTreeSet::new()
     }
     /// Stops and removes it; the instance is gone afterwards, whatever is returned.
-    fn stop(self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError>;
+    fn stop(self: Box<Self>, cx: &Context<'_>) -> Result<()>;
 }
 
 /// A connection to an agent.
@@ -419,8 +419,8 @@ impl From<EnvError> for Availability {
     }
 }
 
-impl From<Result<Facts, EnvError>> for Availability {
-    fn from(found: Result<Facts, EnvError>) -> Self {
+impl From<Result<Facts>> for Availability {
+    fn from(found: Result<Facts>) -> Self {
         found.map_or_else(Self::from, Self::Ready)
     }
 }

@@ -107,13 +107,13 @@ impl Driver for Oci {
         }))
     }
 
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
         container::sweep_run(cx, run)
     }
 }
 
 /// Runs the agent's shortest command in a container of this runtime.
-fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
+fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime> {
     let agent = agent(cx)?;
     let runtime = runtime::find(cx, agent, name)?;
     let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
@@ -146,7 +146,7 @@ fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
 }
 
 /// Returns the static agent that goes inside and sets up the namespaces.
-fn agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
+fn agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary> {
     cx.agents.linux(std::env::consts::ARCH).ok_or_else(|| {
         EnvError::absent(
             "there is no static agent for this machine, and a minimal root has no libraries",
@@ -161,7 +161,7 @@ fn furnish(
     agent: &AgentBinary,
     container: &Container,
     settings: &Settings,
-) -> Result<(), EnvError> {
+) -> Result<()> {
     let folder = &container.folder;
     files::create_folder(cx.scratch)?;
     for name in ["state", "files"] {
@@ -232,7 +232,7 @@ fn write_spec(
     release: DockerRelease,
     arguments: &[&str],
     turn_page: Option<&str>,
-) -> Result<Built, EnvError> {
+) -> Result<Built> {
     let kernel = files::read_text(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let text = |name: &str| container.folder.join(name).display().to_string();
     let root = match settings.rootfs {
@@ -288,7 +288,7 @@ struct OciEnvironment {
 
 impl OciEnvironment {
     /// Reads the specification once: Docker's is gone when its container ends.
-    fn load(&mut self) -> Result<(), EnvError> {
+    fn load(&mut self) -> Result<()> {
         if self.base.is_some() {
             return Ok(());
         }
@@ -315,7 +315,7 @@ impl OciEnvironment {
         Ok(())
     }
 
-    fn runtime(&mut self, cx: &Context<'_>) -> Result<Runtime, EnvError> {
+    fn runtime(&mut self, cx: &Context<'_>) -> Result<Runtime> {
         if let Some(runtime) = &self.runtime {
             return Ok(runtime.clone());
         }
@@ -330,7 +330,7 @@ impl OciEnvironment {
         cx: &Context<'_>,
         running: &mut dyn Running,
         container: &Container,
-    ) -> Result<(), EnvError> {
+    ) -> Result<()> {
         let begin = cx.clock.now_ns();
         let pid_file = container.pid_file();
         loop {
@@ -362,7 +362,7 @@ impl OciEnvironment {
     }
 
     /// Checks that limits apply: they need a cgroup, and a runtime may have been configured to create none.
-    fn check_limits(&self, container: &Container) -> Result<(), EnvError> {
+    fn check_limits(&self, container: &Container) -> Result<()> {
         if self.settings.limits.is_empty() || !container.cgroups().is_empty() {
             return Ok(());
         }
@@ -382,7 +382,7 @@ impl OciEnvironment {
         cx: &Context<'_>,
         container: &Container,
         mode: StartMode,
-    ) -> Result<OciInstance, EnvError> {
+    ) -> Result<OciInstance> {
         let runtime = self.runtime(cx)?;
         self.load()?;
         let agent = agent(cx)?;
@@ -441,7 +441,7 @@ impl Environment for OciEnvironment {
         }
     }
 
-    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<()> {
         self.load()?;
         self.release = self.release.or_else(|| docker::release_here(cx));
         self.runtime(cx)?;
@@ -450,7 +450,7 @@ impl Environment for OciEnvironment {
         Ok(files::create_folder(cx.scratch)?)
     }
 
-    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>> {
         let name = container::instance_name(self.arm.as_str());
         let container = Container::new(cx, name);
         match self.launch(cx, &container, mode) {
@@ -486,7 +486,7 @@ impl Environment for OciEnvironment {
         facts
     }
 
-    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn remove(&mut self, cx: &Context<'_>) -> Result<()> {
         let left = std::mem::take(&mut *locked(&self.living));
         let mut first = Ok(());
         for container in left {

@@ -47,7 +47,7 @@ impl Podman {
     }
 
     /// Returns how to call podman for an arm with these settings.
-    fn access(&self, cx: &Context<'_>, settings: &Settings) -> Result<Access, EnvError> {
+    fn access(&self, cx: &Context<'_>, settings: &Settings) -> Result<Access> {
         let user = settings.account.as_ref().or(self.user.as_ref());
         Ok(Access {
             account: user.map_or(Ok(None), |user| Account::find(cx, user))?,
@@ -82,11 +82,7 @@ impl Driver for Podman {
         )
     }
 
-    fn take(
-        &self,
-        cx: &Context<'_>,
-        wish: &ContainerRequest<'_>,
-    ) -> Result<UserContainer, EnvError> {
+    fn take(&self, cx: &Context<'_>, wish: &ContainerRequest<'_>) -> Result<UserContainer> {
         self.taken(cx, wish)
     }
 
@@ -94,7 +90,7 @@ impl Driver for Podman {
         &self,
         cx: &Context<'_>,
         taken: &ArmRequest<'_>,
-    ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
+    ) -> Result<Option<Vec<ChangedLine>>> {
         self.taken_with_copies(cx, taken)
     }
 
@@ -103,7 +99,7 @@ impl Driver for Podman {
         cx: &Context<'_>,
         taken: &ArmRequest<'_>,
         without: &[String],
-    ) -> Result<Changed, EnvError> {
+    ) -> Result<Changed> {
         self.taken_changed(cx, taken, without)
     }
 
@@ -122,7 +118,7 @@ impl Driver for Podman {
 
     /// Sweeps every podman on record; it is an error if one fails. This driver's default podman is swept too, if it
     /// answers.
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
         let mut removed = Vec::new();
         let mut trouble = None;
         let mut looked_at = Vec::new();
@@ -169,7 +165,7 @@ impl CreationRecord {
     }
 
     /// Removes everything of `run` in this podman.
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
         let podman = Podman {
             user: self.user.clone(),
         };

@@ -17,7 +17,7 @@ pub(crate) use super::text::{
 };
 pub(crate) use super::{
     Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Instance,
-    Setting, StartMode, no_path, not_shared,
+    Result, Setting, StartMode, no_path, not_shared,
 };
 pub(crate) use crate::cx::{
     AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Running, files, locked, vars,

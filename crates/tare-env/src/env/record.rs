@@ -19,7 +19,7 @@ pub(super) struct Record<P> {
 }
 
 /// Records a place of an arm, if it is not recorded yet.
-pub(super) fn add<P>(cx: &Context<'_>, driver: &str, arm: &ArmId, place: &P) -> Result<(), EnvError>
+pub(super) fn add<P>(cx: &Context<'_>, driver: &str, arm: &ArmId, place: &P) -> Result<()>
 where
     P: Serialize + DeserializeOwned + PartialEq + Clone,
 {
@@ -33,12 +33,7 @@ where
 }
 
 /// Removes a place of an arm from the record, once nothing of the arm is left there.
-pub(super) fn forget<P>(
-    cx: &Context<'_>,
-    driver: &str,
-    arm: &ArmId,
-    place: &P,
-) -> Result<(), EnvError>
+pub(super) fn forget<P>(cx: &Context<'_>, driver: &str, arm: &ArmId, place: &P) -> Result<()>
 where
     P: Serialize + DeserializeOwned + PartialEq,
 {
@@ -50,7 +45,7 @@ pub(super) fn of_arm<P: DeserializeOwned>(
     cx: &Context<'_>,
     driver: &str,
     arm: &ArmId,
-) -> Result<Vec<P>, EnvError> {
+) -> Result<Vec<P>> {
     Ok(Record::open(cx.scratch.join(file_name(driver, arm)))?.places)
 }
 
@@ -59,7 +54,7 @@ pub(super) fn of_run<P: DeserializeOwned>(
     cx: &Context<'_>,
     driver: &str,
     run: &str,
-) -> Result<Vec<Record<P>>, EnvError> {
+) -> Result<Vec<Record<P>>> {
     let own = (cx.run.as_str() == run).then(|| cx.scratch.to_owned());
     let folder = own.or_else(|| vars::state_folder().map(|state| state.join("runs").join(run)));
     let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
@@ -95,7 +90,7 @@ impl<P> Record<P> {
 }
 
 impl<P: DeserializeOwned> Record<P> {
-    fn open(path: PathBuf) -> Result<Self, EnvError> {
+    fn open(path: PathBuf) -> Result<Self> {
         let text = match files::read(&path) {
             Ok(text) => text,
             Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => {

@@ -77,7 +77,7 @@ pub(super) struct Hub {
 
 impl Hub {
     /// Creates a network. Needs root.
-    pub(super) fn start(cx: &Context<'_>) -> Result<Self, EnvError> {
+    pub(super) fn start(cx: &Context<'_>) -> Result<Self> {
         let command = cx
             .agent
             .command(["hub"])

@@ -38,7 +38,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(5);
 pub struct Ssh;
 
 /// Returns the version of the local `ssh`.
-fn version(cx: &Context<'_>) -> Result<String, EnvError> {
+fn version(cx: &Context<'_>) -> Result<String> {
     let absent = |why: String| {
         EnvError::absent(
             why,
@@ -93,7 +93,7 @@ impl Driver for Ssh {
     }
 
     /// Sweeps every host on the run's records. A host that cannot be reached is an error, and stays on record.
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
         let mut removed = Vec::new();
         let mut trouble = None;
         for mut record in record::of_run::<FolderRecord>(cx, self.id(), run)? {

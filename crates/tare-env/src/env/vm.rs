@@ -56,13 +56,13 @@ impl Driver for Vm {
 
     /// Ends emulators and sandboxes, which are processes with the run's label; a TAP device is removed with its
     /// emulator.
-    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
         super::host::lines_of(cx, &["end-runs", run], "ending the machines of dead runs")
     }
 }
 
 /// Checks everything that a machine with the default settings needs, except booting it in software.
-fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
+fn detected(cx: &Context<'_>) -> Result<Facts> {
     let emulator = emulator(cx)?;
     let agent = guest_agent(cx)?;
     let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
@@ -112,7 +112,7 @@ impl Emulator {
 }
 
 /// Queries the emulator's properties.
-fn emulator(cx: &Context<'_>) -> Result<Emulator, EnvError> {
+fn emulator(cx: &Context<'_>) -> Result<Emulator> {
     if !cfg!(target_os = "linux") {
         return Err(EnvError::unavailable(
             "it is made from a Linux host's kernel and modules",
@@ -128,7 +128,7 @@ fn emulator(cx: &Context<'_>) -> Result<Emulator, EnvError> {
 }
 
 /// Returns the agent for a guest's first process: a static program.
-fn guest_agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
+fn guest_agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary> {
     let arch = std::env::consts::ARCH;
     cx.agents.linux(arch).ok_or_else(|| {
         EnvError::absent(

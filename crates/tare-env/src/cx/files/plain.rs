@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use super::{FileError, error};
+use super::{Result, error};
 
 /// Reads a whole regular file of at most `most` bytes, following links.
-pub fn read_plain(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
+pub fn read_plain(path: &Path, most: u64) -> Result<Vec<u8>> {
     let file = open(path)?;
     let length = file.metadata().map_err(error("look at", path))?.len();
     if length > most {
@@ -26,11 +26,11 @@ pub fn length(path: &Path) -> Option<u64> {
 }
 
 /// The first bytes of a regular file, at most `length`.
-pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
+pub fn head(path: &Path, length: usize) -> Result<Vec<u8>> {
     taken(open(path)?, path, length as u64)
 }
 
-fn taken(file: File, path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
+fn taken(file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most)
         .read_to_end(&mut bytes)
@@ -38,7 +38,7 @@ fn taken(file: File, path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-fn open(path: &Path) -> Result<File, FileError> {
+fn open(path: &Path) -> Result<File> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true);
     #[cfg(unix)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::{FileError, error};
+use super::{FileError, Result, error};
 
 /// Why a folder is not private to this user.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub fn own_uid() -> u32 {
 }
 
 /// Creates a private folder and its parents. An existing one stays unchanged.
-pub fn create_folder(path: &Path) -> Result<(), FileError> {
+pub fn create_folder(path: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(path);
     made.map_err(error("create the folder", path))
@@ -109,21 +109,17 @@ fn check(path: &Path, found: &std::fs::Metadata, owner: u32, closed: u32) -> Res
 }
 
 /// Lets other users traverse a private folder of this user without listing it; any other folder stays unchanged.
-pub fn let_through(path: &Path) -> Result<(), FileError> {
+pub fn let_through(path: &Path) -> Result<()> {
     change_folder(path, [0o700, 0o711], "open the way through")
 }
 
 /// Closes a folder that [`let_through`] opened; any other stays unchanged.
-pub fn close_to_others(path: &Path) -> Result<(), FileError> {
+pub fn close_to_others(path: &Path) -> Result<()> {
     change_folder(path, [0o711, 0o700], "close")
 }
 
 /// Changes the permissions of a folder of this user that has exactly the first ones.
-fn change_folder(
-    path: &Path,
-    [before, after]: [u32; 2],
-    action: &'static str,
-) -> Result<(), FileError> {
+fn change_folder(path: &Path, [before, after]: [u32; 2], action: &'static str) -> Result<()> {
     let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
     let is_meant = found.is_dir() && found.permissions().mode() & 0o777 == before;
     if !is_meant || found.uid() != own_uid() {
@@ -134,7 +130,7 @@ fn change_folder(
 
 /// Opens a private file of this user for reading and writing; `is_new` creates it if it does not exist. Refuses a
 /// link, a pipe or another user's file. `None` if it does not exist and is not to be created.
-pub fn open_file(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
+pub fn open_file(path: &Path, is_new: bool) -> Result<Option<std::fs::File>> {
     let Some(file) = open_anybodys(path, is_new)? else {
         return Ok(None);
     };
@@ -147,7 +143,7 @@ pub fn open_file(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, Fil
 }
 
 /// The same for a file that may belong to another user, whose permissions stay unchanged.
-pub fn open_anybodys(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
+pub fn open_anybodys(path: &Path, is_new: bool) -> Result<Option<std::fs::File>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = std::fs::OpenOptions::new()
         .read(true)

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{FileError, error};
+use super::{FileError, Result, error};
 
 /// Why a folder is not private to this user.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub fn own_uid() -> u32 {
 }
 
 /// Creates a folder and its parents.
-pub fn create_folder(path: &Path) -> Result<(), FileError> {
+pub fn create_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(error("create the folder", path))
 }
 
@@ -40,23 +40,23 @@ pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
 }
 
 /// Does nothing here.
-pub fn let_through(_path: &Path) -> Result<(), FileError> {
+pub fn let_through(_path: &Path) -> Result<()> {
     Ok(())
 }
 
 /// Does nothing here.
-pub fn close_to_others(_path: &Path) -> Result<(), FileError> {
+pub fn close_to_others(_path: &Path) -> Result<()> {
     Ok(())
 }
 
 /// Same as [`open_file`].
-pub fn open_anybodys(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
+pub fn open_anybodys(path: &Path, is_new: bool) -> Result<Option<std::fs::File>> {
     open_file(path, is_new)
 }
 
 /// Opens a file for reading and writing; `is_new` creates it if it does not exist. `None` if it does not exist and is
 /// not to be created.
-pub fn open_file(path: &Path, is_new: bool) -> Result<Option<std::fs::File>, FileError> {
+pub fn open_file(path: &Path, is_new: bool) -> Result<Option<std::fs::File>> {
     let opened = std::fs::OpenOptions::new()
         .read(true)
         .write(true)

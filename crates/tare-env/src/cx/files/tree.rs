@@ -13,12 +13,18 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
+/// How a folder is opened, but not a link to one.
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
 /// The path that could not be removed, and why.
 pub(super) type Stopped = (PathBuf, io::Error);
 
 /// Removes the folder; the entry `last` directly in it is removed after all others.
 pub(super) fn remove(path: &Path, last: Option<&str>) -> Result<(), Stopped> {
-    let stopped = |error: Errno| (path.to_owned(), io::Error::from(error));
+    let stopped = |error| stopped_at(path, error);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(stopped(Errno::INVAL));
     };
@@ -30,12 +36,10 @@ pub(super) fn remove(path: &Path, last: Option<&str>) -> Result<(), Stopped> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = openat(CWD, parent, flags, Mode::empty()).map_err(stopped)?;
     let name = CString::new(name.as_encoded_bytes()).map_err(|_| stopped(Errno::INVAL))?;
-    match unlinked(&parent, &name) {
-        Ok(true) => return Ok(()),
-        Ok(false) => {}
-        Err(error) => return Err(stopped(error)),
+    if unlinked(&parent, &name).map_err(stopped)? {
+        return Ok(());
     }
-    let top = open_within(&parent, &name).map_err(|error| stopped_at(path.to_owned(), error))?;
+    let top = open_within(&parent, &name).map_err(stopped)?;
     Walk::begin(top, path, last.map(str::as_bytes))?.empty()?;
     unlinkat(&parent, &name, AtFlags::REMOVEDIR).map_err(stopped)
 }
@@ -74,7 +78,7 @@ impl Walk {
     }
 
     fn level(&self, name: CString) -> Result<Level, Stopped> {
-        let failed = |error| stopped_at(self.path.clone(), error);
+        let failed = |error| stopped_at(&self.path, error);
         Ok(Level {
             name,
             id: id(&self.here).map_err(failed)?,
@@ -111,7 +115,7 @@ impl Walk {
             }
             // Another process removed it first.
             Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(stopped_at(below, error)),
+            Err(error) => Err(stopped_at(&below, error)),
         }
     }
 
@@ -120,17 +124,16 @@ impl Walk {
         let (Some(done), Some(above)) = (self.levels.pop(), self.levels.last()) else {
             return Ok(());
         };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let up = openat(&self.here, c"..", flags, Mode::empty());
-        let is_moved = |error| stopped_at(self.path.clone(), error);
-        let up = up.map_err(is_moved)?;
-        if id(&up).map_err(is_moved)? != above.id {
+        let up = openat(&self.here, c"..", FOLDER, Mode::empty());
+        let failed = |error| stopped_at(&self.path, error);
+        let up = up.map_err(failed)?;
+        if id(&up).map_err(failed)? != above.id {
             let why = "it was moved while it was removed";
             return Err((self.path.clone(), io::Error::other(why)));
         }
         match unlinkat(&up, &done.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(stopped_at(self.path.clone(), error)),
+            Err(error) => return Err(failed(error)),
         }
         self.here = up;
         self.path.pop();
@@ -138,13 +141,13 @@ impl Walk {
     }
 }
 
-fn stopped_at(path: PathBuf, error: Errno) -> Stopped {
+fn stopped_at(path: &Path, error: Errno) -> Stopped {
     let reason = if error == Errno::XDEV {
         io::Error::other("something is mounted there; unmount it first")
     } else {
         io::Error::from(error)
     };
-    (path, reason)
+    (path.to_owned(), reason)
 }
 
 /// Removes an entry of an open folder; returns `false` for a folder.
@@ -181,18 +184,17 @@ fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
 
 /// Opens a folder in another one; [`Errno::XDEV`] if that would cross a mount.
 fn open_within(folder: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};
         let within = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
-        match openat2(folder, name, flags, Mode::empty(), within) {
+        match openat2(folder, name, FOLDER, Mode::empty(), within) {
             // Kernels before 5.6, and seccomp filters that do not know the syscall.
             Err(Errno::NOSYS | Errno::PERM) => {}
             other => return other,
         }
     }
-    let inner = openat(folder, name, flags, Mode::empty())?;
+    let inner = openat(folder, name, FOLDER, Mode::empty())?;
     // This does not detect a bind mount from the same file system.
     if fstat(inner.as_fd())?.st_dev == fstat(folder.as_fd())?.st_dev {
         Ok(inner)

@@ -6,11 +6,11 @@ use std::fs::File;
 use std::path::Path;
 
 use super::restrict::own_uid;
-use super::{FileError, error};
+use super::{Result, error};
 
 /// Unpacks an archive into a folder, created if missing; no entry can escape from it. Entries keep their owners if
 /// Tare is root.
-pub fn unpack(archive: &Path, folder: &Path) -> Result<(), FileError> {
+pub fn unpack(archive: &Path, folder: &Path) -> Result<()> {
     let unpacked = File::open(archive).and_then(|file| {
         std::fs::create_dir_all(folder)?;
         let mut archive = tar::Archive::new(std::io::BufReader::new(file));

@@ -101,7 +101,7 @@ impl Instance for ContainerInstance {
         Some(files::taken_bytes(&self.folder))
     }
 
-    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<()> {
         // Fails if the agent has crashed, which is fine: its launcher is ending already.
         // If it does not end, the kernel kills the processes inside; the cgroups are removed below.
         let ended = self.channel.has_ended(STOP_LIMIT);

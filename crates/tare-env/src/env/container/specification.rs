@@ -67,7 +67,7 @@ pub(super) fn write(
     spec: &LaunchSpec,
     layers: Option<&Layers>,
     folder: &Path,
-) -> Result<CommandLine, EnvError> {
+) -> Result<CommandLine> {
     files::create_folder(folder)?;
     let path = folder.join("spec.json");
     let bytes = serde_json::to_vec(spec).expect("plain data with text keys becomes JSON");

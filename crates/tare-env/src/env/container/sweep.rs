@@ -4,7 +4,7 @@
 use crate::env::prelude::*;
 
 /// Removes the leftovers of one run and returns one line per leftover.
-pub(crate) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+pub(crate) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
     }
@@ -13,7 +13,7 @@ pub(crate) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvE
 
 /// Runs the agent's `sweep` and returns one line per leftover. For every environment whose cgroups and devices have
 /// the agent's labels.
-pub(crate) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>, EnvError> {
+pub(crate) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>> {
     let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
     let command = cx.agent.command(arguments);
     let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;

@@ -130,7 +130,7 @@ pub struct HostFiles {
 ///
 /// # Errors
 /// `Absent` names the missing program, package, file or library.
-pub fn find(cx: &Context<'_>, wanted: &FileRequest) -> Result<HostFiles, EnvError> {
+pub fn find(cx: &Context<'_>, wanted: &FileRequest) -> Result<HostFiles> {
     let mut collector = Collector::default();
     for program in &wanted.programs {
         let path = on_path(program)?;
@@ -171,7 +171,7 @@ struct Collector {
 
 impl Collector {
     /// Takes a path with all folders and links on it; returns the file that it resolves to.
-    fn take(&mut self, path: &Path) -> Result<PathBuf, EnvError> {
+    fn take(&mut self, path: &Path) -> Result<PathBuf> {
         let mut rest: VecDeque<PathBuf> = parts(path).collect();
         let mut done = PathBuf::from("/");
         let mut n_links = 0;
@@ -215,7 +215,7 @@ impl Collector {
     }
 
     /// Like `take`, but skips files that a package lists and that were removed since, and device nodes.
-    fn take_if_there(&mut self, path: &Path) -> Result<(), EnvError> {
+    fn take_if_there(&mut self, path: &Path) -> Result<()> {
         match files::kind(path) {
             Ok(Kind::File { .. } | Kind::Folder { .. }) => self.take(path).map(drop),
             // A link may be dangling, as for files that a setup script makes.
@@ -228,7 +228,7 @@ impl Collector {
     }
 
     /// Takes a program and the interpreter that its first line names.
-    fn take_program(&mut self, path: &Path) -> Result<String, EnvError> {
+    fn take_program(&mut self, path: &Path) -> Result<String> {
         let file = self.take(path)?;
         let head = files::head(&file, 256)?;
         for program in interpreters(&head) {
@@ -239,7 +239,7 @@ impl Collector {
     }
 
     /// Takes a file, or a folder with all its contents. Links inside are taken with their targets.
-    fn take_tree(&mut self, path: &Path) -> Result<(), EnvError> {
+    fn take_tree(&mut self, path: &Path) -> Result<()> {
         let file = self.take(path)?;
         if !matches!(self.kinds.get(&file), Some(Kind::Folder { .. })) {
             return Ok(());
@@ -255,7 +255,7 @@ impl Collector {
     }
 
     /// Takes the libraries of every ELF file.
-    fn take_libraries(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn take_libraries(&mut self, cx: &Context<'_>) -> Result<()> {
         let mut asked = BTreeSet::new();
         while !self.unasked.is_empty() {
             let mut question: Vec<PathBuf> = std::mem::take(&mut self.unasked);
@@ -282,7 +282,7 @@ impl Collector {
         self.programs.values().any(|program| program == file)
     }
 
-    fn finish(self) -> Result<HostFiles, EnvError> {
+    fn finish(self) -> Result<HostFiles> {
         let size = |kind: &Kind| match kind {
             Kind::File { length, .. } => *length,
             _ => 0,
@@ -322,7 +322,7 @@ fn absent(why: String) -> EnvError {
     EnvError::unavailable(why)
 }
 
-fn text(path: &Path) -> Result<String, EnvError> {
+fn text(path: &Path) -> Result<String> {
     path.to_str()
         .map(str::to_owned)
         .ok_or_else(|| absent(format!("the name `{}` is not UTF-8", path.display())))
@@ -342,7 +342,7 @@ fn is_elf(path: &Path) -> bool {
 }
 
 /// Returns the path of a program: from PATH, or as given if absolute.
-fn on_path(program: &str) -> Result<PathBuf, EnvError> {
+fn on_path(program: &str) -> Result<PathBuf> {
     if program.starts_with('/') {
         return Ok(PathBuf::from(program));
     }
@@ -374,7 +374,7 @@ fn interpreters(head: &[u8]) -> Vec<String> {
 }
 
 /// Returns the files and folders that a command prints.
-fn printed_paths(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, EnvError> {
+fn printed_paths(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(Vec::new());
     };
@@ -387,7 +387,7 @@ fn printed_paths(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, E
 }
 
 /// Returns the files that a package has installed, according to its package manager.
-fn files_of(cx: &Context<'_>, package: &str) -> Result<Vec<PathBuf>, EnvError> {
+fn files_of(cx: &Context<'_>, package: &str) -> Result<Vec<PathBuf>> {
     for (program, option) in [("dpkg", "-L"), ("rpm", "-ql")] {
         let command = CommandLine::new(program, [option, package]);
         if let Ok(finished) = cx.exec.run(&command, b"", ASK_LIMIT)

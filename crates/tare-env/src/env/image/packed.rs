@@ -23,10 +23,7 @@ pub(crate) fn machine(architecture: &str) -> &str {
 }
 
 /// Returns the agent for containers of this architecture: a static Linux program.
-pub(crate) fn agent_for<'a>(
-    agents: &'a Agents,
-    architecture: &str,
-) -> Result<&'a AgentBinary, EnvError> {
+pub(crate) fn agent_for<'a>(agents: &'a Agents, architecture: &str) -> Result<&'a AgentBinary> {
     let machine = machine(architecture);
     agents.linux(machine).ok_or_else(|| {
         EnvError::absent(
@@ -46,11 +43,7 @@ pub(crate) fn agent_for<'a>(
 ///
 /// # Errors
 /// `Absent` if there is none.
-pub(crate) fn check_processor(
-    agents: &Agents,
-    image: &str,
-    architecture: &str,
-) -> Result<(), EnvError> {
+pub(crate) fn check_processor(agents: &Agents, image: &str, architecture: &str) -> Result<()> {
     if agents.linux(machine(architecture)).is_some() {
         return Ok(());
     }
@@ -89,7 +82,7 @@ pub(crate) fn root(
     architecture: &str,
     contents: &Contents,
     facts: &mut Facts,
-) -> Result<ImageTar, EnvError> {
+) -> Result<ImageTar> {
     let agent = agent_for(cx.agents, architecture)?;
     let mut root = ImageTar::new().with_agent(&agent.bytes()?);
     let here = std::env::consts::ARCH;

@@ -95,7 +95,7 @@ fn choose<'a>(wanted: &str, candidates: &'a [Candidate]) -> Result<&'a Candidate
 }
 
 /// Returns the specification of the running container of this name or id.
-pub(super) fn find(wanted: &str) -> Result<EngineSpec, EnvError> {
+pub(super) fn find(wanted: &str) -> Result<EngineSpec> {
     let mut candidates = Vec::new();
     let mut denied = None;
     for folder in state_folders() {

@@ -23,7 +23,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 pub(super) type Living = Arc<Mutex<BTreeSet<Container>>>;
 
 /// Removes all leftovers of a container whose runtime has ended.
-pub(super) fn clean(cx: &Context<'_>, container: &Container) -> Result<(), EnvError> {
+pub(super) fn clean(cx: &Context<'_>, container: &Container) -> Result<()> {
     let arguments = [
         "--run".to_owned(),
         cx.run.as_str().to_owned(),
@@ -100,7 +100,7 @@ impl Instance for OciInstance {
         Some(files::taken_bytes(&self.container.folder))
     }
 
-    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<()> {
         // A crashed agent cannot receive it and does not need it: its runtime is already ending.
         let ended = self.channel.has_ended(STOP_LIMIT);
         let left = self.left();

@@ -48,7 +48,7 @@ impl Runtime {
 }
 
 /// Returns the runtime's path: a path as given, a name from `PATH`.
-pub(super) fn locate(name: &str) -> Result<PathBuf, EnvError> {
+pub(super) fn locate(name: &str) -> Result<PathBuf> {
     let shown = name.escape_debug();
     if name.contains('/') {
         let path = std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name));
@@ -91,7 +91,7 @@ fn privately(
 }
 
 /// Finds a runtime and queries its version.
-pub(super) fn find(cx: &Context<'_>, agent: &AgentBinary, name: &str) -> Result<Runtime, EnvError> {
+pub(super) fn find(cx: &Context<'_>, agent: &AgentBinary, name: &str) -> Result<Runtime> {
     let path = locate(name)?;
     let program = vec![path.display().to_string(), "--version".to_owned()];
     let command = privately(cx, agent, Vec::new(), program);

@@ -21,7 +21,7 @@ pub(super) struct Account {
 
 impl Account {
     /// Looks up the user of this name or number; `None` if it is Tare's.
-    pub(super) fn find(cx: &Context<'_>, name: &str) -> Result<Option<Self>, EnvError> {
+    pub(super) fn find(cx: &Context<'_>, name: &str) -> Result<Option<Self>> {
         if !cfg!(unix) {
             return Err(EnvError::absent(
                 "acting as another user is not available on this system",

@@ -114,17 +114,12 @@ impl Caller<'_> {
     }
 
     /// Calls podman and waits; `what` is an infinitive for messages.
-    pub(super) fn call(self, what: &str, arguments: &[&str]) -> Result<Answer, EnvError> {
+    pub(super) fn call(self, what: &str, arguments: &[&str]) -> Result<Answer> {
         self.call_with(what, arguments, &[])
     }
 
     /// The same with a standard input.
-    pub(super) fn call_with(
-        self,
-        what: &str,
-        arguments: &[&str],
-        input: &[u8],
-    ) -> Result<Answer, EnvError> {
+    pub(super) fn call_with(self, what: &str, arguments: &[&str], input: &[u8]) -> Result<Answer> {
         match self.ended(what, arguments, input)? {
             (Some(0), answer) => Ok(answer),
             (_, answer) => Err(errors::explain(what, &answer.stderr)),
@@ -133,12 +128,7 @@ impl Caller<'_> {
 
     /// Calls podman and returns whether it ended with status 0. A status in `others`, which according to its manual
     /// means that there was nothing to do, gives false.
-    pub(super) fn has_done(
-        self,
-        what: &str,
-        arguments: &[&str],
-        others: &[i32],
-    ) -> Result<bool, EnvError> {
+    pub(super) fn has_done(self, what: &str, arguments: &[&str], others: &[i32]) -> Result<bool> {
         match self.ended(what, arguments, &[])? {
             (Some(0), _) => Ok(true),
             (Some(status), _) if others.contains(&status) => Ok(false),
@@ -147,18 +137,13 @@ impl Caller<'_> {
     }
 
     /// Whether podman has an object of this kind and name.
-    pub(super) fn exists(self, kind: &str, name: &str) -> Result<bool, EnvError> {
+    pub(super) fn exists(self, kind: &str, name: &str) -> Result<bool> {
         let what = format!("look for the {kind}");
         self.has_done(&what, &[kind, "exists", "--", name], &[NONE])
     }
 
     /// Calls podman and returns its exit status and output.
-    fn ended(
-        self,
-        what: &str,
-        arguments: &[&str],
-        input: &[u8],
-    ) -> Result<(Option<i32>, Answer), EnvError> {
+    fn ended(self, what: &str, arguments: &[&str], input: &[u8]) -> Result<(Option<i32>, Answer)> {
         let command = self.access.podman(arguments, &[]);
         let finished = match self.cx.exec.run(&command, input, self.limit) {
             Ok(finished) => finished,
@@ -181,7 +166,7 @@ impl Caller<'_> {
     }
 
     /// Calls podman for an answer in JSON.
-    pub(super) fn ask(self, what: &str, arguments: &[&str]) -> Result<Value, EnvError> {
+    pub(super) fn ask(self, what: &str, arguments: &[&str]) -> Result<Value> {
         let answer = self.call(what, arguments)?;
         // Some versions print nothing for an empty list.
         if answer.stdout.trim().is_empty() {
@@ -196,31 +181,27 @@ impl Caller<'_> {
     }
 
     /// Returns podman's description of an object: a container, an image.
-    pub(super) fn inspect(self, kind: &str, name: &str) -> Result<Value, EnvError> {
+    pub(super) fn inspect(self, kind: &str, name: &str) -> Result<Value> {
         let arguments = [kind, "inspect", "--format=json", "--", name];
         let mut answer = self.ask(&format!("inspect the {kind}"), &arguments)?;
         Ok(answer.get_mut(0).map(Value::take).unwrap_or_default())
     }
 
     /// Lists everything of a kind that carries the run's label; `kind` is the action in words, and the verb.
-    pub(super) fn labelled(
-        self,
-        run: &str,
-        (what, verb): (&str, [&str; 2]),
-    ) -> Result<Vec<Value>, EnvError> {
+    pub(super) fn labelled(self, run: &str, (what, verb): (&str, [&str; 2])) -> Result<Vec<Value>> {
         let filter = format!("--filter=label=tare.run={run}");
         let answer = self.ask(what, &[verb, ["--format=json", &filter]].concat())?;
         Ok(answer.as_array().cloned().unwrap_or_default())
     }
 
     /// Removes a network.
-    pub(super) fn remove_network(self, name: &str) -> Result<(), EnvError> {
+    pub(super) fn remove_network(self, name: &str) -> Result<()> {
         let arguments = ["network", "rm", "--force", "--", name];
         self.call("remove a network", &arguments).map(drop)
     }
 
     /// Starts podman in the background, with its pipes; the process carries the run's label.
-    pub(super) fn spawn(self, arguments: &[&str]) -> Result<Box<dyn Running>, EnvError> {
+    pub(super) fn spawn(self, arguments: &[&str]) -> Result<Box<dyn Running>> {
         let Self { cx, access, .. } = self;
         let command = access.podman(arguments, &[("TARE_RUN", cx.run.as_str())]);
         let started = cx.exec.spawn(&command);
@@ -262,11 +243,7 @@ fn may_be_podmans(name: &str) -> bool {
 }
 
 /// Returns an error if the user cannot reach a folder because a folder above it is closed.
-pub(super) fn is_reachable(
-    caller: Caller<'_>,
-    account: &Account,
-    folder: &Path,
-) -> Result<(), EnvError> {
+pub(super) fn is_reachable(caller: Caller<'_>, account: &Account, folder: &Path) -> Result<()> {
     let arguments = vec!["-w".to_owned(), folder.display().to_string()];
     let command = caller.access.command("test", arguments, &[]);
     let finished = caller.cx.exec.run(&command, &[], CONTROL_LIMIT)?;

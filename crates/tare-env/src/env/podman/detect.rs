@@ -31,7 +31,7 @@ pub(super) fn detect(cx: &Context<'_>, driver: &Podman, settings: &Settings) -> 
     }
 }
 
-fn attempt(caller: Caller<'_>, settings: &Settings) -> Result<Facts, EnvError> {
+fn attempt(caller: Caller<'_>, settings: &Settings) -> Result<Facts> {
     let cx = caller.cx;
     let until_ns = cx.clock.now_ns() + whole_ns(LIMIT);
     let left = || Duration::from_nanos(until_ns.saturating_sub(cx.clock.now_ns()));
@@ -70,7 +70,7 @@ fn attempt(caller: Caller<'_>, settings: &Settings) -> Result<Facts, EnvError> {
 }
 
 /// Runs the agent's `version` in a container of this name.
-fn run(caller: Caller<'_>, settings: &Settings, arm: &ArmId, name: &str) -> Result<(), EnvError> {
+fn run(caller: Caller<'_>, settings: &Settings, arm: &ArmId, name: &str) -> Result<()> {
     let run = caller.cx.run;
     let settings = Settings {
         network: Network::None,

@@ -151,7 +151,7 @@ impl PodmanEnvironment {
     }
 
     /// Creates the container's storage.
-    fn make_storage(&self, caller: Caller<'_>, belongings: &Belongings) -> Result<(), EnvError> {
+    fn make_storage(&self, caller: Caller<'_>, belongings: &Belongings) -> Result<()> {
         if belongings.has_volume {
             let labels = self.labels(caller.cx);
             let mut arguments = vec!["volume", "create"];
@@ -186,7 +186,7 @@ impl PodmanEnvironment {
         prepared: &Prepared,
         belongings: &Belongings,
         agent: &[&str],
-    ) -> Result<(), EnvError> {
+    ) -> Result<()> {
         self.make_storage(caller, belongings)?;
         let arguments = self.creation(caller.cx, &prepared.image, belongings, &["create"], agent);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -209,7 +209,7 @@ impl PodmanEnvironment {
     }
 
     /// Runs a container with the arm's options to its end, and returns podman's description of it.
-    fn rehearse(&self, caller: Caller<'_>, prepared: &Prepared) -> Result<Value, EnvError> {
+    fn rehearse(&self, caller: Caller<'_>, prepared: &Prepared) -> Result<Value> {
         let belongings = self.belongings(caller.cx, 0);
         let name = belongings.name.as_str();
         let outcome = self
@@ -235,7 +235,7 @@ impl PodmanEnvironment {
     }
 
     /// Refuses limits that podman would accept and not apply.
-    fn check_limits(&self, engine: &Engine) -> Result<(), EnvError> {
+    fn check_limits(&self, engine: &Engine) -> Result<()> {
         if !engine.is_rootless {
             return Ok(());
         }
@@ -262,7 +262,7 @@ impl PodmanEnvironment {
         Ok(())
     }
 
-    fn try_prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn try_prepare(&mut self, cx: &Context<'_>) -> Result<()> {
         let access = self.driver.access(cx, &self.settings)?;
         let mut access = self.access.insert(access).clone();
         let place = CreationRecord::new(&access);
@@ -338,7 +338,7 @@ impl PodmanEnvironment {
         cx: &Context<'_>,
         access: &mut Access,
         prepared: &mut Prepared,
-    ) -> Result<Value, EnvError> {
+    ) -> Result<Value> {
         let has_choice = access.runtime.is_none();
         if !(has_choice && prepared.engine.is_hybrid) {
             let caller = access.caller(cx);
@@ -363,7 +363,7 @@ impl PodmanEnvironment {
         prepared: &Prepared,
         belongings: &Belongings,
         mode: StartMode,
-    ) -> Result<PodmanInstance, EnvError> {
+    ) -> Result<PodmanInstance> {
         let name = belongings.name.as_str();
         let instance = |running, container: &Value, charged| {
             let ends = self.ends(&prepared.engine, container);
@@ -421,14 +421,14 @@ impl Environment for PodmanEnvironment {
         (essentials != Settings::default()).then(|| detect::detect(cx, &self.driver, &essentials))
     }
 
-    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<()> {
         match self.prepared {
             Some(_) => Ok(()),
             None => self.try_prepare(cx),
         }
     }
 
-    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>> {
         if self.prepared.is_none() {
             self.prepare(cx)?;
         }
@@ -450,7 +450,7 @@ impl Environment for PodmanEnvironment {
             .unwrap_or_default()
     }
 
-    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn remove(&mut self, cx: &Context<'_>) -> Result<()> {
         let Some(access) = self.access.clone() else {
             return Ok(());
         };

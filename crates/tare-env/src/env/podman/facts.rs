@@ -70,7 +70,7 @@ fn key(caller: Caller<'_>) -> Key {
 }
 
 /// Queries podman about itself, once in a run.
-pub(super) fn info(caller: Caller<'_>) -> Result<Engine, EnvError> {
+pub(super) fn info(caller: Caller<'_>) -> Result<Engine> {
     let key = key(caller);
     if let Some(engine) = locked(&KNOWN).get(&key) {
         return Ok(engine.clone());

@@ -16,11 +16,7 @@ pub(super) fn own_name(run: &RunId, arm: &ArmId) -> String {
 }
 
 /// Ensures that the arm's packed image with this `root` exists: imports it, or tags that of another arm of this run.
-pub(super) fn ensure_packed(
-    caller: Caller<'_>,
-    arm: &ArmId,
-    root: ImageTar,
-) -> Result<Value, EnvError> {
+pub(super) fn ensure_packed(caller: Caller<'_>, arm: &ArmId, root: ImageTar) -> Result<Value> {
     let run = caller.cx.run;
     let name = own_name(run, arm);
     let content = root.sha256();
@@ -38,7 +34,7 @@ pub(super) fn ensure_packed(
 }
 
 /// Imports the arm's image.
-pub(super) fn import(caller: Caller<'_>, arm: &ArmId, root: ImageTar) -> Result<(), EnvError> {
+pub(super) fn import(caller: Caller<'_>, arm: &ArmId, root: ImageTar) -> Result<()> {
     let run = caller.cx.run;
     let name = own_name(run, arm);
     let changes = [
@@ -58,7 +54,7 @@ pub(super) fn import(caller: Caller<'_>, arm: &ArmId, root: ImageTar) -> Result<
 }
 
 /// Describes a local image; if it is missing, the error names the command that would fetch it.
-pub(super) fn inspect(caller: Caller<'_>, name: &str) -> Result<Value, EnvError> {
+pub(super) fn inspect(caller: Caller<'_>, name: &str) -> Result<Value> {
     match caller.inspect("image", name) {
         Err(EnvError::Refused { .. }) if !caller.exists("image", name)? => Err(EnvError::absent(
             format!(
@@ -73,13 +69,13 @@ pub(super) fn inspect(caller: Caller<'_>, name: &str) -> Result<Value, EnvError>
 
 /// Removes a name, and with the last one the image. Succeeds if it is gone; an image that another container uses
 /// stays for its owner.
-pub(super) fn remove(caller: Caller<'_>, name: &str) -> Result<bool, EnvError> {
+pub(super) fn remove(caller: Caller<'_>, name: &str) -> Result<bool> {
     let arguments = ["rmi", "--", name];
     caller.has_done("remove the packed image", &arguments, &[NONE, USED])
 }
 
 /// Returns the packed images of a run, each once regardless of its number of names.
-pub(super) fn labelled(caller: Caller<'_>, run: &str) -> Result<Vec<Value>, EnvError> {
+pub(super) fn labelled(caller: Caller<'_>, run: &str) -> Result<Vec<Value>> {
     caller.labelled(run, ("list images", ["images", "--all"]))
 }
 

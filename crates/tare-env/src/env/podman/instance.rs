@@ -30,7 +30,7 @@ pub(super) struct Belongings {
 
 impl Belongings {
     /// Removes everything that exists of it; continues after a failure and returns the first.
-    pub(super) fn discard(&self, caller: Caller<'_>) -> Result<(), EnvError> {
+    pub(super) fn discard(&self, caller: Caller<'_>) -> Result<()> {
         let container = remove_containers(caller, &[&self.name]);
         let volume = if self.has_volume {
             remove_volumes(caller, &[&self.name])
@@ -74,14 +74,14 @@ pub(super) fn agent_file(cx: &Context<'_>) -> PathBuf {
 }
 
 /// Removes containers with their processes; succeeds if they are gone.
-pub(super) fn remove_containers(caller: Caller<'_>, names: &[&str]) -> Result<(), EnvError> {
+pub(super) fn remove_containers(caller: Caller<'_>, names: &[&str]) -> Result<()> {
     let arguments = [&["rm", "--force", "--ignore", "--volumes"], names].concat();
     let removal = caller.call("remove the container", &arguments);
     removal.map(|_| ())
 }
 
 /// Removes volumes; succeeds if they are gone.
-pub(super) fn remove_volumes(caller: Caller<'_>, names: &[&str]) -> Result<(), EnvError> {
+pub(super) fn remove_volumes(caller: Caller<'_>, names: &[&str]) -> Result<()> {
     let arguments = [&["volume", "rm", "--force"], names].concat();
     let removed = caller.has_done("remove the volume", &arguments, &[NONE]);
     removed.map(drop)
@@ -95,7 +95,7 @@ fn is_of_others(error: &files::FileError, folder: &Path) -> bool {
 }
 
 /// Removes a bind-mounted folder; files of subordinate users are removed within their user namespace.
-pub(super) fn remove_folder(caller: Caller<'_>, folder: &Path) -> Result<(), EnvError> {
+pub(super) fn remove_folder(caller: Caller<'_>, folder: &Path) -> Result<()> {
     let Err(error) = files::remove_folder(folder) else {
         return Ok(());
     };
@@ -243,7 +243,7 @@ impl Instance for PodmanInstance {
             .collect()
     }
 
-    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<()> {
         self.channel.farewell(cx);
         self.belongings.discard(self.access.caller(cx))
     }

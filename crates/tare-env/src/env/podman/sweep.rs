@@ -10,7 +10,7 @@ use super::image;
 use super::instance::{remove_containers, remove_folder, remove_volumes};
 
 /// Returns the names of the run's networks.
-pub(super) fn networks(caller: Caller<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+pub(super) fn networks(caller: Caller<'_>, run: &str) -> Result<Vec<String>> {
     names(caller, run, ("list networks", ["network", "ls"]), |it| {
         it.get("name").or(it.get("Name"))?.as_str()
     })
@@ -22,13 +22,13 @@ fn names(
     run: &str,
     kind: (&str, [&str; 2]),
     name: fn(&Value) -> Option<&str>,
-) -> Result<Vec<String>, EnvError> {
+) -> Result<Vec<String>> {
     let found = caller.labelled(run, kind)?;
     Ok(found.iter().filter_map(name).map(str::to_owned).collect())
 }
 
 /// Removes everything of `run` that `caller` can see; returns what was removed, one line each.
-pub(super) fn sweep(caller: Caller<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+pub(super) fn sweep(caller: Caller<'_>, run: &str) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     let mut tell = |kind: &str, name: &str| {
         removed.push(format!(

@@ -83,7 +83,7 @@ impl Template {
         caller: Caller<'_>,
         arm: &ArmId,
         settings: &Settings,
-    ) -> Result<Option<Self>, EnvError> {
+    ) -> Result<Option<Self>> {
         let like = match &settings.like {
             None => return Ok(None),
             Some(Like::Container(file)) if file.starts_with('/') => {
@@ -100,7 +100,7 @@ impl Template {
         Ok(Some(template))
     }
 
-    fn resolve(caller: Caller<'_>, source: Source<'_>, shares: Shares) -> Result<Self, EnvError> {
+    fn resolve(caller: Caller<'_>, source: Source<'_>, shares: Shares) -> Result<Self> {
         let (words, original) = match source {
             Source::Line(words) => (words.to_vec(), None),
             Source::Container(name) => {
@@ -173,7 +173,7 @@ impl Template {
         caller: Caller<'_>,
         without: &[String],
         notes: &mut Vec<String>,
-    ) -> Result<Vec<String>, EnvError> {
+    ) -> Result<Vec<String>> {
         let without = protect::removable(without, &self.kept)?;
         let mut units = difference::without(&self.units, &self.image_env, &without)
             .map_err(EnvError::unavailable)?;
@@ -195,7 +195,7 @@ impl Template {
     }
 
     /// Returns its command and working directory, from a container that is created and never started.
-    fn command(&self, caller: Caller<'_>, flags: &[String]) -> Result<Started, EnvError> {
+    fn command(&self, caller: Caller<'_>, flags: &[String]) -> Result<Started> {
         let run = caller.cx.run;
         let name = format!("tare-{run}-own");
         let (own_name, label) = (format!("--name={name}"), format!("--label=tare.run={run}"));
@@ -236,7 +236,7 @@ impl Template {
     }
 
     /// Writes it to a file that only this user may read.
-    fn keep(&self, folder: &Path) -> Result<PathBuf, EnvError> {
+    fn keep(&self, folder: &Path) -> Result<PathBuf> {
         let file = folder.join("own-container.json");
         env_own::keep(&file, self)?;
         Ok(file)
@@ -256,7 +256,7 @@ impl Template {
 }
 
 /// Returns the line that created a container, from podman's record.
-fn made_by(found: &Value, name: &str) -> Result<Vec<String>, EnvError> {
+fn made_by(found: &Value, name: &str) -> Result<Vec<String>> {
     if found["Pod"].as_str().is_some_and(|pod| !pod.is_empty()) {
         return Err(EnvError::absent(
             format!(
@@ -287,11 +287,7 @@ fn is_of_another(flag: &str) -> bool {
 
 impl Podman {
     /// Returns how to call podman for a request.
-    fn access_for(
-        &self,
-        cx: &Context<'_>,
-        wish: &ContainerRequest<'_>,
-    ) -> Result<Access, EnvError> {
+    fn access_for(&self, cx: &Context<'_>, wish: &ContainerRequest<'_>) -> Result<Access> {
         let settings = Settings {
             account: wish.context.map(str::to_owned),
             ..Settings::default()
@@ -304,7 +300,7 @@ impl Podman {
         &self,
         cx: &Context<'_>,
         wish: &ContainerRequest<'_>,
-    ) -> Result<UserContainer, EnvError> {
+    ) -> Result<UserContainer> {
         let access = self.access_for(cx, wish)?;
         let (caller, place) = (access.caller(cx), CreationRecord::new(&access));
         let own_arm = fixed_arm("own");
@@ -372,7 +368,7 @@ impl Podman {
         &self,
         cx: &Context<'_>,
         taken: &ArmRequest<'_>,
-    ) -> Result<Option<Vec<ChangedLine>>, EnvError> {
+    ) -> Result<Option<Vec<ChangedLine>>> {
         let wish = &taken.wish;
         let access = self.access_for(cx, wish)?;
         let caller = access.caller(cx);
@@ -398,7 +394,7 @@ impl Podman {
         cx: &Context<'_>,
         taken: &ArmRequest<'_>,
         without: &[String],
-    ) -> Result<Changed, EnvError> {
+    ) -> Result<Changed> {
         let wish = &taken.wish;
         let access = self.access_for(cx, wish)?;
         let template = Template::resolve(access.caller(cx), wish.source, wish.shares)?;

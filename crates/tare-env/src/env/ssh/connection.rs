@@ -240,7 +240,7 @@ impl Connection {
     }
 
     /// Has the guard remove its folders, and waits for that.
-    pub(super) fn close(&mut self, settings: &Settings) -> Result<(), EnvError> {
+    pub(super) fn close(&mut self, settings: &Settings) -> Result<()> {
         drop(self.stdin.take());
         let ended = self.running.wait(CLOSE_LIMIT);
         match ended {

@@ -41,7 +41,7 @@ impl SshEnvironment {
     }
 
     /// Returns the connection; connects if it is not open.
-    fn ready(&mut self, cx: &Context<'_>) -> Result<&Ready, EnvError> {
+    fn ready(&mut self, cx: &Context<'_>) -> Result<&Ready> {
         let stands = self
             .ready
             .as_ref()
@@ -56,7 +56,7 @@ impl SshEnvironment {
         Ok(self.ready.as_ref().expect("it was just made"))
     }
 
-    fn connect(&mut self, cx: &Context<'_>) -> Result<Ready, EnvError> {
+    fn connect(&mut self, cx: &Context<'_>) -> Result<Ready> {
         let version = super::version(cx)?;
         self.number += 1;
         let name = folder_name(cx.run, &self.arm, self.number);
@@ -95,7 +95,7 @@ impl SshEnvironment {
     }
 
     /// Checks that the connection is with the intended host and key.
-    fn look(&self, connection: &Connection) -> Result<(), EnvError> {
+    fn look(&self, connection: &Connection) -> Result<()> {
         let host = &self.settings.host;
         if connection.log.has_changed_key {
             return Err(EnvError::absent(
@@ -151,7 +151,7 @@ impl SshEnvironment {
     }
 
     /// Closes a connection; its folder is removed from the record once it is gone.
-    fn close(&self, cx: &Context<'_>, connection: &mut Connection) -> Result<(), EnvError> {
+    fn close(&self, cx: &Context<'_>, connection: &mut Connection) -> Result<()> {
         let closed = connection.close(&self.settings);
         forget_socket(connection);
         closed?;
@@ -173,11 +173,11 @@ impl Environment for SshEnvironment {
         &self.arm
     }
 
-    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<()> {
         self.ready(cx).map(drop)
     }
 
-    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>> {
         let ready = self.ready(cx)?;
         let (connection, agent) = (ready.connection.clone(), ready.agent.clone());
         let instance = SshInstance::start(cx, &self.settings, connection, &agent, mode)?;
@@ -188,7 +188,7 @@ impl Environment for SshEnvironment {
         self.facts.clone()
     }
 
-    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn remove(&mut self, cx: &Context<'_>) -> Result<()> {
         if let Some(ready) = self.ready.take() {
             // If this fails, the folder stays on record and is swept below.
             let _ = self.close(cx, &mut locked(&ready.connection));

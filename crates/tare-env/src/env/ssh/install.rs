@@ -24,7 +24,7 @@ pub(super) fn agent_for<'a>(
     cx: &Context<'a>,
     settings: &Settings,
     connection: &Connection,
-) -> Result<&'a AgentBinary, EnvError> {
+) -> Result<&'a AgentBinary> {
     let report = &connection.report;
     let (system, machine) = (escaped(&report.system), escaped(&report.machine));
     if report.system != "Linux" {
@@ -49,7 +49,7 @@ pub(super) fn install(
     settings: &Settings,
     connection: &Connection,
     agent: &AgentBinary,
-) -> Result<String, EnvError> {
+) -> Result<String> {
     let folder = &connection.report.folder;
     let path = format!("{folder}/agent-{}", &agent.sha256[..12]);
     let absent = |why: String, fix: &str| Err(EnvError::absent(why, fix));
@@ -120,7 +120,7 @@ pub(super) fn sweep(
     settings: &Settings,
     run: Option<&str>,
     names: &[String],
-) -> Result<Vec<String>, EnvError> {
+) -> Result<Vec<String>> {
     let base = settings.folder.as_deref().unwrap_or("-");
     let mut arguments = vec![run.unwrap_or("-"), base];
     arguments.extend(names.iter().map(String::as_str));
@@ -153,7 +153,7 @@ fn finish(
     command: &CommandLine,
     input: &[u8],
     limit: Duration,
-) -> Result<Finished, EnvError> {
+) -> Result<Finished> {
     cx.exec
         .run(command, input, limit)
         .map_err(|error| match error {

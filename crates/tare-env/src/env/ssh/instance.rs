@@ -37,7 +37,7 @@ impl SshInstance {
         shared: Shared,
         agent: &str,
         mode: StartMode,
-    ) -> Result<Self, EnvError> {
+    ) -> Result<Self> {
         let connection = locked(&shared);
         let workdir = connection.report.work.clone();
         let mut arguments = vec![agent, workdir.as_str()];
@@ -179,7 +179,7 @@ impl Instance for SshInstance {
         self.workdir.clone()
     }
 
-    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<()> {
         // An agent that is gone cannot receive it, and does not need it.
         let is_sent = self.channel.stream.send(&Request::Bye).is_ok();
         let ended = is_sent && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));

@@ -33,14 +33,26 @@ pub(super) fn choose(
     emulator: &Emulator,
     settings: &Settings,
     kernel: &Kernel,
-) -> Result<(Accelerator, Option<String>), EnvError> {
+) -> Result<(Accelerator, Option<String>)> {
     if settings.accel == Accel::Tcg {
         return Ok((Accelerator::Tcg, None));
     }
-    match (
-        why_not(cx, agent, emulator, settings, kernel),
-        settings.accel,
-    ) {
+    let key = (
+        cx.run.as_str().to_owned(),
+        kernel.path.clone(),
+        settings.machine.clone(),
+        settings.cpu.clone(),
+    );
+    // Held during the trial, so that two arms do not try at once and slow each other down.
+    let mut known = locked(&KNOWN);
+    let why_not = known.entry(key).or_insert_with(|| {
+        if !Path::new(KVM).exists() {
+            return Some(format!("there is no `{KVM}`"));
+        }
+        let tried = try_out(cx, agent, emulator, settings, kernel);
+        tried.err().map(|error| error.to_string())
+    });
+    match (why_not.clone(), settings.accel) {
         (None, _) => Ok((Accelerator::Kvm, None)),
         (Some(why), Accel::Kvm) => Err(EnvError::absent(
             format!("KVM does not work here: {why}"),
@@ -50,35 +62,6 @@ pub(super) fn choose(
     }
 }
 
-/// Returns why no guest boots with KVM; `None` if one does.
-fn why_not(
-    cx: &Context<'_>,
-    agent: &AgentBinary,
-    emulator: &Emulator,
-    settings: &Settings,
-    kernel: &Kernel,
-) -> Option<String> {
-    let key = (
-        cx.run.as_str().to_owned(),
-        kernel.path.clone(),
-        settings.machine.clone(),
-        settings.cpu.clone(),
-    );
-    // Held during the trial, so that two arms do not try at once and slow each other down.
-    let mut known = locked(&KNOWN);
-    known
-        .entry(key)
-        .or_insert_with(|| {
-            if !Path::new(KVM).exists() {
-                return Some(format!("there is no `{KVM}`"));
-            }
-            try_out(cx, agent, emulator, settings, kernel)
-                .err()
-                .map(|error| error.to_string())
-        })
-        .clone()
-}
-
 /// Boots a guest without devices; leaves nothing behind.
 fn try_out(
     cx: &Context<'_>,
@@ -86,7 +69,7 @@ fn try_out(
     emulator: &Emulator,
     settings: &Settings,
     kernel: &Kernel,
-) -> Result<(), EnvError> {
+) -> Result<()> {
     let small = Params::new()
         .with("nic", "none")
         .with("cpus", 1i64)

@@ -41,7 +41,7 @@ pub(super) fn boot(
     agent: &AgentBinary,
     machine: &Machine<'_>,
     limit: Duration,
-) -> Result<Booted, EnvError> {
+) -> Result<Booted> {
     let begin_ns = cx.clock.now_ns();
     let mut running = cx.exec.spawn(&machine.command(agent))?;
     let Some((writer, reader)) = pipes(running.as_mut(), cx.cancel) else {

@@ -33,7 +33,7 @@ impl Lease {
         number: Number,
         folder: &Path,
         settings: &Settings,
-    ) -> Result<Self, EnvError> {
+    ) -> Result<Self> {
         let lease = Self {
             folder: folder.join(format!("disk-{}", number.get())),
             _number: number,
@@ -65,7 +65,7 @@ impl Drop for Lease {
     }
 }
 
-fn make(cx: &Context<'_>, lease: &Lease, settings: &Settings) -> Result<(), EnvError> {
+fn make(cx: &Context<'_>, lease: &Lease, settings: &Settings) -> Result<()> {
     let bytes = settings.disk_bytes;
     files::create_folder(&lease.folder)?;
     let image = lease.image().display().to_string();

@@ -94,7 +94,7 @@ impl VmEnvironment {
     }
 
     /// Prepares what is missing.
-    fn ready(&mut self, cx: &Context<'_>) -> Result<Prepared, EnvError> {
+    fn ready(&mut self, cx: &Context<'_>) -> Result<Prepared> {
         if let Some(prepared) = &self.prepared
             && prepared.initramfs.exists()
         {
@@ -145,7 +145,7 @@ impl VmEnvironment {
 
     /// Returns the host files to pack: those that the settings name, or else those of the study's workloads that
     /// exist.
-    fn packed(&self, cx: &Context<'_>) -> Result<Vec<HostFile>, EnvError> {
+    fn packed(&self, cx: &Context<'_>) -> Result<Vec<HostFile>> {
         let named = &self.settings.wanted;
         let wanted = if named.is_empty() {
             host_files::present(cx, &self.provided)
@@ -159,7 +159,7 @@ impl VmEnvironment {
     }
 
     /// Returns a disk image that no machine uses.
-    fn disk(&self, cx: &Context<'_>) -> Result<Lease, EnvError> {
+    fn disk(&self, cx: &Context<'_>) -> Result<Lease> {
         Lease::take(cx, self.disks.take(), &self.folder(cx), &self.settings)
     }
 
@@ -169,7 +169,7 @@ impl VmEnvironment {
     }
 
     /// Decides what the network device is connected to, after trying a TAP device.
-    fn link(&self, cx: &Context<'_>) -> Result<(Link, Option<String>), EnvError> {
+    fn link(&self, cx: &Context<'_>) -> Result<(Link, Option<String>)> {
         if self.settings.nic == Nic::None {
             return Ok((Link::None, None));
         }
@@ -225,11 +225,11 @@ impl Environment for VmEnvironment {
         self.gathering.want(nodes);
     }
 
-    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<()> {
         self.ready(cx).map(drop)
     }
 
-    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>> {
         let prepared = self.ready(cx)?;
         let name = instance_name(self.arm.as_str());
         let folder = self.folder(cx).join(&name);
@@ -360,7 +360,7 @@ impl Environment for VmEnvironment {
         facts
     }
 
-    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+    fn remove(&mut self, cx: &Context<'_>) -> Result<()> {
         self.prepared = None;
         self.gathering.end();
         Ok(files::remove_folder(&self.folder(cx))?)
@@ -453,7 +453,7 @@ impl Instance for VmInstance {
         Some(files.map(|path| files::taken_bytes(path)).sum())
     }
 
-    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<()> {
         // A crashed agent cannot receive it, and does not need it: its machine is already powering off.
         let is_sent = self.channel.stream.send(&Request::Bye).is_ok();
         let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));

@@ -20,7 +20,7 @@ pub(super) fn make(
     modules: &[&str],
     packed: &[HostFile],
     folder: &Path,
-) -> Result<PathBuf, EnvError> {
+) -> Result<PathBuf> {
     let modules = kernel.modules(modules)?;
     let mut archive = Archive::default();
     archive.folder("dev");

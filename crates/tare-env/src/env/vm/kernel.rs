@@ -30,14 +30,14 @@ pub(super) struct Kernel {
 
 impl Kernel {
     /// Returns the chosen kernel, or the newest readable one of this machine.
-    pub(super) fn find(chosen: Option<&Path>) -> Result<Self, EnvError> {
+    pub(super) fn find(chosen: Option<&Path>) -> Result<Self> {
         match chosen {
             Some(path) => Self::read(path),
             None => Self::newest(Path::new(BOOT)),
         }
     }
 
-    fn newest(folder: &Path) -> Result<Self, EnvError> {
+    fn newest(folder: &Path) -> Result<Self> {
         let mut names = files::names(folder).unwrap_or_default();
         names.retain(|name| name.starts_with("vmlinuz-"));
         names.sort_by_key(|name| Reverse(version(name)));
@@ -56,7 +56,7 @@ impl Kernel {
         }))
     }
 
-    fn read(path: &Path) -> Result<Self, EnvError> {
+    fn read(path: &Path) -> Result<Self> {
         let shown = path.display().to_string().escape_debug().to_string();
         let bytes = files::read(path).map_err(|error| match error.source.kind() {
             std::io::ErrorKind::PermissionDenied => EnvError::denied(
@@ -86,7 +86,7 @@ impl Kernel {
     }
 
     /// Returns the files of these modules and their dependencies, in load order.
-    pub(super) fn modules(&self, wanted: &[&str]) -> Result<Vec<PathBuf>, EnvError> {
+    pub(super) fn modules(&self, wanted: &[&str]) -> Result<Vec<PathBuf>> {
         let Some(release) = &self.release else {
             return Ok(Vec::new());
         };

@@ -68,7 +68,7 @@ impl Sharing {
         cx: &Context<'_>,
         folder: &Path,
         own: &Path,
-    ) -> Result<Option<Server>, EnvError> {
+    ) -> Result<Option<Server>> {
         let Self::Virtiofs(program) = self else {
             return Ok(None);
         };

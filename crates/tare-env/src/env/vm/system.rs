@@ -11,7 +11,7 @@ use crate::cx::files::Kind;
 const SPARE_BYTES: u64 = 64 << 20;
 
 /// Checks the folder that the settings name, if any: that it holds a system, and that its disk can hold it.
-pub(super) fn check(settings: &Settings) -> Result<(), EnvError> {
+pub(super) fn check(settings: &Settings) -> Result<()> {
     let Some(folder) = &settings.system else {
         return Ok(());
     };

@@ -26,7 +26,7 @@ pub(super) struct Needed {
 }
 
 /// Returns the libraries that these ELF files need according to `ldd`.
-pub(super) fn libraries(cx: &Context<'_>, files: &[PathBuf]) -> Result<Needed, EnvError> {
+pub(super) fn libraries(cx: &Context<'_>, files: &[PathBuf]) -> Result<Needed> {
     let arguments = files
         .iter()
         .map(|path| text(path))

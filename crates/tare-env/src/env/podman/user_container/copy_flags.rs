@@ -206,15 +206,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_processes_has_room_for_ours() {
-        let policy = Policy {
-            shares: Shares::ReadOnly,
-            joins: false,
-            machine: &Fake,
-            copy: &|_| None,
-        };
-        let line = [Unit::new("pids-limit", "20"), Unit::new("cpus", "1")];
-        let left = for_copy(&line, policy, &mut Vec::new());
-        let words: Vec<String> = left.iter().map(Unit::word).collect();
+        let (words, _) = left(Shares::ReadOnly, &[("pids-limit", "20"), ("cpus", "1")]);
         assert_eq!(words, ["--pids-limit=28", "--cpus=1"]);
     }
 

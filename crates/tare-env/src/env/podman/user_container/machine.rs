@@ -9,7 +9,7 @@ use crate::env::user_container::machine::{Machine, mounts_of, writes_to};
 use crate::env::user_container::share::Share;
 
 /// Returns podman's description of a container.
-pub(super) fn inspected(caller: Caller<'_>, name: &str) -> Result<Value, EnvError> {
+pub(super) fn inspected(caller: Caller<'_>, name: &str) -> Result<Value> {
     match caller.inspect("container", name) {
         Err(EnvError::Refused { .. }) if !caller.exists("container", name)? => {
             Err(EnvError::absent(

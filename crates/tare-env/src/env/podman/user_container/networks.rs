@@ -42,13 +42,13 @@ fn is_internal(caller: Caller<'_>, units: &[Unit]) -> bool {
     })
 }
 
-fn is_there(caller: Caller<'_>, name: &str) -> Result<bool, EnvError> {
+fn is_there(caller: Caller<'_>, name: &str) -> Result<bool> {
     let all = super::super::sweep::networks(caller, caller.cx.run.as_str())?;
     Ok(all.iter().any(|it| it == name))
 }
 
 /// Removes the network of an arm's copies, if it exists.
-pub(crate) fn remove(caller: Caller<'_>, arm: &ArmId) -> Result<(), EnvError> {
+pub(crate) fn remove(caller: Caller<'_>, arm: &ArmId) -> Result<()> {
     let name = network_of_copies(caller.cx, Some(arm));
     if is_there(caller, &name)? {
         caller.remove_network(&name)?;
@@ -61,7 +61,7 @@ pub(super) fn isolate(
     caller: Caller<'_>,
     units: &mut Vec<Unit>,
     arm: Option<&ArmId>,
-) -> Result<Vec<String>, EnvError> {
+) -> Result<Vec<String>> {
     let names = named(units);
     if names.is_empty() {
         return Ok(names);
