@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use tare_model::frames::Frames;
 use tare_model::wire::{FrameError, read_frame, write_frame};
 
-use super::{ChannelError, text};
+use super::text;
 use crate::cx::processor::{self, Stay};
 use crate::cx::timed_read::Arriving;
 use crate::cx::{Cancel, aside};

@@ -13,7 +13,7 @@ use super::grammar::is_cpu_range;
 use super::reader::Reader;
 use super::setting::{Between, Form, settings};
 use super::siblings::{Number, Numbers};
-use super::{Published, PublishedAt, SettingsError};
+use super::{Published, PublishedAt};
 use crate::cx::pinned::Pinned;
 use crate::cx::turn_page;
 

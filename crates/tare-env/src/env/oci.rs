@@ -31,7 +31,7 @@ use self::spec::{AGENT, Built, Spec, SpecTarget, WORKDIR};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::charged;
 use super::private;
-use super::{FileRequest, TURN_PAGE, container, docker};
+use super::{TURN_PAGE, container, docker};
 use crate::cx::turn_page;
 
 /// Time limit for starting a container: tens of milliseconds with most runtimes, seconds with a VM inside.

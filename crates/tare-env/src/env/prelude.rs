@@ -16,8 +16,9 @@ pub(crate) use super::text::{
     and_cleanup, entries_of, escaped, members_of, printable, texts_of,
 };
 pub(crate) use super::{
-    Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Instance,
-    Result, Setting, StartMode, no_path, not_shared,
+    Availability, Channel, ChannelError, Charged, Configured, Declared, Driver, EnvError,
+    Environment, FileRequest, Instance, Result, Setting, SettingsError, StartMode, no_path,
+    not_shared,
 };
 pub(crate) use crate::cx::{
     AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Running, files, locked, vars,

@@ -102,12 +102,13 @@ fn add_closed(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) {
     for name in names {
         let path = folder.join(name);
         match others_may(&path) {
-            Others::Nothing { is_folder: true } => found.push(path),
-            Others::Nothing { is_folder: false } => files_here.push(path),
-            // Searched separately.
-            Others::Enter if is_named(&path) => {}
-            Others::Enter if levels > 1 => add_closed(&path, levels - 1, found),
-            Others::Enter | Others::Read => {}
+            Some((true, false)) => found.push(path),
+            Some((false, false)) => files_here.push(path),
+            // A named one is searched separately.
+            Some((true, true)) if levels > 1 && !is_named(&path) => {
+                add_closed(&path, levels - 1, found);
+            }
+            _ => {}
         }
     }
     if files_here.len() < MOST_FILES || is_named(folder) {
@@ -117,35 +118,22 @@ fn add_closed(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The access of a user who is neither owner nor in the group of a file or folder.
-#[cfg_attr(
-    not(unix),
-    expect(dead_code, reason = "files have such permissions on Unix only")
-)]
-enum Others {
-    /// May read the file, or follow the link; special files count as readable.
-    Read,
-    /// May enter the folder.
-    Enter,
-    Nothing {
-        is_folder: bool,
-    },
-}
-
-fn others_may(path: &Path) -> Others {
+/// Whether this is a folder, and whether a user who is neither owner nor in its group may enter the folder or read the
+/// file. `None` for links and special files, and where files have no such permissions.
+fn others_may(path: &Path) -> Option<(bool, bool)> {
     #[cfg(unix)]
-    if let Ok(found) = path.symlink_metadata() {
+    {
         use std::os::unix::fs::MetadataExt as _;
+        let found = path.symlink_metadata().ok()?;
         let is_folder = found.is_dir();
-        return match (is_folder, found.mode() & 0o007) {
-            (true, mode) if mode & 0o001 != 0 => Others::Enter,
-            (false, _) if !found.is_file() => Others::Read,
-            (false, mode) if mode & 0o004 != 0 => Others::Read,
-            _ => Others::Nothing { is_folder },
-        };
+        let needed = if is_folder { 0o001 } else { 0o004 };
+        (is_folder || found.is_file()).then(|| (is_folder, found.mode() & needed != 0))
     }
-    let _ = path;
-    Others::Read
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
 }
 
 /// Returns the homes of people from the list of users. The homes of service accounts are folders of programs.

@@ -4,8 +4,6 @@
 
 use crate::env::prelude::*;
 
-use super::ChannelError;
-
 /// The longest wait without a check for Ctrl-C.
 pub const SLICE: Duration = Duration::from_millis(250);
 

@@ -10,7 +10,6 @@ use tare_model::{Value, whole_part};
 use super::common::{BINDS, CAP_ADD, CAP_DROP, CPUSET, FILES, PACKAGES, PROGRAMS, ULIMIT};
 use super::grammar::{Ulimit, parse_bind, parse_size, parse_ulimit, plain_capability};
 use super::setting::{Between, Takes};
-use super::{FileRequest, SettingsError};
 use crate::suggest;
 
 enum Read {

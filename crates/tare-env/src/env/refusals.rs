@@ -50,9 +50,7 @@ impl KnownRefusal {
 
     /// Whether these words contain one of its wordings.
     pub(super) fn explains(&self, words: &str) -> bool {
-        let words = words.to_lowercase();
-        let is_said = |said: &&str| said.split(" … ").all(|fragment| words.contains(fragment));
-        self.said.iter().any(is_said)
+        is_said(self.said, words)
     }
 
     /// Converts it to an error, with each placeholder of `filled` replaced.
@@ -69,6 +67,13 @@ impl KnownRefusal {
             EnvError::Absent { why, fix }
         }
     }
+}
+
+/// Whether words contain one of these wordings in lower case: all of its fragments between `…`.
+pub(super) fn is_said(wordings: &[&str], words: &str) -> bool {
+    let words = words.to_lowercase();
+    let is_said = |said: &&str| said.split(" … ").all(|fragment| words.contains(fragment));
+    wordings.iter().any(is_said)
 }
 
 #[cfg(test)]

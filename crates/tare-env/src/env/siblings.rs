@@ -13,7 +13,6 @@ use std::sync::mpsc;
 
 use tare_model::launch::{RUN_VARIABLE, SiblingLink};
 
-use super::ChannelError;
 use super::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 use crate::cx::aside;
 
@@ -112,19 +111,6 @@ impl Hub {
             }),
         }
     }
-
-    /// Returns the address of an instance; `None` if the network is full.
-    pub(super) fn link(&self, number: &Number) -> Option<SiblingLink> {
-        let number = number.get();
-        let place = u8::try_from(number).ok();
-        let place = place.filter(|place| *place <= PLACES)?;
-        Some(SiblingLink {
-            hub: self.running.id(),
-            number,
-            address: Ipv4Addr::new(198, 51, 100, place),
-            prefix_bits: PREFIX_BITS,
-        })
-    }
 }
 
 /// The network of an arm's instances: created on first use; a failure is kept with its reason.
@@ -159,12 +145,16 @@ impl Gathering {
         let hub = self
             .hub
             .get_or_insert_with(|| Hub::start(cx).map_err(|error| no_path(error.to_string())));
-        match hub {
-            Ok(hub) => hub
-                .link(number)
-                .ok_or_else(|| no_path(format!("one network joins at most {PLACES} instances"))),
-            Err(reason) => Err(reason.clone()),
-        }
+        let hub = hub.as_ref().map_err(|reason| reason.clone())?;
+        let number = number.get();
+        let place = u8::try_from(number).ok().filter(|place| *place <= PLACES);
+        let full = || no_path(format!("one network joins at most {PLACES} instances"));
+        Ok(SiblingLink {
+            hub: hub.running.id(),
+            number,
+            address: Ipv4Addr::new(198, 51, 100, place.ok_or_else(full)?),
+            prefix_bits: PREFIX_BITS,
+        })
     }
 
     /// Removes the network.

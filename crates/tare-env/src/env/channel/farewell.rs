@@ -32,7 +32,6 @@ pub(crate) fn farewell(clock: &dyn Clock, cancel: &Cancel, channel: &mut dyn Cha
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::ChannelError;
     use super::*;
     use crate::cx::SystemClock;
 

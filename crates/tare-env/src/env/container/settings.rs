@@ -11,7 +11,6 @@ use tare_model::launch::{
 };
 
 use super::bridge::Bridge;
-use crate::env::SettingsError;
 use crate::env::common::{
     BINDS, CAPS, CPUS, CPUSET, GROUP_AND_NAMES, MASKED_PATHS, MEMORY, NETWORK_AND_NAMESPACES,
     NO_NEW_PRIVILEGES, PIDS, PRIVATE_PATHS, SECCOMP,

@@ -5,7 +5,7 @@
 
 use crate::env::prelude::*;
 
-use super::host_files::{self, FileRequest, HostEntry, HostFiles};
+use super::host_files::{self, HostEntry, HostFiles};
 use super::{AGENT_PATH, ImageTar, WORKDIR};
 pub(crate) use crate::cx::hex;
 use crate::cx::{Agents, sha256};

@@ -7,7 +7,6 @@ use crate::env::prelude::*;
 
 use tare_model::launch::{Limits, Network};
 
-use crate::env::SettingsError;
 use crate::env::common::{
     BINDS, CAPS, CPUS, CPUSET, GROUP_AND_NAMES, MASKED_PATHS, MEMORY, NETWORK_AND_NAMESPACES,
     NO_NEW_PRIVILEGES, PIDS, PRIVATE_PATHS, SECCOMP,

@@ -8,7 +8,6 @@
 
 use crate::env::prelude::*;
 
-use super::super::FileRequest;
 use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;

@@ -6,7 +6,7 @@
 //! Limits: two causes may share a wording, so an explanation claims only what the words prove.
 
 use super::super::EnvError;
-use super::super::refusals::KnownRefusal;
+use super::super::refusals::is_said;
 use super::super::text::printable;
 
 /// Installs rootless podman on Debian and derivatives.
@@ -23,14 +23,15 @@ const RLIMIT_FIX: &str = "let an ordinary user run it, rootless: `--set podman.a
 const RUNTIME_FIX: &str =
     "install it, or name another one with `runtime`, by name or absolute path";
 
-static KNOWN: &[KnownRefusal] = &[
-    KnownRefusal::absent(&["rlimit … operation not permitted"], RLIMIT, RLIMIT_FIX),
-    KnownRefusal::absent(
+/// Wordings, each with its meaning and a hint.
+static KNOWN: &[(&[&str], &str, &str)] = &[
+    (&["rlimit … operation not permitted"], RLIMIT, RLIMIT_FIX),
+    (
         &["cgroups in hybrid mode not supported"],
         HYBRID,
         "`runtime = \"runc\"` (`sudo apt-get install runc`)",
     ),
-    KnownRefusal::absent(
+    (
         &[
             "newuidmap … executable file not found",
             "newgidmap … executable file not found",
@@ -38,7 +39,7 @@ static KNOWN: &[KnownRefusal] = &[
         "the programs that map a user's subordinate ids are not installed",
         "`sudo apt-get install uidmap`",
     ),
-    KnownRefusal::absent(
+    (
         &[
             "unable to setup user: invalid argument",
             "insufficient uids or gids",
@@ -46,37 +47,37 @@ static KNOWN: &[KnownRefusal] = &[
         SUBORDINATE,
         SUBORDINATE_FIX,
     ),
-    KnownRefusal::absent(
+    (
         &["container-init … not found"],
         "the small init that `init = true` asks for is not installed",
         "`sudo apt-get install catatonit`",
     ),
-    KnownRefusal::absent(
+    (
         &["slirp4netns … not find", "slirp4netns … not found"],
         "the program for the network of a rootless container is not installed",
         "`sudo apt-get install slirp4netns`, or `network = \"host\"` or `\"none\"`",
     ),
-    KnownRefusal::absent(
+    (
         &["pasta … not find"],
         "the program for the network of a rootless container is not installed",
         "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
     ),
-    KnownRefusal::absent(
+    (
         &["pasta … not found"],
         "podman is older than its `pasta` network (4.4), or that program is not installed",
         "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
     ),
-    KnownRefusal::absent(
+    (
         &["failed to find plugin"],
         "the programs that set up a bridge for containers are not installed",
         "`sudo apt-get install containernetworking-plugins`",
     ),
-    KnownRefusal::absent(
+    (
         &["netavark … not find"],
         "the program that sets up a bridge for containers is not installed",
         "`sudo apt-get install netavark aardvark-dns`",
     ),
-    KnownRefusal::absent(
+    (
         &[
             "default oci runtime … not found",
             "no valid executable found for oci runtime",
@@ -84,47 +85,47 @@ static KNOWN: &[KnownRefusal] = &[
         "podman finds no OCI runtime of that name",
         RUNTIME_FIX,
     ),
-    KnownRefusal::absent(
+    (
         &["opening seccomp profile failed"],
         "the file that `seccomp` names is not there, or podman's user may not read it",
         "put it where that user may read it",
     ),
-    KnownRefusal::absent(
+    (
         &["seccomp profile … failed"],
         "the file that `seccomp` names is no seccomp profile",
         "see /usr/share/containers/seccomp.json for one that is",
     ),
-    KnownRefusal::absent(
+    (
         &["cannot connect to podman"],
         "the machine that podman runs its containers in is not running",
         "`podman machine init`, then `podman machine start`",
     ),
-    KnownRefusal::absent(
+    (
         &["unable to apply caps"],
         "podman does not hold every capability that it is to give away",
         "use `cap_add` with those that are needed, or `--set podman.as=USER`: a user namespace has them all",
     ),
-    KnownRefusal::absent(
+    (
         &["no space left on device"],
         "the disk that holds podman's data is full",
         "see `podman system df`; `podman system prune` removes what is not used",
     ),
-    KnownRefusal::absent(
+    (
         &["no matching entries in passwd file", "unable to find user"],
         "the image has no such `user`",
         "give `user` as a number",
     ),
-    KnownRefusal::absent(
+    (
         &["exec format error"],
         "the agent is built for another processor than podman's machine has",
         "build the agent for that target",
     ),
-    KnownRefusal::absent(
+    (
         &["database configuration mismatch"],
         "podman was used before with another folder or storage driver than its configuration names now",
         "undo the change in storage.conf or containers.conf; `podman system reset` removes everything",
     ),
-    KnownRefusal::absent(
+    (
         &["cgroup"],
         "the cgroup of the container could not be set up",
         "see `podman info --format '{{.Host.CgroupsVersion}} {{.Host.CgroupManager}}'` and /proc/cgroups",
@@ -159,7 +160,9 @@ pub(super) fn words(stderr: &str) -> String {
 
 /// Returns the explanation of a known refusal and a hint.
 pub(super) fn meaning(stderr: &str) -> Option<(&'static str, &'static str)> {
-    KnownRefusal::find(KNOWN, &words(stderr)).map(|known| (known.why, known.fix))
+    let words = words(stderr);
+    let known = KNOWN.iter().find(|(said, ..)| is_said(said, &words));
+    known.map(|(_, why, fix)| (*why, *fix))
 }
 
 /// Converts podman's refusal to an error; `what` is an infinitive.

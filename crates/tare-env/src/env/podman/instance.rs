@@ -7,7 +7,6 @@
 
 use crate::env::prelude::*;
 
-use super::super::ChannelError;
 use super::super::channel::{Explaining, StreamChannel, farewell, wait_for_last_words};
 use super::super::image::WORKDIR;
 use super::caller::{Access, Caller, NONE};

@@ -9,7 +9,7 @@ use crate::env::prelude::*;
 use std::net::TcpListener;
 
 use super::super::channel::{Explaining, StreamChannel, pipes, wait_for_last_words};
-use super::super::{ChannelError, peer};
+use super::super::peer;
 use super::command::{Share, ssh};
 use super::connection::{Connection, Shared, refused};
 use super::errors::words;

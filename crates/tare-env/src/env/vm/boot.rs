@@ -15,7 +15,6 @@ use tare_model::wire::{FrameError, read_frame};
 
 use super::command::Machine;
 use crate::cx::aside;
-use crate::env::ChannelError;
 use crate::env::channel::{LAST_WORDS_LIMIT, pipes, wait_for_last_words};
 
 /// Interval of checks for Ctrl-C while a guest boots.

@@ -16,7 +16,7 @@ use super::shared::Sharing;
 use super::{Emulator, emulator, guest_agent, initramfs, system};
 use crate::env::channel::StreamChannel;
 use crate::env::container::instance_name;
-use crate::env::image::host_files::{self, FileRequest, HostFile};
+use crate::env::image::host_files::{self, HostFile};
 use crate::env::siblings::{Gathering, Number, Numbers};
 
 /// Time limit for a machine to power off after its agent's goodbye. It writes its disk back.

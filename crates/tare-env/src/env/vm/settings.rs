@@ -11,7 +11,6 @@ use crate::env::common::{FILES, PACKAGES, PROGRAMS};
 use crate::env::grammar::has_only;
 use crate::env::reader::Reader;
 use crate::env::setting::{Form, meanings, settings, word_for, words};
-use crate::env::{FileRequest, SettingsError};
 
 /// The common setting with another default: a guest has no other programs.
 const PACKED: Setting = Setting {
