@@ -395,6 +395,14 @@ fn needs_interpreter(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    /// Writes an agent's file of this build into a new folder.
+    fn written_to_folder(id: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine");
+        files::write(&path, &fake(id)).unwrap();
+        (folder, path)
+    }
+
     fn fake(id: &str) -> Vec<u8> {
         let mut bytes = b"code <tare-agent-build  and more".to_vec();
         bytes.extend_from_slice(format!("<tare-agent-build {id}> data").as_bytes());
@@ -420,9 +428,7 @@ mod tests {
 
     #[test]
     fn named_agent_is_host_agent_if_it_runs_here() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mine");
-        files::write(&path, &fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"))).unwrap();
+        let (folder, path) = written_to_folder(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
         let agents = Agents::locate(Some(&path), folder.path()).unwrap();
         assert_eq!(agents.host().path, path);
         assert_eq!(agents.host().sha256.len(), 64);
@@ -450,10 +456,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn agent_file_replaced_after_read_has_no_effect() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mine");
-        let bytes = fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
-        files::write(&path, &bytes).unwrap();
+        let (_folder, path) = written_to_folder(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
+        let bytes = files::read(&path).unwrap();
         let agent = AgentBinary::read(&path).unwrap();
         let copy = agent.clone();
         files::write(&path, &fake(&format!("0.1.0-cd-o3-{OWN_TARGET}"))).unwrap();
@@ -467,10 +471,8 @@ mod tests {
 
     #[test]
     fn without_sealing_agent_runs_from_run_folder_copy() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mine");
-        let bytes = fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
-        files::write(&path, &bytes).unwrap();
+        let (folder, path) = written_to_folder(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
+        let bytes = files::read(&path).unwrap();
         let own = folder.path().join("run");
         let agent = taken(&path, &own, |_| None).unwrap().binary;
         files::write(&path, &fake(&format!("0.1.0-cd-o3-{OWN_TARGET}"))).unwrap();

@@ -84,14 +84,18 @@ impl StreamChannel {
         }
     }
 
-    /// Takes over the pipes of a process; `None` if they were taken already.
-    pub(super) fn take_over(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
-        let writer = running.take_patient_stdin(SEND_LIMIT, cancel)?;
+    /// Takes over the pipes of a process.
+    pub(super) fn take_over(
+        running: &mut dyn Running,
+        cancel: &Cancel,
+    ) -> Result<Self, ChannelError> {
         let Some(stream) = running.take_arriving_stdout() else {
-            return Some(Self::new(writer, running.take_stdout()?));
+            let (writer, reader) = pipes(running, cancel)?;
+            return Ok(Self::new(writer, reader));
         };
-        Some(Self {
-            writer,
+        let writer = running.take_patient_stdin(SEND_LIMIT, cancel);
+        Ok(Self {
+            writer: writer.ok_or_else(no_pipes)?,
             replies: Replies::Stream {
                 stream: Some(stream),
                 frames: Frames::default(),
@@ -103,8 +107,8 @@ impl StreamChannel {
 
     /// The same for an agent on this machine's kernel that is the process itself, or that the process has become by
     /// exec.
-    fn take_over_local(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
-        Some(Self {
+    fn take_over_local(running: &mut dyn Running, cancel: &Cancel) -> Result<Self, ChannelError> {
+        Ok(Self {
             meeting: Some(Meeting::default()),
             ..Self::take_over(running, cancel)?
         })
@@ -216,13 +220,19 @@ pub(super) fn wait_for_last_words(running: &mut dyn Running, limit: Duration) ->
     status
 }
 
-/// The two pipes of a process in which another program speaks before the agent; `None` if they were taken already.
-pub(super) fn pipes(
-    running: &mut dyn Running,
-    cancel: &Cancel,
-) -> Option<(Box<dyn Write + Send>, Box<dyn Read + Send>)> {
-    let writer = running.take_patient_stdin(SEND_LIMIT, cancel)?;
-    Some((writer, running.take_stdout()?))
+/// A channel's two streams.
+type Pipes = (Box<dyn Write + Send>, Box<dyn Read + Send>);
+
+/// The two pipes of a process in which another program speaks before the agent.
+pub(super) fn pipes(running: &mut dyn Running, cancel: &Cancel) -> Result<Pipes, ChannelError> {
+    let writer = running.take_patient_stdin(SEND_LIMIT, cancel);
+    let pipes = writer.zip(running.take_stdout());
+    pipes.ok_or_else(no_pipes)
+}
+
+/// The error that a process has no pipes, or that they were taken already.
+pub(super) fn no_pipes() -> ChannelError {
+    ChannelError::Closed("it has no pipes".to_owned())
 }
 
 /// A channel that can explain its end better than its stream can.
@@ -252,15 +262,12 @@ pub(super) struct ProcessChannel {
 }
 
 impl ProcessChannel {
-    /// Takes over the pipes of a process; kills one that has none.
+    /// Takes over the pipes of a process; one that has none is killed.
     pub(super) fn new(
         mut running: Box<dyn Running>,
         cancel: &Cancel,
     ) -> Result<Self, ChannelError> {
-        let Some(stream) = StreamChannel::take_over_local(running.as_mut(), cancel) else {
-            running.kill();
-            return Err(ChannelError::Closed("it has no pipes".to_owned()));
-        };
+        let stream = StreamChannel::take_over_local(running.as_mut(), cancel)?;
         Ok(Self { stream, running })
     }
 

@@ -137,15 +137,16 @@ fn try_out(cx: &Context<'_>) -> Result<LaunchReport> {
 
 /// Removes leftovers of an instance whose launcher has ended.
 fn clean(cx: &Context<'_>, name: &str, folder: &Path) -> Result<()> {
+    let scratch = folder.display().to_string();
     let options = [
-        ("--run", cx.run.as_str().to_owned()),
-        ("--name", name.to_owned()),
-        ("--scratch", folder.display().to_string()),
+        "--run",
+        cx.run.as_str(),
+        "--name",
+        name,
+        "--scratch",
+        &scratch,
     ];
-    let arguments = options
-        .into_iter()
-        .flat_map(|(option, value)| [option.to_owned(), value]);
-    let swept = sweep(cx, arguments.collect());
+    let swept = sweep(cx, &options);
     files::remove_folder(folder)?;
     swept.map(drop)
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc;
 
 use tare_model::launch::{RUN_VARIABLE, SiblingLink};
 
-use super::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
+use super::channel::{LAST_WORDS_LIMIT, no_pipes, wait_for_last_words};
 use crate::cx::aside;
 
 /// Maximum number of instances on one network.
@@ -83,7 +83,7 @@ impl Hub {
             .variable(RUN_VARIABLE, cx.run.as_str());
         let mut running = cx.exec.spawn(&command)?;
         let (Some(input), Some(output)) = (running.take_stdin(), running.take_stdout()) else {
-            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
+            return Err(no_pipes().into());
         };
         let (sender, receiver) = mpsc::channel();
         // Without a thread, `ready` is not received.

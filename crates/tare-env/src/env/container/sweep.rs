@@ -8,14 +8,13 @@ pub(crate) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>> {
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
     }
-    sweep(cx, vec!["--run".to_owned(), run.to_owned()])
+    sweep(cx, &["--run", run])
 }
 
 /// Runs the agent's `sweep` and returns one line per leftover. For every environment whose cgroups and devices have
 /// the agent's labels.
-pub(crate) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>> {
-    let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
-    let command = cx.agent.command(arguments);
+pub(crate) fn sweep(cx: &Context<'_>, arguments: &[&str]) -> Result<Vec<String>> {
+    let command = cx.agent.command([&["sweep"], arguments].concat());
     let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
     let lines: Vec<String> = finished.stdout_text().lines().map(swept).collect();
     if finished.succeeded() {

@@ -24,13 +24,8 @@ pub(super) type Living = Arc<Mutex<BTreeSet<Container>>>;
 
 /// Removes all leftovers of a container whose runtime has ended.
 pub(super) fn clean(cx: &Context<'_>, container: &Container) -> Result<()> {
-    let arguments = [
-        "--run".to_owned(),
-        cx.run.as_str().to_owned(),
-        "--name".to_owned(),
-        container.name.clone(),
-    ];
-    let swept = container::sweep(cx, arguments.to_vec());
+    let options = ["--run", cx.run.as_str(), "--name", &container.name];
+    let swept = container::sweep(cx, &options);
     files::remove_folder(&container.folder)?;
     swept.map(drop)
 }

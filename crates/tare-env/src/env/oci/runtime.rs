@@ -78,23 +78,20 @@ pub(super) fn locate(name: &str) -> Result<PathBuf> {
 fn privately(
     cx: &Context<'_>,
     agent: &AgentBinary,
-    options: Vec<String>,
-    program: Vec<String>,
+    options: &[&str],
+    program: &[&str],
 ) -> CommandLine {
-    let parent = ["--parent".to_owned(), std::process::id().to_string()];
-    let words = std::iter::once("private-mounts".to_owned())
-        .chain(parent)
-        .chain(options)
-        .chain(std::iter::once("--".to_owned()))
-        .chain(program);
+    let parent = std::process::id().to_string();
+    let begin = ["private-mounts", "--parent", &parent];
+    let words = [&begin, options, &["--"], program].concat();
     agent.command(words).variable(RUN_VARIABLE, cx.run.as_str())
 }
 
 /// Finds a runtime and queries its version.
 pub(super) fn find(cx: &Context<'_>, agent: &AgentBinary, name: &str) -> Result<Runtime> {
     let path = locate(name)?;
-    let program = vec![path.display().to_string(), "--version".to_owned()];
-    let command = privately(cx, agent, Vec::new(), program);
+    let program = path.display().to_string();
+    let command = privately(cx, agent, &[], &[&program, "--version"]);
     let finished = cx.exec.run(&command, &[], VERSION_LIMIT)?;
     if !finished.succeeded() {
         let words = finished.stderr_text();
@@ -167,38 +164,41 @@ pub(super) fn run_command(
     container: &Container,
 ) -> CommandLine {
     let text = |path: &Path| path.display().to_string();
-    let call = |words: &[&str]| {
-        let mut call = vec![text(&runtime.path)];
-        call.extend_from_slice(&settings.runtime_args);
-        call.extend(["--root".to_owned(), text(&container.state())]);
-        call.extend(words.iter().map(ToString::to_string));
-        call.push(container.id.clone());
-        call
-    };
-    let folder = text(&container.folder);
+    let (path, folder) = (text(&runtime.path), text(&container.folder));
+    let (state, pid_file) = (text(&container.state()), text(&container.pid_file()));
+    let mut begin = vec![path.as_str()];
+    begin.extend(settings.runtime_args.iter().map(String::as_str));
+    begin.extend(["--root", &state]);
+    let run = [
+        "run",
+        "--bundle",
+        &folder,
+        "--pid-file",
+        &pid_file,
+        &container.id,
+    ];
+    let delete = ["delete", "--force", &container.id];
     let mut options = vec![
-        "--run".to_owned(),
-        cx.run.as_str().to_owned(),
-        "--name".to_owned(),
-        container.name.clone(),
-        "--state".to_owned(),
-        text(&container.state()),
+        "--run",
+        cx.run.as_str(),
+        "--name",
+        &container.name,
+        "--state",
+        &state,
     ];
     if runtime.hides_unified {
-        options.push("--hide-unified".to_owned());
+        options.push("--hide-unified");
     }
     if settings.rootfs == Rootfs::OverlayHost {
-        options.extend(["--overlay".to_owned(), folder.clone()]);
+        options.extend(["--overlay", &folder]);
     }
     if settings.has_pair() {
-        options.extend(["--veth".to_owned(), folder.clone()]);
+        options.extend(["--veth", &folder]);
     }
-    for word in call(&["delete", "--force"]) {
-        options.extend(["--finally".to_owned(), word]);
+    for word in begin.iter().chain(&delete) {
+        options.extend(["--finally", word]);
     }
-    let pid_file = text(&container.pid_file());
-    let program = call(&["run", "--bundle", &folder, "--pid-file", &pid_file]);
-    privately(cx, agent, options, program)
+    privately(cx, agent, &options, &[&begin[..], &run].concat())
 }
 
 /// Known error messages of runtimes. RUNTIME is the runtime's name, ANSWER its message.

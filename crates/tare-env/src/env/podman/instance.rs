@@ -174,9 +174,7 @@ impl PodmanInstance {
         ends: Result<(IpAddr, IpAddr), Reason>,
         charged: Charged,
     ) -> Result<Self, ChannelError> {
-        let Some(stream) = StreamChannel::take_over(running.as_mut(), cancel) else {
-            return Err(ChannelError::Closed("it has no pipes".into()));
-        };
+        let stream = StreamChannel::take_over(running.as_mut(), cancel)?;
         Ok(Self {
             channel: CommandChannel {
                 stream,

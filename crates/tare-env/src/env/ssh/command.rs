@@ -47,12 +47,15 @@ pub(super) fn ssh(
     share: Share<'_>,
     log: Option<&Path>,
     run: &RunId,
-    remote: String,
+    remote: &str,
 ) -> CommandLine {
-    let mut arguments: Vec<String> = ["-T", "-a", "-x"].map(str::to_owned).to_vec();
-    let mut option = |text: &str| arguments.extend(["-o".to_owned(), text.to_owned()]);
+    let connect = format!("ConnectTimeout={}", CONNECT_LIMIT.as_secs());
+    let log = log.map(|path| path.display().to_string());
+    let port = settings.port.map(|port| port.to_string());
+    let mut arguments = vec!["-T", "-a", "-x"];
+    let mut option = |text| arguments.extend(["-o", text]);
     option("BatchMode=yes");
-    option(&format!("ConnectTimeout={}", CONNECT_LIMIT.as_secs()));
+    option(&connect);
     option("ServerAliveInterval=5");
     option("ServerAliveCountMax=3");
     option("ClearAllForwardings=yes");
@@ -70,25 +73,22 @@ pub(super) fn ssh(
             Share::Alone => ("ControlMaster=no", "none"),
         };
         option(control);
-        arguments.extend(["-S".to_owned(), socket.to_owned()]);
+        arguments.extend(["-S", socket]);
     }
-    if let Some(log) = log {
-        arguments.extend(["-v", "-E"].map(str::to_owned));
-        arguments.push(log.display().to_string());
-    } else {
-        arguments.extend(["-o", "LogLevel=ERROR"].map(str::to_owned));
+    match &log {
+        Some(log) => arguments.extend(["-v", "-E", log]),
+        None => arguments.extend(["-o", "LogLevel=ERROR"]),
     }
-    let port = settings.port.map(|port| port.to_string());
     for (name, value) in [
         ("-p", &port),
         ("-i", &settings.identity),
         ("-F", &settings.config),
     ] {
         if let Some(value) = value {
-            arguments.extend([name.to_owned(), value.clone()]);
+            arguments.extend([name, value]);
         }
     }
-    arguments.extend(["--".to_owned(), settings.host.clone(), remote]);
+    arguments.extend(["--", &settings.host, remote]);
     CommandLine::new("ssh", arguments).variable("TARE_RUN", run.as_str())
 }
 
@@ -118,7 +118,7 @@ mod tests {
             folder: None,
         };
         let run = RunId::new("r").expect("a name");
-        let line = ssh(&settings, Share::Alone, None, &run, "true".into());
+        let line = ssh(&settings, Share::Alone, None, &run, "true");
         let end = &line.arguments[line.arguments.len() - 3..];
         assert_eq!(end, ["--", "h", "true"]);
         assert!(line.arguments.contains(&"BatchMode=yes".to_owned()));

@@ -152,7 +152,7 @@ impl Connection {
             .expect("names are identifiers, and the folder was checked");
         let share = control.as_deref().map_or(Share::Alone, Share::Give);
         let log_file = LogFile(cx.scratch.join(format!("{name}.log")));
-        let command = ssh(settings, share, Some(&log_file.0), cx.run, script);
+        let command = ssh(settings, share, Some(&log_file.0), cx.run, &script);
         let mut running = cx
             .exec
             .spawn(&command)

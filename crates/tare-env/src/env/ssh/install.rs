@@ -64,7 +64,7 @@ pub(super) fn install(
         );
     };
     let bytes = agent.bytes()?;
-    let command = ssh(settings, connection.share(), None, cx.run, script);
+    let command = ssh(settings, connection.share(), None, cx.run, &script);
     let finished = finish(cx, settings, &command, &bytes, COPY_LIMIT)?;
     let stderr_text = words(&finished.stderr_text());
     match finished.status {
@@ -131,7 +131,7 @@ pub(super) fn sweep(
             "their names are none of Tare's",
         )
     })?;
-    let mut command = ssh(settings, Share::Alone, None, cx.run, script);
+    let mut command = ssh(settings, Share::Alone, None, cx.run, &script);
     if run == Some(cx.run.as_str()) {
         // If the host is this machine, it would end itself.
         command.variables.remove("TARE_RUN");

@@ -55,11 +55,9 @@ impl SshInstance {
             );
             refused(settings, "starting the agent on", &answer)
         })?;
-        let command = ssh(settings, share, None, cx.run, script);
+        let command = ssh(settings, share, None, cx.run, &script);
         let mut running = cx.exec.spawn(&command)?;
-        let Some((writer, reader)) = pipes(running.as_mut(), cx.cancel) else {
-            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
-        };
+        let (writer, reader) = pipes(running.as_mut(), cx.cancel)?;
         let (inside, outside) = (inside(&connection), outside(&connection));
         drop(connection);
         Ok(Self {

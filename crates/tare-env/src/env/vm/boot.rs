@@ -43,10 +43,8 @@ pub(super) fn boot(
 ) -> Result<Booted> {
     let begin_ns = cx.clock.now_ns();
     let mut running = cx.exec.spawn(&machine.command(agent))?;
-    let Some((writer, reader)) = pipes(running.as_mut(), cx.cancel) else {
-        end(running.as_mut());
-        return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
-    };
+    let pipes = pipes(running.as_mut(), cx.cancel);
+    let (writer, reader) = pipes.inspect_err(|_| end(running.as_mut()))?;
     let frames = first_frame(reader);
     let elapsed = || Duration::from_nanos(cx.clock.now_ns().saturating_sub(begin_ns));
     loop {

@@ -14,11 +14,15 @@ const NOT_THE_USERS: [&str; 9] = tare_model::rows! {
     "", "bridge", "default", "host", "none", "ns", "pasta", "private", "slirp4netns",
 };
 
+/// Returns what the network flags of a line name.
+fn joined(units: &[Unit]) -> impl Iterator<Item = &str> {
+    let units = units.iter().filter(|unit| unit.flag == "network");
+    units.flat_map(|unit| unit.text().split(','))
+}
+
 /// Returns the user's networks and containers that a line joins.
 fn named(units: &[Unit]) -> Vec<String> {
-    let units = units.iter().filter(|unit| unit.flag == "network");
-    let names = units.flat_map(|unit| unit.text().split(','));
-    names
+    joined(units)
         .filter_map(|text| {
             let name = text.split(':').next()?;
             if name == "container" {
@@ -32,9 +36,7 @@ fn named(units: &[Unit]) -> Vec<String> {
 
 /// Whether all of these networks are internal.
 fn is_internal(caller: Caller<'_>, units: &[Unit]) -> bool {
-    let units = units.iter().filter(|unit| unit.flag == "network");
-    let names = units.flat_map(|unit| unit.text().split(','));
-    let mut names = names.filter_map(|text| text.split(':').next());
+    let mut names = joined(units).filter_map(|text| text.split(':').next());
     names.all(|name| {
         let arguments = ["network", "inspect", "--format=json", "--", name];
         let found = caller.ask("inspect the network", &arguments);
