@@ -243,7 +243,7 @@ impl ContainerEnvironment {
         number: &Number,
         spec: &mut LaunchSpec,
     ) -> Result<IpAddr, Reason> {
-        match self.settings.network {
+        match self.settings.launch.network {
             Network::Host => Ok(number.loopback().into()),
             Network::None => Err(no_path("network = \"none\"")),
             Network::Veth => {
@@ -256,7 +256,7 @@ impl ContainerEnvironment {
 
     /// Fails without the veth pair that was requested by name: the arm would measure something else.
     fn check(&self, report: &LaunchReport) -> Result<()> {
-        let is_lost = self.settings.network == Network::Veth && report.addresses.is_none();
+        let is_lost = self.settings.launch.network == Network::Veth && report.addresses.is_none();
         if !(is_lost && self.settings.is_network_asked) {
             return Ok(());
         }
@@ -314,7 +314,7 @@ impl Environment for ContainerEnvironment {
             StartMode::Resident => self.place(cx, &number, &mut spec),
             StartMode::Once => Err(no_path("it is there for one instruction")),
         };
-        let inside = |source: &str, path: &str| match self.settings.rootfs {
+        let inside = |source: &str, path: &str| match self.settings.launch.rootfs {
             Rootfs::Host => source.to_owned(),
             Rootfs::Overlay => path.to_owned(),
         };
@@ -362,7 +362,7 @@ impl Environment for ContainerEnvironment {
             name,
             folder,
             workdir: spec.workdir,
-            network: self.settings.network,
+            network: self.settings.launch.network,
             place: lost_place(&report, spec.siblings.is_some()).map_or(place, Err),
             shared,
             turn_page,

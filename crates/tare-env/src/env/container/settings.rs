@@ -6,8 +6,8 @@
 use crate::env::prelude::*;
 
 use tare_model::launch::{
-    DOCKER_CAPABILITIES, DockerRelease, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp,
-    Stdio, UserNamespace,
+    DOCKER_CAPABILITIES, DockerRelease, LaunchSpec, Limits, Mounts, Namespaces, Network, Rootfs,
+    Seccomp, Stdio, UserNamespace,
 };
 
 use super::bridge::Bridge;
@@ -79,36 +79,19 @@ settings! {
 }
 
 /// The settings in the launcher's terms.
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of its own, and they are set in every combination"
-)]
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
-    pub(super) namespaces: Namespaces,
-    pub(super) rootfs: Rootfs,
-    pub(super) mounts: Mounts,
-    pub(super) masked_paths: bool,
+    /// The launcher's specification, as far as it is the same for every instance; the names of an instance, and what
+    /// depends on this machine, are filled in at its start.
+    pub(super) launch: LaunchSpec,
     /// The Docker release to imitate; `None` until it is known whether there is an engine here. Without one, the
     /// newest.
     pub(super) docker: Option<DockerRelease>,
     pub(super) private_paths: bool,
-    pub(super) device_rules: bool,
-    pub(super) capabilities: Option<Vec<String>>,
-    pub(super) seccomp: Seccomp,
-    pub(super) seccomp_spec_allow: bool,
-    pub(super) ssbd: bool,
-    pub(super) no_new_privs: bool,
-    pub(super) cgroup: bool,
-    pub(super) limits: Limits,
-    pub(super) network: Network,
     /// Whether the network was requested explicitly, so that a fallback is not acceptable.
     pub(super) is_network_asked: bool,
     /// The bridge that the veth pair is attached to, if any.
     pub(super) bridge: Option<Bridge>,
-    pub(super) clean_environment: bool,
-    pub(super) stdio: Stdio,
-    pub(super) binds: Vec<Bind>,
     /// The file with the paths of another root's layers, if any.
     pub(super) like: Option<String>,
 }
@@ -250,14 +233,11 @@ impl Settings {
             },
         );
         let has_mounts = read.flag(&MOUNTS).unwrap_or(namespaces.mount);
-        Ok(Self {
+        let unnamed = RunId::new("unnamed").expect("the constant is a name");
+        let launch = LaunchSpec {
             rootfs: read.word(&ROOT, &ROOTS).unwrap_or(root),
             mounts: Mounts::all_or_none(has_mounts),
             masked_paths: read.flag(&MASKED_PATHS).unwrap_or(namespaces.mount),
-            docker: read.word(&DOCKER, &DockerRelease::ALL),
-            private_paths: read
-                .flag(&PRIVATE_PATHS)
-                .unwrap_or(namespaces.mount && !read.is_given(&LIKE)),
             device_rules: read.flag(&DEVICE_RULES).unwrap_or(true),
             capabilities: capabilities(&read),
             seccomp: read
@@ -269,19 +249,28 @@ impl Settings {
             cgroup: read.flag(&CGROUP).unwrap_or(true),
             limits,
             network: asked.unwrap_or(network),
-            is_network_asked: asked.is_some(),
-            bridge: read.text(&BRIDGE).and_then(Bridge::parse),
             clean_environment: read.word(&VARIABLE, &VARIABLES).unwrap_or(namespaces.mount),
             stdio: read.word(&STDIO, &STREAMS).unwrap_or(Stdio::Inherit),
             binds: read.binds(),
-            like: read.owned(&LIKE),
             namespaces,
+            ..LaunchSpec::apart(unnamed, "", Vec::new(), "", "")
+        };
+        Ok(Self {
+            docker: read.word(&DOCKER, &DockerRelease::ALL),
+            private_paths: read
+                .flag(&PRIVATE_PATHS)
+                .unwrap_or(launch.namespaces.mount && !read.is_given(&LIKE)),
+            is_network_asked: asked.is_some(),
+            bridge: read.text(&BRIDGE).and_then(Bridge::parse),
+            like: read.owned(&LIKE),
+            launch,
         })
     }
 
     /// The switches as facts.
     pub(super) fn facts(&self) -> Facts {
-        let names = &self.namespaces;
+        let launch = &self.launch;
+        let names = &launch.namespaces;
         let user = match names.user {
             UserNamespace::Yes => "user",
             UserNamespace::No => "",
@@ -301,7 +290,7 @@ impl Settings {
             .filter(|(is_on, _)| *is_on)
             .map(|(_, name)| *name)
             .collect();
-        let rootfs = match self.rootfs {
+        let rootfs = match launch.rootfs {
             Rootfs::Overlay => {
                 "overlay over the host's root file system; other file systems of the host are not visible"
             }
@@ -311,17 +300,17 @@ impl Settings {
             Some(_) => "overlay over the files of an image",
             None => rootfs,
         };
-        let capabilities = match &self.capabilities {
+        let capabilities = match &launch.capabilities {
             None => "all".to_owned(),
             Some(names) if names.is_empty() => "none".to_owned(),
             Some(names) => names.join(","),
         };
         let release = self.docker.unwrap_or_default().name();
-        let seccomp = match self.seccomp {
+        let seccomp = match launch.seccomp {
             Seccomp::Off => "off".to_owned(),
             Seccomp::DockerDefault => format!("the default list of Docker {release}"),
         };
-        let network = match self.network {
+        let network = match launch.network {
             Network::Veth if self.bridge.is_some() => "veth, a port of a bridge",
             Network::Veth => "veth, point to point, no bridge and no address translation",
             Network::None => "none",
@@ -331,25 +320,25 @@ impl Settings {
             [
                 ("namespaces", namespaces.join(",")),
                 ("rootfs", rootfs.to_owned()),
-                ("mounts", self.mounts.proc.to_string()),
-                ("masked_paths", self.masked_paths.to_string()),
+                ("mounts", launch.mounts.proc.to_string()),
+                ("masked_paths", launch.masked_paths.to_string()),
                 ("private_paths", self.private_paths.to_string()),
                 ("caps", capabilities),
                 ("seccomp", seccomp),
-                ("seccomp_spec_allow", self.seccomp_spec_allow.to_string()),
-                ("ssbd", self.ssbd.to_string()),
-                ("no_new_privs", self.no_new_privs.to_string()),
-                ("cgroup", self.cgroup.to_string()),
+                ("seccomp_spec_allow", launch.seccomp_spec_allow.to_string()),
+                ("ssbd", launch.ssbd.to_string()),
+                ("no_new_privs", launch.no_new_privs.to_string()),
+                ("cgroup", launch.cgroup.to_string()),
                 ("network", network.to_owned()),
                 (
                     "environment",
-                    word_for(&VARIABLES, self.clean_environment).to_owned(),
+                    word_for(&VARIABLES, launch.clean_environment).to_owned(),
                 ),
-                ("stdio", word_for(&STREAMS, self.stdio).to_owned()),
+                ("stdio", word_for(&STREAMS, launch.stdio).to_owned()),
             ]
             .map(|(name, value)| (fact::name_for(fact::CONTAINER, name), value)),
         );
-        facts.extend(limit_facts(fact::CONTAINER, &self.limits));
+        facts.extend(limit_facts(fact::CONTAINER, &launch.limits));
         facts
     }
 }

@@ -9,6 +9,9 @@ use super::WORKDIR;
 use super::layers::Layers;
 use super::settings::Settings;
 
+/// The report's name in the instance's folder.
+const REPORT: &str = "report.json";
+
 /// The launcher's specification of an instance.
 pub(super) fn specification(
     cx: &Context<'_>,
@@ -17,7 +20,8 @@ pub(super) fn specification(
     folder: &Path,
     arguments: &[&str],
 ) -> LaunchSpec {
-    let workdir = match settings.rootfs {
+    let spec = settings.launch.clone();
+    let workdir = match spec.rootfs {
         Rootfs::Overlay => WORKDIR.to_owned(),
         Rootfs::Host => folder.join("files").display().to_string(),
     };
@@ -30,34 +34,23 @@ pub(super) fn specification(
         (Vec::new(), Vec::new())
     };
     binds.extend(layers.iter().flat_map(|layers| &layers.binds).cloned());
-    binds.extend(settings.binds.iter().cloned());
-    let agent = cx.agent.pinned().display().to_string();
-    let scratch = folder.display().to_string();
-    let argv = argv.map(str::to_owned).collect();
+    binds.extend(spec.binds);
     LaunchSpec {
-        namespaces: settings.namespaces.clone(),
-        rootfs: settings.rootfs,
+        run: cx.run.clone(),
+        name: name.to_owned(),
+        argv: argv.map(str::to_owned).collect(),
+        agent: cx.agent.pinned().display().to_string(),
+        scratch: folder.display().to_string(),
+        report: folder.join(REPORT).display().to_string(),
         lower: layers.map_or_else(Vec::new, |layers| layers.lower.clone()),
-        mounts: settings.mounts,
-        masked_paths: settings.masked_paths,
         docker: settings.docker.unwrap_or_default(),
         hidden,
-        device_rules: settings.device_rules,
-        capabilities: settings.capabilities.clone(),
-        no_new_privs: settings.no_new_privs,
-        seccomp: settings.seccomp,
-        seccomp_spec_allow: settings.seccomp_spec_allow,
-        ssbd: settings.ssbd,
-        cgroup: settings.cgroup,
-        limits: settings.limits.clone(),
-        network: settings.network,
         workdir,
-        stdio: settings.stdio,
         parent: Some(std::process::id()),
         // Another root has its own variables.
-        clean_environment: settings.clean_environment && layers.is_none(),
+        clean_environment: spec.clean_environment && layers.is_none(),
         binds,
-        ..LaunchSpec::apart(cx.run.clone(), name, argv, &agent, &scratch)
+        ..spec
     }
 }
 
@@ -85,6 +78,6 @@ pub(super) fn write(
 
 /// The launcher's current report, if it has written one.
 pub(super) fn read_report(folder: &Path) -> Option<LaunchReport> {
-    let text = files::read_text(&folder.join("report.json")).ok()?;
+    let text = files::read_text(&folder.join(REPORT)).ok()?;
     serde_json::from_str(&text).ok()
 }

@@ -8,14 +8,16 @@ use super::*;
 #[test]
 fn container_defaults_match_docker() {
     let settings = Settings::read(&Params::new()).unwrap();
-    assert_eq!(settings.namespaces.user, UserNamespace::IfNeeded);
-    assert!(settings.namespaces.net && settings.namespaces.cgroup);
-    assert_eq!(settings.capabilities.as_ref().unwrap().len(), 14);
-    assert_eq!(settings.seccomp, Seccomp::DockerDefault);
-    assert_eq!(settings.network, Network::Veth);
-    assert!(settings.private_paths && settings.device_rules);
-    assert!(settings.masked_paths && !settings.no_new_privs && !settings.is_network_asked);
-    assert!(settings.limits.is_empty());
+    assert_eq!(settings.launch.namespaces.user, UserNamespace::IfNeeded);
+    assert!(settings.launch.namespaces.net && settings.launch.namespaces.cgroup);
+    assert_eq!(settings.launch.capabilities.as_ref().unwrap().len(), 14);
+    assert_eq!(settings.launch.seccomp, Seccomp::DockerDefault);
+    assert_eq!(settings.launch.network, Network::Veth);
+    assert!(settings.private_paths && settings.launch.device_rules);
+    assert!(
+        settings.launch.masked_paths && !settings.launch.no_new_privs && !settings.is_network_asked
+    );
+    assert!(settings.launch.limits.is_empty());
 }
 
 #[test]
@@ -24,12 +26,13 @@ fn nonsense_is_refused_under_its_own_name_with_a_hint() {
         "memory": ["12 apples", -1, "99999999999999t"],
         "cpus": ["many", 0],
         "cpuset": ["a-b", "3-1", ""],
-        "pids": ["ten"],
+        "pids": ["ten", 0],
         "namespaces": ["mount,pidd"],
         "rootfs": ["btrfs"],
         "caps": ["NET_ROW"],
         "seccomp": ["strict"],
         "no_new_privs": ["yes"],
+        "masked_paths": [1],
         "ssbd": ["on"],
         "network": ["bridge"],
         "stdio": ["tty"],
@@ -42,14 +45,17 @@ fn nonsense_is_refused_under_its_own_name_with_a_hint() {
 #[test]
 fn unset_settings_follow_from_namespaces() {
     let none = Settings::read(&with("namespaces", "none")).unwrap();
-    assert_eq!((none.rootfs, none.network), (Rootfs::Host, Network::Host));
-    assert!(!none.masked_paths && !none.private_paths && !none.mounts.proc);
+    assert_eq!(
+        (none.launch.rootfs, none.launch.network),
+        (Rootfs::Host, Network::Host)
+    );
+    assert!(!none.launch.masked_paths && !none.private_paths && !none.launch.mounts.proc);
     let host = Settings::read(&with("network", "host")).unwrap();
-    assert!(!host.namespaces.net && host.namespaces.pid);
+    assert!(!host.launch.namespaces.net && host.launch.namespaces.pid);
     let listed = Value::List(vec!["mount".into(), "pid".into()]);
     let some = Settings::read(&with("namespaces", listed)).unwrap();
     assert_eq!(
-        (some.rootfs, some.network),
+        (some.launch.rootfs, some.launch.network),
         (Rootfs::Overlay, Network::Host)
     );
 }
@@ -75,13 +81,22 @@ fn contradictory_settings_are_refused() {
 #[test]
 fn capabilities_parse_with_or_without_prefix() {
     let some = Settings::read(&with("caps", "net_raw, CAP_SYS_ADMIN")).unwrap();
-    assert_eq!(some.capabilities.unwrap(), ["CAP_NET_RAW", "CAP_SYS_ADMIN"]);
     assert_eq!(
-        Settings::read(&with("caps", "none")).unwrap().capabilities,
+        some.launch.capabilities.unwrap(),
+        ["CAP_NET_RAW", "CAP_SYS_ADMIN"]
+    );
+    assert_eq!(
+        Settings::read(&with("caps", "none"))
+            .unwrap()
+            .launch
+            .capabilities,
         Some(Vec::new())
     );
     assert_eq!(
-        Settings::read(&with("caps", "all")).unwrap().capabilities,
+        Settings::read(&with("caps", "all"))
+            .unwrap()
+            .launch
+            .capabilities,
         None
     );
 }
