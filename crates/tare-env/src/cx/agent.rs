@@ -485,11 +485,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn dynamic_program_is_distinguished_from_static() {
         let own = files::read(&std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(
-            needs_interpreter(&own),
-            OWN_TARGET.ends_with("gnu"),
-            "a test's program uses libraries where the target does"
-        );
+        // A test's program uses libraries where the target does.
+        assert_eq!(needs_interpreter(&own), OWN_TARGET.ends_with("gnu"));
         assert!(!needs_interpreter(b"\x7fELF\x02\x01"));
     }
 

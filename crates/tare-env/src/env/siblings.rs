@@ -145,7 +145,7 @@ impl Gathering {
         let hub = self
             .hub
             .get_or_insert_with(|| Hub::start(cx).map_err(|error| no_path(error.to_string())));
-        let hub = hub.as_ref().map_err(|reason| reason.clone())?;
+        let hub = hub.as_ref().map_err(Clone::clone)?;
         let number = number.get();
         let place = u8::try_from(number).ok().filter(|place| *place <= PLACES);
         let full = || no_path(format!("one network joins at most {PLACES} instances"));
