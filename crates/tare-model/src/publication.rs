@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::params::{Params, Value};
+use crate::recipe::Path;
 use crate::words::words;
 
 mod rule;
@@ -106,6 +107,12 @@ impl Quantity {
     /// Whether it is the value of all concurrent instances together.
     pub fn is_of_all(&self) -> bool {
         self.times.iter().any(|name| name == INSTANCES)
+    }
+
+    /// Whether it means a workload with these parameters and this path.
+    pub fn is_of(&self, params: &Params, path: Option<Path>) -> bool {
+        let is_wanted = |name: &String| path.is_some_and(|path| path.name() == name);
+        params.covers(&self.params) && self.path.as_ref().is_none_or(is_wanted)
     }
 
     /// Describes how a workload with these complete parameters differs in scale from the publication's; `None` if it
@@ -319,12 +326,17 @@ impl PublishedNumber {
 }
 
 impl Publication {
+    /// Returns rows and columns of its tables and figures.
+    pub fn layouts(&self) -> impl Iterator<Item = (&[String], &[LayoutColumn])> {
+        let tables = self.tables.iter().map(|it| (&*it.rows, &*it.columns));
+        let figures = self.figures.iter().map(|it| (&*it.rows, &*it.columns));
+        tables.chain(figures)
+    }
+
     /// Whether a table or figure has a place for the number, next to this study's value.
     pub fn has_place_for(&self, number: &PublishedNumber) -> bool {
-        let tables = self.tables.iter().map(|it| (&it.rows, &it.columns));
-        let figures = self.figures.iter().map(|it| (&it.rows, &it.columns));
         number.quantity.as_ref().is_some_and(|quantity| {
-            tables.chain(figures).any(|(rows, columns)| {
+            self.layouts().any(|(rows, columns)| {
                 rows.contains(quantity) && columns.iter().any(|column| column.holds(number))
             })
         })

@@ -12,8 +12,9 @@ use tare_model::publication::{QuantityRef, Rule};
 use tare_model::{Better, ClaimVerdict};
 
 use super::bounds::{of_several, three, wanted};
+use super::publication::in_base_unit;
 use super::quantity::Lookup;
-use crate::workload::WORKLOADS;
+use crate::workload::metric;
 
 /// A ratio of published numbers, and the part that it belongs to.
 struct Own<'a> {
@@ -139,27 +140,23 @@ fn compared<'a>(
         let ratio = quotient(look, first.0, above, below)?;
         Some(Own { part, ratio })
     };
-    let both: Vec<&str> = above
-        .iter()
-        .copied()
-        .filter(|part| below.contains(part))
-        .collect();
-    let found: Vec<Option<Own<'a>>> = match (both.is_empty(), above.is_empty(), below.is_empty()) {
-        (false, ..) => both
-            .iter()
-            .map(|part| one(Some(part), Some(part), Some(part)))
-            .collect(),
-        (true, false, true) => above
-            .iter()
-            .map(|part| one(Some(part), Some(part), None))
-            .collect(),
-        (true, true, false) => below
-            .iter()
-            .map(|part| one(Some(part), None, Some(part)))
-            .collect(),
-        _ => vec![one(None, None, None).or_else(|| printed(look, first, second))],
+    let shared: Vec<&str> = match (above.is_empty(), below.is_empty()) {
+        (true, _) => below.clone(),
+        (_, true) => above.clone(),
+        _ => {
+            let in_both = above.iter().filter(|part| below.contains(part));
+            in_both.copied().collect()
+        }
     };
-    found.into_iter().flatten().collect()
+    if shared.is_empty() {
+        let whole = one(None, None, None).or_else(|| printed(look, first, second));
+        return whole.into_iter().collect();
+    }
+    let of_part = |part| {
+        let within = |parts: &[&'a str]| parts.contains(&part).then_some(part);
+        one(Some(part), within(&above), within(&below))
+    };
+    shared.into_iter().filter_map(of_part).collect()
 }
 
 /// Returns the printed ratio of two arms, for publications without the numbers themselves.
@@ -214,7 +211,7 @@ fn worst_over_mean(look: &Lookup<'_>, place: QuantityRef<'_>) -> Option<f64> {
     }
 }
 
-/// Returns the numbers of one place, with their parts and units; times all in nanoseconds.
+/// Returns the numbers of one place, with their parts and base units.
 fn meant<'a>(
     look: &Lookup<'a>,
     place: QuantityRef<'_>,
@@ -230,13 +227,7 @@ fn meant<'a>(
                 && number.instances == instances
         })
         .map(|number| {
-            let (value, unit) = number.meant();
-            let (value, unit) = match unit {
-                "s" => (value * 1e9, "ns"),
-                "ms" => (value * 1e6, "ns"),
-                "us" => (value * 1e3, "ns"),
-                _ => (value, unit),
-            };
+            let (value, unit) = in_base_unit(number.meant());
             (number.part.as_deref(), value, unit)
         })
 }
@@ -262,14 +253,11 @@ fn mean<'a>(
 /// Returns which direction is better for published numbers: rates and times by their unit, because they may differ
 /// from the metric; others as the metric.
 fn better(look: &Lookup<'_>, name: &str, unit: &str) -> Option<Better> {
-    const RATES: [&str; 4] = ["GFLOPS", "GFlops", "TFlops", "GUPS"];
-    if RATES.contains(&unit) || unit.ends_with("/s") {
+    if unit.ends_with("/s") {
         return Some(Better::Higher);
     }
     if unit == "ns" {
         return Some(Better::Lower);
     }
-    let metric = &look.quantity(name)?.metric;
-    let mut known = WORKLOADS.iter().flat_map(|workload| workload.metrics());
-    known.find(|known| known.id == metric).map(|it| it.better)
+    Some(metric(&look.quantity(name)?.metric)?.better)
 }

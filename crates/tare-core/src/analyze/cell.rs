@@ -307,9 +307,7 @@ fn by_ratio(own: Span, base: Option<Span>, ln_ratio: f64, better: Better) -> Spa
     let scale = point / own.point;
     Span {
         point,
-        low: own.low * scale,
-        high: own.high * scale,
-        level: own.level,
+        ..own.map(|value| value * scale)
     }
 }
 

@@ -427,7 +427,7 @@ fn side_costs(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
     }
     // "Requested but not measured" differs from "not requested".
     let is_side_cost = |name: &str| {
-        let found = (collected.find())(name);
+        let found = (collected.placing.find)(name);
         found.is_some_and(|workload| {
             let mut metrics = workload.metrics().iter();
             metrics

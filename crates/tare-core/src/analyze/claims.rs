@@ -162,6 +162,7 @@ mod tests {
     use super::*;
     use crate::analyze::cell::level_of;
     use crate::analyze::publication::tests::publication_of;
+    use crate::testing::stored;
 
     #[test]
     fn claim_with_interval_across_a_bound_is_undecided() {
@@ -186,7 +187,6 @@ mod tests {
 
     #[test]
     fn different_tools_void_cross_arm_claims_only() {
-        const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
         const PARTS: &str = r#"
 quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
 claim = [
@@ -195,7 +195,7 @@ claim = [
   { id = "c", published = "p", at = "", rule = { kind = "ratio", quantity = "call", to = "call", arm = "container", at_least = 0.01 } },
 ]
 "#;
-        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let mut dossier = stored();
         let publication = publication_of(PARTS);
         let verdicts = |dossier: &Dossier| -> Vec<ClaimVerdict> {
             let claims = judged(&publication, dossier);
@@ -217,8 +217,7 @@ claim = [
 
     /// Three arms of 16 blocks whose values move together by 10 % from block to block; each arm's noise is 0.5 %.
     fn of_blocks(costs: [f64; 3]) -> Dossier {
-        const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
-        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let mut dossier = stored();
         let mut stream = tare_stats::Stream::new(7, 0, 0);
         let mut noise = |sd: f64| sd * stream.normal();
         let rows: Vec<[f64; 4]> = (0..16)
@@ -319,8 +318,7 @@ claim = [
 quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
 claim = [{ id = "a", published = "p", at = "", rule = { kind = "cost", quantity = "call", arm = "container", at_least = 0.01 }, from = { size = 8000 } }]
 "#;
-        const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
-        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let mut dossier = stored();
         let publication = publication_of(PARTS);
         let claim = |dossier: &Dossier| judged(&publication, dossier).remove(0);
         for (size, verdict) in [

@@ -23,23 +23,17 @@ const MANY: u32 = 10_000;
 
 /// Readings under construction.
 pub(crate) struct Collector<'a> {
-    placing: Placing<'a>,
+    pub(super) placing: Placing<'a>,
     spreads: Vec<Option<Spread>>,
     pub(crate) groups: BTreeMap<GroupKey, Group>,
     pub(crate) tally: Tally,
-    totals: Totals,
+    /// Number of trials seen, whatever their outcome.
+    pub(super) trials: u32,
+    /// Time in which values were taken, over all trials; `None` if any trial does not report it.
+    pub(super) timed_ns: Option<u64>,
     keeps_slices: bool,
     /// The block of each work that has slices of some arms while others may still come.
     unsettled: BTreeMap<GroupKey, u32>,
-}
-
-/// Totals over all trials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Totals {
-    /// Number of trials seen, whatever their outcome.
-    pub(super) trials: u32,
-    /// Time in which values were taken; `None` if any trial does not report it.
-    pub(super) timed_ns: Option<u64>,
 }
 
 impl<'a> Collector<'a> {
@@ -49,10 +43,8 @@ impl<'a> Collector<'a> {
             spreads: study.workloads.iter().map(|spec| spec.spread).collect(),
             groups: BTreeMap::new(),
             tally: Tally::default(),
-            totals: Totals {
-                trials: 0,
-                timed_ns: Some(0),
-            },
+            trials: 0,
+            timed_ns: Some(0),
             keeps_slices: true,
             unsettled: BTreeMap::new(),
         }
@@ -69,26 +61,6 @@ impl<'a> Collector<'a> {
         (!self.keeps_slices).then_some(self.placing.arms.len())
     }
 
-    /// How workloads are looked up.
-    pub(crate) fn find(&self) -> Find<'a> {
-        self.placing.find
-    }
-
-    /// The reader that trials are decoded with.
-    pub(super) fn placing(&self) -> &Placing<'a> {
-        &self.placing
-    }
-
-    /// Number of trials seen, whatever their outcome.
-    pub(crate) fn trials(&self) -> u32 {
-        self.totals.trials
-    }
-
-    /// Time in which values were taken, in seconds over all trials; `None` if any trial does not report it.
-    pub(crate) fn timed_s(&self) -> Option<f64> {
-        self.totals.timed_ns.map(|ns| ns as f64 / 1e9)
-    }
-
     /// The index of an arm in the study.
     pub(crate) fn arm_index(&self, arm: &str) -> Option<usize> {
         self.placing.arm_index(arm)
@@ -96,12 +68,8 @@ impl<'a> Collector<'a> {
 
     /// Whether a trial left readings that count.
     pub(crate) fn has(&self, trial: &Trial) -> bool {
-        let key = GroupKey {
-            workload_index: trial.workload_index,
-            instances: trial.cell.instances,
-        };
         let of_arm = || {
-            let group = self.groups.get(&key)?;
+            let group = self.groups.get(&GroupKey::new(trial))?;
             Some(&group.arms[self.arm_index(trial.cell.arm.as_str())?])
         };
         of_arm().is_some_and(|kept| kept.contains(trial.block))
@@ -111,7 +79,7 @@ impl<'a> Collector<'a> {
     /// rendered, and an exiting program need not wait for it.
     pub(super) fn release(self) {
         let groups = self.groups;
-        if self.totals.trials >= MANY {
+        if self.trials >= MANY {
             let _ = std::thread::Builder::new().spawn(move || drop(groups));
         }
     }
@@ -143,7 +111,7 @@ impl<'a> Collector<'a> {
 
     /// Counts a trial and collects its readings; `begin` must have been called for its work.
     pub(super) fn take(&mut self, says: Says) {
-        self.totals.trials += 1;
+        self.trials += 1;
         let (place, taken) = match says {
             Says::OfNone(counted) => return self.tally.count(*counted),
             Says::OfWork { place, taken } => (place, taken),
@@ -180,8 +148,8 @@ impl<'a> Collector<'a> {
                 return self.tally.count(counted);
             }
         };
-        let shown = taken.timed_ns.zip(self.totals.timed_ns);
-        self.totals.timed_ns = shown.map(|(timed_ns, before_ns)| timed_ns + before_ns);
+        let shown = taken.timed_ns.zip(self.timed_ns);
+        self.timed_ns = shown.map(|(timed_ns, before_ns)| timed_ns + before_ns);
         for (metric, reason) in &taken.unavailable {
             self.tally.count(Counted {
                 hint: super::failures::hint_for(reason, arm),

@@ -526,13 +526,7 @@ fn over_blocks(values: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span>
 fn of_ratios(ratios: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span> {
     let is_ratio = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
     let logarithms = ratios.map(|(ratio, launch)| (ratio.filter(is_ratio).map(f64::ln), launch));
-    let level = over_blocks(logarithms)?;
-    Some(Span {
-        point: level.point.exp(),
-        low: level.low.exp(),
-        high: level.high.exp(),
-        level: level.level,
-    })
+    Some(over_blocks(logarithms)?.map(f64::exp))
 }
 
 /// Clamps a share to one, however wide its interval becomes.

@@ -3,15 +3,13 @@
 //! A probe's report is parsed once, in place: names are borrowed from the bytes, and values are summarised without a
 //! copy. Only a program's printed output is parsed by its workload first.
 
-use std::collections::BTreeMap;
-
-use tare_model::RawOutput;
 use tare_model::counter;
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::unit::TICK_NS;
+use tare_model::{MetricSpec, RawOutput, Sample};
 
 use super::counters::CounterRow;
-use super::kept_trial::{Checksum, Decoded, ProbeFacts};
+use super::kept_trial::{Checksum, KeptTrial, ProbeFacts, UsableTrial};
 use super::reading::{Reading, read};
 use super::report::{Report, SeriesPart};
 use super::turns::{Slices, Turns};
@@ -22,7 +20,7 @@ use crate::workload::{DecodeError, Workload, unreadable};
 pub(super) fn decode(
     workload: &'static dyn Workload,
     raw: &RawOutput,
-) -> Result<Decoded, DecodeError> {
+) -> Result<UsableTrial, DecodeError> {
     if raw.format != PROBE_FORMAT {
         return printed(workload, raw);
     }
@@ -39,11 +37,7 @@ pub(super) fn decode(
         let views: Vec<SeriesView<'_>> = report.series.iter().map(SeriesPart::view).collect();
         probe_output::values(&views, &report.unavailable, metrics)?
     } else {
-        let of = |id: &str| {
-            let sample = samples.iter().find(|it| it.metric.as_str() == id)?;
-            Some(sample.observations.as_slice())
-        };
-        metrics.iter().map(|metric| of(metric.id)).collect()
+        observations(&samples, metrics)
     };
     // A built-in probe's batches are equal work in native code: what MSER would cut off is noise.
     let readings = readings(workload, raw, &values, false)?;
@@ -54,50 +48,60 @@ pub(super) fn decode(
         }),
         None => Turns::Whole,
     };
-    let floors = readings.iter().zip(metrics);
-    let coarse = floors.filter_map(|(reading, metric)| Some(((*reading)?, metric)));
-    let coarse = coarse
-        .into_iter()
-        .any(|(reading, metric)| is_coarse(&report, metric.id, reading.floor));
+    let coarse = readings.iter().zip(metrics).any(|(reading, metric)| {
+        reading.is_some_and(|reading| is_coarse(&report, metric.id, reading.floor))
+    });
     let observations = values.iter().flatten().map(|values| values.len()).sum();
     let command = report.command.as_ref().map(|command| command.wall_ns);
     let usage = report.command.as_mut();
     let usage = usage.and_then(|command| command.usage_over_time.take());
-    Ok(Decoded {
-        readings,
-        turns,
-        probe: Some(probe_facts(&report, coarse, observations)),
-        remarks: workload.remarks(raw),
+    Ok(UsableTrial {
+        kept: KeptTrial {
+            readings,
+            turns,
+            probe: Some(probe_facts(&report, coarse, observations)),
+            usage: usage.map(Box::new),
+            ..described(workload, raw)
+        },
         span: report.span,
         timed_ns: command.or(report.timed_ns),
         unavailable: report.unavailable,
-        joint: None,
-        course: workload.course(raw).map(Box::new),
-        usage: usage.map(Box::new),
     })
 }
 
 /// Reads output that is not a probe's report.
-fn printed(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, DecodeError> {
+fn printed(workload: &'static dyn Workload, raw: &RawOutput) -> Result<UsableTrial, DecodeError> {
     let samples = workload.decode(raw)?;
-    let of = |id: &str| {
-        let sample = samples.iter().find(|it| it.metric.as_str() == id)?;
+    let values = observations(&samples, workload.metrics());
+    Ok(UsableTrial {
+        kept: KeptTrial {
+            readings: readings(workload, raw, &values, true)?,
+            ..described(workload, raw)
+        },
+        ..UsableTrial::default()
+    })
+}
+
+/// What the workload itself says of the trial.
+fn described(workload: &'static dyn Workload, raw: &RawOutput) -> KeptTrial {
+    KeptTrial {
+        remarks: workload.remarks(raw).into_boxed_slice(),
+        course: workload.course(raw).map(Box::new),
+        ..KeptTrial::default()
+    }
+}
+
+/// Returns the observations of each metric.
+pub(super) fn observations<'a>(
+    samples: &'a [Sample],
+    metrics: &[MetricSpec],
+) -> Vec<Option<&'a [f64]>> {
+    let of = |metric: &MetricSpec| {
+        let mut samples = samples.iter();
+        let sample = samples.find(|it| it.metric.as_str() == metric.id)?;
         Some(sample.observations.as_slice())
     };
-    let metrics = workload.metrics().iter();
-    let values: Vec<Option<&[f64]>> = metrics.map(|metric| of(metric.id)).collect();
-    Ok(Decoded {
-        readings: readings(workload, raw, &values, true)?,
-        turns: Turns::Whole,
-        unavailable: BTreeMap::new(),
-        probe: None,
-        remarks: workload.remarks(raw),
-        span: None,
-        timed_ns: None,
-        joint: None,
-        course: workload.course(raw).map(Box::new),
-        usage: None,
-    })
+    metrics.iter().map(of).collect()
 }
 
 /// Returns the readings of these values, by metric.
@@ -134,7 +138,7 @@ fn narrowed(values: Option<&[f64]>) -> Box<[f32]> {
     values.map(|value| *value as f32).collect()
 }
 
-fn garbled(raw: &RawOutput, problem: String) -> DecodeError {
+pub(super) fn garbled(raw: &RawOutput, problem: String) -> DecodeError {
     DecodeError::Garbled {
         format: raw.format.escape_default().to_string(),
         problem,

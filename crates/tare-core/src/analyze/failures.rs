@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tare_model::dossier::DossierFailure;
 use tare_model::{Absence, ArmSpec, Failure, Reason};
 
-use super::input::RunHead;
+use super::input::{ArmData, RunHead};
 use super::kept_trial::{Group, GroupKey};
 use crate::parity;
 
@@ -28,12 +28,24 @@ pub(crate) struct Counted {
 
 type FailureKey = (String, String, Absence);
 
+/// How many trials failed in one place, by reason.
+#[derive(Debug, Default)]
+struct Reasons {
+    /// Each with its number of trials and a hint.
+    listed: BTreeMap<String, (u32, Option<String>)>,
+    further: u32,
+}
+
+impl Reasons {
+    fn total(&self) -> u32 {
+        let listed = self.listed.values().map(|(count, _)| count);
+        listed.sum::<u32>() + self.further
+    }
+}
+
 /// Failures by place and reason.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    by_place: BTreeMap<FailureKey, BTreeMap<String, (u32, Option<String>)>>,
-    further: BTreeMap<FailureKey, u32>,
-}
+pub(crate) struct Tally(BTreeMap<FailureKey, Reasons>);
 
 impl Tally {
     /// Counts one trial.
@@ -44,33 +56,28 @@ impl Tally {
     /// Counts `trials` that are alike in everything.
     pub(crate) fn count_many(&mut self, trial: Counted, trials: u32) {
         let place = (trial.arm, trial.workload, trial.kind);
-        let reasons = self.by_place.entry(place.clone()).or_default();
-        if let Some((count, _)) = reasons.get_mut(&trial.reason) {
+        let Reasons { listed, further } = self.0.entry(place).or_default();
+        if let Some((count, _)) = listed.get_mut(&trial.reason) {
             *count += trials;
-        } else if reasons.len() < REASONS_TOLD {
-            reasons.insert(trial.reason, (trials, trial.hint));
+        } else if listed.len() < REASONS_TOLD {
+            listed.insert(trial.reason, (trials, trial.hint));
         } else {
-            *self.further.entry(place).or_default() += trials;
+            *further += trials;
         }
     }
 
-    /// Returns the number of this arm's trials counted as `kind`.
-    fn of_arm(&self, arm: &str, kind: Absence) -> u32 {
-        let shown = self.by_place.iter();
-        let shown = shown
-            .filter(|((of, _, is), _)| of == arm && *is == kind)
-            .flat_map(|(_, reasons)| reasons.values().map(|(count, _)| *count));
-        let further = self.further.iter();
-        let further = further
-            .filter(|((of, _, is), _)| of == arm && *is == kind)
-            .map(|(_, count)| *count);
-        shown.sum::<u32>() + further.sum::<u32>()
+    /// Returns the number of trials for which this arm was not available.
+    fn unavailable_in(&self, arm: &str) -> u32 {
+        let of_arm = self
+            .0
+            .iter()
+            .filter(|((of, _, kind), _)| of == arm && *kind == Absence::Unavailable);
+        of_arm.map(|(_, reasons)| reasons.total()).sum()
     }
 
     /// Returns the number of all counted trials.
     pub(crate) fn total(&self) -> u32 {
-        let shown = self.by_place.values().flat_map(BTreeMap::values);
-        shown.map(|(count, _)| *count).sum::<u32>() + self.further.values().sum::<u32>()
+        self.0.values().map(Reasons::total).sum()
     }
 }
 
@@ -81,13 +88,8 @@ pub(crate) fn listed(
     groups: &BTreeMap<GroupKey, Group>,
 ) -> Vec<DossierFailure> {
     let mut list = Vec::new();
-    let absent: Vec<&str> = head
-        .arms
-        .iter()
-        .filter(|arm| !arm.available)
-        .map(|arm| arm.spec.id.as_str())
-        .collect();
-    for arm in head.arms.iter().filter(|arm| !arm.available) {
+    let absent: Vec<&ArmData> = head.arms.iter().filter(|arm| !arm.available).collect();
+    for arm in &absent {
         list.push(DossierFailure {
             arm: arm.spec.id.to_string(),
             workload: None,
@@ -96,7 +98,7 @@ pub(crate) fn listed(
                 .reason
                 .clone()
                 .unwrap_or_else(|| "the run does not say why".to_owned()),
-            trials: tally.of_arm(arm.spec.id.as_str(), Absence::Unavailable),
+            trials: tally.unavailable_in(arm.spec.id.as_str()),
             hint: arm.fix.clone(),
         });
     }
@@ -113,8 +115,9 @@ pub(crate) fn listed(
             });
         }
     }
-    for ((arm, workload, kind), reasons) in &tally.by_place {
-        if *kind == Absence::Unavailable && absent.contains(&arm.as_str()) {
+    for ((arm, workload, kind), reasons) in &tally.0 {
+        let is_absent = absent.iter().any(|it| it.spec.id.as_str() == arm);
+        if *kind == Absence::Unavailable && is_absent {
             continue;
         }
         let entry = |reason: String, trials: u32, hint: Option<String>| DossierFailure {
@@ -125,12 +128,15 @@ pub(crate) fn listed(
             trials,
             hint,
         };
-        for (reason, (count, hint)) in reasons {
+        for (reason, (count, hint)) in &reasons.listed {
             list.push(entry(reason.clone(), *count, hint.clone()));
         }
-        let place = (arm.clone(), workload.clone(), *kind);
-        if let Some(count) = tally.further.get(&place) {
-            list.push(entry("for further reasons".to_owned(), *count, None));
+        if reasons.further > 0 {
+            list.push(entry(
+                "for further reasons".to_owned(),
+                reasons.further,
+                None,
+            ));
         }
     }
     list

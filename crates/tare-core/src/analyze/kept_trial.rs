@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use tare_model::command::UsageOverTime;
 use tare_model::course::Course;
-use tare_model::{Params, Path, Reason, Spread, WorkSpan};
+use tare_model::{Params, Path, Reason, Spread, Trial, WorkSpan};
 
 use super::blocks::Blocks;
 use super::counters::CounterRow;
@@ -20,6 +20,15 @@ use crate::workload::{Remark, Workload};
 pub(crate) struct GroupKey {
     pub(crate) workload_index: u32,
     pub(crate) instances: u32,
+}
+
+impl GroupKey {
+    pub(super) fn new(trial: &Trial) -> Self {
+        Self {
+            workload_index: trial.workload_index,
+            instances: trial.cell.instances,
+        }
+    }
 }
 
 /// All readings of one workload.
@@ -38,7 +47,7 @@ pub(crate) struct Group {
 }
 
 /// Data kept of a completed trial.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct KeptTrial {
     /// Position among the block's arms.
     pub(crate) position: u32,
@@ -77,40 +86,29 @@ pub(super) struct TrialPosition {
 }
 
 /// A usable trial: the data to keep, and the data that is only counted.
+#[derive(Default)]
 pub(super) struct UsableTrial {
     pub(super) kept: KeptTrial,
     pub(super) unavailable: BTreeMap<String, Reason>,
+    /// When its work ran, if reported.
+    pub(super) span: Option<WorkSpan>,
+    /// Time in which its values were taken, if reported.
     pub(super) timed_ns: Option<u64>,
 }
 
-impl Decoded {
+impl UsableTrial {
     /// Adds what is known of the trial from outside.
-    pub(super) fn taken(mut self, place: &TrialPosition, charged: &CounterRow) -> UsableTrial {
-        let timed_ns = match (self.timed_ns, &self.probe) {
+    pub(super) fn taken(mut self, place: &TrialPosition, charged: &CounterRow) -> Self {
+        let kept = &mut self.kept;
+        kept.position = place.position;
+        kept.launch = place.launch;
+        kept.host_ns = place.host_ns;
+        match &mut kept.probe {
+            Some(probe) => probe.counters.put_row(charged),
             // A program that times nothing itself is timed from start to end.
-            (None, None) => Some(place.host_ns),
-            (told, _) => told,
-        };
-        if let Some(probe) = &mut self.probe {
-            probe.counters.put_row(charged);
+            None => self.timed_ns = self.timed_ns.or(Some(place.host_ns)),
         }
-        UsableTrial {
-            kept: KeptTrial {
-                position: place.position,
-                launch: place.launch,
-                host_ns: place.host_ns,
-                readings: self.readings,
-                turns: self.turns,
-                probe: self.probe,
-                remarks: self.remarks.into_boxed_slice(),
-                joint: self.joint,
-                course: self.course,
-                usage: self.usage,
-                replaced: false,
-            },
-            unavailable: self.unavailable,
-            timed_ns,
-        }
+        self
     }
 }
 
@@ -223,21 +221,6 @@ pub(crate) struct Joint {
     pub(crate) spans: Box<[WorkSpan]>,
     /// From the first go signal to the last answer, by the host's clock, in nanoseconds.
     pub(crate) host_ns: f64,
-}
-
-/// Everything that can be read from one trial.
-pub(super) struct Decoded {
-    pub(super) readings: Box<[Option<Reading>]>,
-    pub(super) turns: Turns,
-    pub(super) unavailable: BTreeMap<String, Reason>,
-    pub(super) probe: Option<ProbeFacts>,
-    pub(super) remarks: Vec<Remark>,
-    pub(super) span: Option<WorkSpan>,
-    /// Time in which its values were taken, if reported.
-    pub(super) timed_ns: Option<u64>,
-    pub(super) joint: Option<Box<Joint>>,
-    pub(super) course: Option<Box<Course>>,
-    pub(super) usage: Option<Box<UsageOverTime>>,
 }
 
 #[cfg(test)]

@@ -198,7 +198,7 @@ fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspecte
     let suspected = cause::suspected(&evidence, head.study.baseline.as_str(), &cells);
     let concurrency = concurrency::series(head, collected);
     let failures = failures::listed(head, &collected.tally, &collected.groups);
-    let parity = parities(head, collected.find());
+    let parity = parities(head, collected.placing.find);
     let mut dossier = Dossier {
         dossier: DOSSIER_VERSION,
         tare: env!("CARGO_PKG_VERSION").to_owned(),
@@ -229,8 +229,8 @@ fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspecte
         checklist: Vec::new(),
         cost: RunCost {
             wall_s: head.wall_s,
-            timed_s: collected.timed_s(),
-            trials: collected.trials(),
+            timed_s: collected.timed_ns.map(|ns| ns as f64 / 1e9),
+            trials: collected.trials,
         },
     };
     if let Some(published) = &head.study.publication {

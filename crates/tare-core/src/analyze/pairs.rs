@@ -335,22 +335,6 @@ mod tests {
     use super::*;
     use crate::analyze::turns::{Slices, Turns};
 
-    fn kept() -> KeptTrial {
-        KeptTrial {
-            position: 0,
-            launch: 0,
-            host_ns: 1,
-            readings: Box::new([]),
-            turns: Turns::Whole,
-            probe: None,
-            remarks: Box::new([]),
-            joint: None,
-            course: None,
-            usage: None,
-            replaced: false,
-        }
-    }
-
     const BOTH: Reference = Reference {
         arm: 0,
         twin: Some(1),
@@ -375,7 +359,7 @@ mod tests {
                 stage: None,
                 metrics: Box::new([values.into()]),
             }),
-            ..kept()
+            ..KeptTrial::default()
         }
     }
 
@@ -414,7 +398,7 @@ mod tests {
             assert_eq!(d.second, None);
         }
         // Without slices on one side, the trial counts as a whole.
-        let trial = kept();
+        let trial = KeptTrial::default();
         let pair = Pair::new(0, base(&host, &twin), (&trial, reading(300.0)), 0, BOTH);
         assert_eq!(pair.env.1.typical, 300.0);
         let d = pair.differences(|reading| reading.typical).unwrap();
@@ -451,7 +435,7 @@ mod tests {
 
     #[test]
     fn two_copies_of_the_baseline_give_two_differences() {
-        let kept = kept();
+        let kept = KeptTrial::default();
         let pair = |first, twin: Option<f64>, env| {
             let base = Level {
                 first: (&kept, reading(first)),
@@ -478,7 +462,7 @@ mod tests {
 
     #[test]
     fn baseline_copies_are_averaged_by_logarithm() {
-        let kept = kept();
+        let kept = KeptTrial::default();
         let base = Level {
             first: (&kept, reading(4.0)),
             twin: Some((&kept, reading(9.0))),

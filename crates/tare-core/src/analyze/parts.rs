@@ -27,7 +27,7 @@ pub(super) fn add_parts<P: Sync, R, E: Send>(
     read: impl Fn(&mut R, &P, &mut dyn FnMut(TrialRef<'_>)) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (placing, n_arms) = (collected.placing().clone(), collected.n_arms_to_settle());
+    let (placing, n_arms) = (collected.placing.clone(), collected.n_arms_to_settle());
     let (taken, together) = (AtomicUsize::new(0), Mutex::new(Together::new(collected)));
     let help = || {
         let mut reader = open()?;

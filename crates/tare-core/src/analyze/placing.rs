@@ -86,10 +86,7 @@ impl<'a> Placing<'a> {
             return none("no plan has such a place");
         }
         let place = TrialPosition {
-            key: GroupKey {
-                workload_index: trial.workload_index,
-                instances: cell.instances,
-            },
+            key: GroupKey::new(trial),
             arm,
             block: trial.block,
             position: trial.position,

@@ -16,7 +16,7 @@ use tare_model::publication::{
 use tare_model::{LayoutKind, Study};
 
 use super::quantity::Lookup;
-use crate::workload::{WORKLOADS, completed};
+use crate::workload::{completed, metric};
 
 /// Returns the publication with this run's values.
 pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> DossierPublication {
@@ -24,12 +24,12 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
         publication,
         dossier,
     };
-    let layout = |title: &str, kind: LayoutKind, rows: &[String], columns: &[LayoutColumn]| {
+    let layout = |title: &str, kind, full_range, (rows, columns): (&[String], &[LayoutColumn])| {
         let columns = with_recorded(&look, rows, columns);
         DossierLayout {
             title: title.to_owned(),
             kind,
-            full_range: false,
+            full_range,
             columns: columns.iter().map(|it| heading(&look, it)).collect(),
             rows: rows.iter().map(|name| row(&look, name, &columns)).collect(),
         }
@@ -43,20 +43,17 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
         tables: publication
             .tables
             .iter()
-            .map(|table| layout(&table.title, LayoutKind::Table, &table.rows, &table.columns))
+            .map(|it| layout(&it.title, LayoutKind::Table, false, (&it.rows, &it.columns)))
             .collect(),
         figures: publication
             .figures
             .iter()
-            .map(|figure| {
-                let kind = match figure.kind {
+            .map(|it| {
+                let kind = match it.kind {
                     FigureKind::Bars => LayoutKind::Bars,
                     FigureKind::Lines => LayoutKind::Lines,
                 };
-                DossierLayout {
-                    full_range: figure.full_range,
-                    ..layout(&figure.title, kind, &figure.rows, &figure.columns)
-                }
+                layout(&it.title, kind, it.full_range, (&it.rows, &it.columns))
             })
             .collect(),
         notes: notes(publication),
@@ -114,7 +111,7 @@ fn with_recorded(
     let has_ratios = columns.iter().any(|column| column.over.is_some());
     for it in look.publication.recorded.iter().filter(|_| !has_ratios) {
         let is_there = columns.iter().any(|column| column.arm == it.arm);
-        let of_rows = |name: &String| look.recorded(name, &it.arm, 1).is_some();
+        let of_rows = |name: &String| look.recorded((name, &it.arm, 1)).is_some();
         if !is_there && rows.iter().any(of_rows) {
             columns.push(LayoutColumn {
                 label: it.label.clone().unwrap_or_else(|| it.arm.clone()),
@@ -129,10 +126,10 @@ fn with_recorded(
 
 fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRow {
     let quantity = look.quantity(name);
-    let metric = quantity.map_or("", |quantity| quantity.metric.as_str());
     let given = quantity.and_then(|quantity| quantity.unit.as_deref());
-    let unit_of_row = given.or_else(|| unit_of(metric));
-    let mut unit = unit_of_row.unwrap_or_default().to_owned();
+    let of_metric = || Some(metric(&quantity?.metric)?.unit.symbol());
+    let unit = given.or_else(of_metric);
+    let mut unit = unit.unwrap_or_default().to_owned();
     let values = columns
         .iter()
         .map(|column| {
@@ -143,19 +140,17 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
             if column.over.is_some() {
                 "ratio".clone_into(&mut unit);
             }
+            let place = (name, column.arm.as_str(), column.instances);
             let here = match &column.over {
                 None => look
-                    .value(name, &column.arm, column.instances)
+                    .value(place)
                     .map(|(span, cell)| (span, look.unit(name, cell))),
                 Some(over) => look
-                    .between(
-                        (name, &column.arm, column.instances),
-                        (name, over, column.instances),
-                    )
+                    .between(place, (name, over, column.instances))
                     .map(|ratio| (ratio.span, "ratio".to_owned())),
             };
             let recorded = match column.over {
-                None if here.is_err() => look.recorded(name, &column.arm, column.instances),
+                None if here.is_err() => look.recorded(place),
                 _ => None,
             };
             let (here, reason) = match here {
@@ -170,13 +165,13 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
                 Err(why) => (None, Some(why)),
             };
             let range = match column.over {
-                None => look.range(name, &column.arm, column.instances),
+                None => look.range(place),
                 Some(_) => None,
             };
             // Instances are listed separately if the publication does so.
             let n_parts = numbers.iter().filter(|it| it.part.is_some()).count();
             let each = if n_parts > 1 && column.over.is_none() {
-                look.each(name, &column.arm, column.instances)
+                look.each(place)
             } else {
                 Vec::new()
             };
@@ -213,12 +208,7 @@ pub(super) fn published_course(
     course: &DossierCourse,
 ) -> Vec<PublishedCourse> {
     let is_of = |quantity: &&Quantity| {
-        quantity.metric == course.metric
-            && course.params.covers(&quantity.params)
-            && quantity
-                .path
-                .as_ref()
-                .is_none_or(|path| course.path.is_some_and(|own| own.name() == path))
+        quantity.metric == course.metric && quantity.is_of(&course.params, course.path)
     };
     let names: Vec<&str> = publication
         .quantities
@@ -251,14 +241,8 @@ pub(super) fn published_course(
     found
 }
 
-/// The unit of a metric; `None` if no workload has it.
-fn unit_of(metric: &str) -> Option<&'static str> {
-    let mut known = WORKLOADS.iter().flat_map(|workload| workload.metrics());
-    known.find(|it| it.id == metric).map(|it| it.unit.symbol())
-}
-
-/// Converts a published value to the unit of a metric; `None` if its kind differs.
-fn in_unit((value, unit): (f64, &str), wanted: &str) -> Option<f64> {
+/// Converts a published value to the base unit of its kind, if known.
+pub(super) fn in_base_unit((value, unit): (f64, &str)) -> (f64, &str) {
     let (factor, base) = match unit {
         "s" => (1e9, "ns"),
         "ms" => (1e6, "ns"),
@@ -278,7 +262,12 @@ fn in_unit((value, unit): (f64, &str), wanted: &str) -> Option<f64> {
         "TFlops" => (1e12, "op/s"),
         other => (1.0, other),
     };
-    let value = value * factor;
+    (value * factor, base)
+}
+
+/// Converts a published value to the unit of a metric; `None` if its kind differs.
+fn in_unit(published: (f64, &str), wanted: &str) -> Option<f64> {
+    let (value, base) = in_base_unit(published);
     (base == wanted && value.is_finite() && value >= 0.0).then_some(value)
 }
 

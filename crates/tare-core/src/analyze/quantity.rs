@@ -2,9 +2,9 @@
 //! missing value.
 
 use tare_model::Params;
-use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
+use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierArm, DossierCell, Span};
 use tare_model::facts::emulation;
-use tare_model::publication::{INSTANCES, Publication, Quantity};
+use tare_model::publication::{INSTANCES, Publication, Quantity, QuantityRef};
 
 use tare_stats::median;
 
@@ -16,51 +16,53 @@ pub(super) struct Lookup<'a> {
     pub(super) dossier: &'a Dossier,
 }
 
-impl Lookup<'_> {
-    pub(super) fn quantity(&self, name: &str) -> Option<&Quantity> {
-        self.publication
-            .quantities
-            .iter()
-            .find(|quantity| quantity.name == name)
+impl<'a> Lookup<'a> {
+    pub(super) fn quantity(&self, name: &str) -> Option<&'a Quantity> {
+        let mut quantities = self.publication.quantities.iter();
+        quantities.find(|quantity| quantity.name == name)
     }
 
-    pub(super) fn baseline(&self) -> &str {
+    pub(super) fn arm(&self, id: &str) -> Option<&'a DossierArm> {
+        self.dossier.arms.iter().find(|arm| arm.id == id)
+    }
+
+    pub(super) fn baseline(&self) -> &'a str {
         let arm = self.dossier.arms.iter().find(|arm| arm.baseline);
         arm.map_or("", |arm| arm.id.as_str())
     }
 
-    pub(super) fn cell(&self, name: &str, arm: &str, instances: u32) -> Option<&DossierCell> {
+    fn cells(&self) -> impl Iterator<Item = &'a DossierCell> {
+        self.dossier.cells.iter().chain(&self.dossier.aa)
+    }
+
+    pub(super) fn cell(&self, place: QuantityRef<'_>) -> Option<&'a DossierCell> {
+        let (name, arm, instances) = place;
         let quantity = self.quantity(name)?;
         let is_baseline = arm == self.baseline();
-        self.dossier
-            .cells
-            .iter()
-            .chain(&self.dossier.aa)
-            .filter(|cell| {
-                cell.metric == quantity.metric
-                    && cell.instances == instances
-                    && cell.params.covers(&quantity.params)
-                    && quantity
-                        .path
-                        .as_ref()
-                        .is_none_or(|path| cell.path.is_some_and(|own| own.name() == path))
-            })
-            .find(|cell| {
-                if is_baseline {
-                    cell.base.is_some()
-                } else {
-                    cell.arm == arm
-                }
-            })
+        self.cells().find(|cell| {
+            let is_of_arm = if is_baseline {
+                cell.base.is_some()
+            } else {
+                cell.arm == arm
+            };
+            is_of_arm
+                && cell.metric == quantity.metric
+                && cell.instances == instances
+                && quantity.is_of(&cell.params, cell.path)
+        })
+    }
+
+    /// The cell, or why there is none.
+    pub(super) fn known_cell(&self, place: QuantityRef<'_>) -> Result<&'a DossierCell, String> {
+        self.cell(place).ok_or_else(|| self.why(place))
     }
 
     /// Explains why a value is missing.
-    pub(super) fn why(&self, name: &str, arm: &str, instances: u32) -> String {
+    pub(super) fn why(&self, (name, arm, instances): QuantityRef<'_>) -> String {
         let label = self
             .quantity(name)
             .map_or(name, |quantity| quantity.label.as_str());
-        let of_arm = self.dossier.arms.iter().find(|it| it.id == arm);
-        match of_arm {
+        match self.arm(arm) {
             _ if self.is_recorded(arm) => {
                 format!(
                     "`{arm}` was recorded elsewhere and is not paired, so that it decides nothing"
@@ -82,17 +84,22 @@ impl Lookup<'_> {
         }
     }
 
+    /// The workload that measures a quantity.
+    fn workload(&self, quantity: &Quantity) -> Option<&'a str> {
+        let mut cells = self.cells();
+        Some(&cells.find(|cell| cell.metric == quantity.metric)?.workload)
+    }
+
     /// Explains that the workload ran but did not report this quantity, like a tool that finds no device.
-    pub(super) fn ran_without(&self, name: &str, arm: &str) -> Option<String> {
+    fn ran_without(&self, name: &str, arm: &str) -> Option<String> {
         let quantity = self.quantity(name)?;
-        let cells = || self.dossier.cells.iter().chain(&self.dossier.aa);
-        let workload = &cells()
-            .find(|cell| cell.metric == quantity.metric)?
-            .workload;
-        let is_of = |cell: &&DossierCell| {
-            cell.workload == *workload && cell.arm == arm && cell.params.covers(&quantity.params)
-        };
-        cells().filter(is_of).find(|cell| cell.env.is_some())?;
+        let workload = self.workload(quantity)?;
+        self.cells().find(|cell| {
+            cell.workload == workload
+                && cell.arm == arm
+                && cell.params.covers(&quantity.params)
+                && cell.env.is_some()
+        })?;
         Some(format!(
             "`{workload}` ran in `{arm}` and reported nothing for “{}”",
             quantity.label
@@ -101,12 +108,10 @@ impl Lookup<'_> {
 
     /// Returns why the workload of this quantity gave no result, if it failed.
     pub(super) fn failure(&self, name: &str, arm: &str) -> Option<String> {
-        let metric = &self.quantity(name)?.metric;
-        let mut cells = self.dossier.cells.iter().chain(&self.dossier.aa);
-        let workload = &cells.find(|cell| cell.metric == *metric)?.workload;
+        let workload = self.workload(self.quantity(name)?)?;
         let mut failures = self.dossier.failures.iter();
         let failure = failures
-            .find(|failure| failure.arm == arm && failure.workload.as_ref() == Some(workload))?;
+            .find(|failure| failure.arm == arm && failure.workload.as_deref() == Some(workload))?;
         Some(format!(
             "`{workload}` was not measured in `{arm}`: {}",
             failure.reason
@@ -115,33 +120,27 @@ impl Lookup<'_> {
 
     /// Whether the arm's CPU is emulated in software.
     pub(super) fn is_emulated(&self, arm: &str) -> bool {
-        let mut arms = self.dossier.arms.iter();
-        arms.any(|it| it.id == arm && emulation(&it.facts).is_some())
+        let arm = self.arm(arm);
+        arm.is_some_and(|arm| emulation(&arm.facts).is_some())
     }
 
     /// The value in one arm.
-    pub(super) fn value(
-        &self,
-        name: &str,
-        arm: &str,
-        instances: u32,
-    ) -> Result<(Span, &DossierCell), String> {
-        let cell = self
-            .cell(name, arm, instances)
-            .ok_or_else(|| self.why(name, arm, instances))?;
+    pub(super) fn value(&self, place: QuantityRef<'_>) -> Result<(Span, &'a DossierCell), String> {
+        let (name, arm, _) = place;
+        let cell = self.known_cell(place)?;
         let span = if arm == self.baseline() {
             cell.base
         } else {
             cell.env
         };
-        let span = span.ok_or_else(|| self.why(name, arm, instances))?;
+        let span = span.ok_or_else(|| self.why(place))?;
         self.as_published(name, span, (&cell.params, cell.instances))
             .map(|span| (span, cell))
             .ok_or_else(|| "a value is not above 0".to_owned())
     }
 
     /// Returns the values recorded elsewhere for an arm: the median, between minimum and maximum.
-    pub(super) fn recorded(&self, name: &str, arm: &str, instances: u32) -> Option<Span> {
+    pub(super) fn recorded(&self, (name, arm, instances): QuantityRef<'_>) -> Option<Span> {
         let quantity = self.quantity(name)?;
         let (mut values, mut called) = (Vec::new(), None);
         for it in self.publication.recorded.iter().filter(|it| it.arm == arm) {
@@ -160,21 +159,21 @@ impl Lookup<'_> {
 
     /// Whether the arm exists only as records from elsewhere.
     pub(super) fn is_recorded(&self, arm: &str) -> bool {
-        let mut measured = self.dossier.arms.iter();
-        let is_here = measured.any(|it| it.id == arm && it.available);
+        let is_here = self.arm(arm).is_some_and(|arm| arm.available);
         !is_here && self.publication.recorded.iter().any(|it| it.arm == arm)
     }
 
     /// Returns what each of several instances took; empty if they are counted together.
-    pub(super) fn each(&self, name: &str, arm: &str, instances: u32) -> Vec<Span> {
+    pub(super) fn each(&self, place: QuantityRef<'_>) -> Vec<Span> {
+        let (name, ..) = place;
         let is_of_all = self.quantity(name).is_some_and(Quantity::is_of_all);
-        let found = self.cell(name, arm, instances);
-        let (Some(cell), false) = (found, is_of_all) else {
+        let (Some(cell), false) = (self.cell(place), is_of_all) else {
             return Vec::new();
         };
-        let each = self.any_point(name, arm, instances).map(|it| &it.each);
-        let spans = each.into_iter().flatten();
-        let shown: Option<Vec<Span>> = spans
+        let each = self.any_point(place).map(|it| &it.each);
+        let shown: Option<Vec<Span>> = each
+            .into_iter()
+            .flatten()
             .map(|span| self.as_published(name, *span, (&cell.params, cell.instances)))
             .collect();
         shown.unwrap_or_default()
@@ -183,8 +182,8 @@ impl Lookup<'_> {
     /// Describes how its scale differs from the published one, if it does.
     pub(super) fn scale(&self, name: &str) -> Option<String> {
         let quantity = self.quantity(name)?;
-        let mut cells = self.dossier.cells.iter().chain(&self.dossier.aa);
-        let cell = cells
+        let cell = self
+            .cells()
             .find(|cell| cell.metric == quantity.metric && cell.params.covers(&quantity.params))?;
         quantity.scale(&completed(&cell.workload, &cell.params, cell.path))
     }
@@ -196,8 +195,9 @@ impl Lookup<'_> {
     }
 
     /// The minimum and maximum over the blocks in one arm.
-    pub(super) fn range(&self, name: &str, arm: &str, instances: u32) -> Option<[f64; 2]> {
-        let cell = self.cell(name, arm, instances)?;
+    pub(super) fn range(&self, place: QuantityRef<'_>) -> Option<[f64; 2]> {
+        let (name, arm, _) = place;
+        let cell = self.cell(place)?;
         let side = usize::from(arm != self.baseline());
         let values = cell.blocks.iter().map(|block| block.alone()[side]);
         let (least, most) = values
@@ -230,35 +230,31 @@ impl Lookup<'_> {
             .map(|count| count as f64)
             .product();
         let factor = quantity.factor.unwrap_or(1.0) * quantity.linear_factor(params).unwrap_or(1.0);
-        let (point, low, high) = if quantity.inverse {
-            let of = |value: f64| factor / (value * times);
-            (of(span.point), of(span.high), of(span.low))
-        } else {
-            let of = |value: f64| value * times * factor;
-            (of(span.point), of(span.low), of(span.high))
-        };
-        (!quantity.inverse || span.low > 0.0).then_some(Span {
-            point,
-            low,
-            high,
-            level: span.level,
+        let shown = span.map(|value| {
+            if quantity.inverse {
+                factor / (value * times)
+            } else {
+                value * times * factor
+            }
+        });
+        if !quantity.inverse {
+            return Some(shown);
+        }
+        (span.low > 0.0).then_some(Span {
+            low: shown.high,
+            high: shown.low,
+            ..shown
         })
     }
 
     /// The series' entry for this number of instances, if it has enough blocks.
-    pub(super) fn point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
-        let is_enough = |n_blocks: u32| n_blocks as usize >= super::FEWEST_BLOCKS;
-        self.any_point(name, arm, instances)
-            .filter(|point| is_enough(point.n_blocks))
+    pub(super) fn point(&self, place: QuantityRef<'_>) -> Option<&'a ConcurrencyPoint> {
+        self.any_point(place)
+            .filter(|point| point.n_blocks as usize >= super::FEWEST_BLOCKS)
     }
 
     /// The same for any number of blocks.
-    pub(super) fn any_point(
-        &self,
-        name: &str,
-        arm: &str,
-        instances: u32,
-    ) -> Option<&ConcurrencyPoint> {
+    fn any_point(&self, (name, arm, instances): QuantityRef<'_>) -> Option<&'a ConcurrencyPoint> {
         let quantity = self.quantity(name)?;
         let mut series = self.dossier.concurrency.iter();
         let series = series.find(|series| {
@@ -294,7 +290,7 @@ quantity = [
                 publication,
                 dossier,
             };
-            look.value("stop", "container", 1).unwrap_err()
+            look.value(("stop", "container", 1)).unwrap_err()
         };
         let untold = why(&dossier);
         assert!(untold.contains("was not measured"), "{untold}");

@@ -71,17 +71,8 @@ mod tests {
 
     fn kept(remarks: Vec<Remark>) -> KeptTrial {
         KeptTrial {
-            position: 0,
-            launch: 0,
-            host_ns: 1,
-            readings: Box::new([]),
-            turns: crate::analyze::turns::Turns::Whole,
-            probe: None,
             remarks: remarks.into_boxed_slice(),
-            joint: None,
-            course: None,
-            usage: None,
-            replaced: false,
+            ..KeptTrial::default()
         }
     }
 

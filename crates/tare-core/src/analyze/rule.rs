@@ -22,16 +22,21 @@ use super::quantity::Lookup;
 use super::run_comparison::is_same_metric;
 use super::{FEWEST_BLOCKS, LEVEL};
 
-/// Whether a ratio is one of two arms, or of two numbers of the same arm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sides {
-    OneArm,
-    TwoArms,
-}
-
 /// Whether a span is an interval of the run's level, rather than a range of too few blocks.
 fn is_interval(span: &Span, n_blocks: u32) -> bool {
     n_blocks as usize >= FEWEST_BLOCKS && span.level.is_none_or(|level| level >= LEVEL)
+}
+
+/// Checks that a cell's value in an arm is an interval.
+fn check_interval(cell: &DossierCell, span: &Span, arm: &str) -> Result<(), String> {
+    if is_interval(span, cell.n_blocks) {
+        return Ok(());
+    }
+    Err(format!(
+        "{} in `{arm}` has no interval: {}",
+        cell.metric,
+        counted(cell.n_blocks as usize, "block")
+    ))
 }
 
 /// ln of a ratio in every block, and the block's launch.
@@ -110,8 +115,9 @@ fn by_block(cell: &DossierCell) -> ByBlock {
 
 impl Lookup<'_> {
     /// ln of a value in every block.
-    fn logs(&self, (name, arm, instances): QuantityRef<'_>) -> ByBlock {
-        let Some(cell) = self.cell(name, arm, instances) else {
+    fn logs(&self, place: QuantityRef<'_>) -> ByBlock {
+        let (name, arm, _) = place;
+        let Some(cell) = self.cell(place) else {
             return ByBlock::new();
         };
         let is_baseline = arm == self.baseline();
@@ -134,36 +140,27 @@ impl Lookup<'_> {
         first: QuantityRef<'_>,
         second: QuantityRef<'_>,
     ) -> Result<Ratio, String> {
-        let (above, cell) = self.value(first.0, first.1, first.2)?;
-        let (below, other) = self.value(second.0, second.1, second.2)?;
-        let sides = if first.1 == second.1 {
-            Sides::OneArm
-        } else {
-            Sides::TwoArms
-        };
+        let (above, cell) = self.value(first)?;
+        let (below, other) = self.value(second)?;
         for (cell, arm) in [(cell, first.1), (other, second.1)] {
-            self.genuine(cell, arm, sides)?;
+            if first.1 == second.1 {
+                self.check_genuine(cell, arm)?;
+            } else {
+                self.check_comparable(cell, arm)?;
+            }
         }
         let is_inverse = self.quantity(first.0).is_some_and(|it| it.inverse);
         let is_rate = (cell.better == Better::Higher) != is_inverse;
-        let (above_logs, below_logs) = (self.logs(first), self.logs(second));
-        let by_block = if is_rate {
-            over(&below_logs, &above_logs)
+        let (top, bottom) = if is_rate {
+            (second, first)
         } else {
-            over(&above_logs, &below_logs)
+            (first, second)
         };
-        if let Some(ratio) = Ratio::of_blocks(by_block) {
+        if let Some(ratio) = Ratio::of_blocks(over(&self.logs(top), &self.logs(bottom))) {
             return Ok(ratio);
         }
-        for (cell, span, arm) in [(cell, &above, first.1), (other, &below, second.1)] {
-            if !is_interval(span, cell.n_blocks) {
-                return Err(format!(
-                    "{} in `{arm}` has no interval: {}",
-                    cell.metric,
-                    counted(cell.n_blocks as usize, "block")
-                ));
-            }
-        }
+        check_interval(cell, &above, first.1)?;
+        check_interval(other, &below, second.1)?;
         quotient(&above, &below, is_rate)
             .map(Ratio::of_span)
             .ok_or_else(|| "a value is not above 0".to_owned())
@@ -171,8 +168,9 @@ impl Lookup<'_> {
 
     /// How many times longer an instance takes with others than alone, paired by block, or all of them together if
     /// that is what is published; `None` if the run has no such series.
-    fn stretch(&self, name: &str, arm: &str, instances: u32) -> Option<Result<Span, String>> {
-        let point = self.point(name, arm, instances)?;
+    fn stretch(&self, place: QuantityRef<'_>) -> Option<Result<Span, String>> {
+        let (name, arm, instances) = place;
+        let point = self.point(place)?;
         let stretch = point.stretch?;
         if !is_interval(&stretch, point.n_blocks) {
             return Some(Err(format!(
@@ -181,58 +179,52 @@ impl Lookup<'_> {
         }
         let is_of_all = self.quantity(name)?.is_of_all();
         let times = if is_of_all { f64::from(instances) } else { 1.0 };
-        Some(Ok(Span {
-            point: stretch.point * times,
-            low: stretch.low * times,
-            high: stretch.high * times,
-            level: stretch.level,
-        }))
+        Some(Ok(stretch.map(|value| value * times)))
     }
 
-    /// Checks that a cell is valid evidence about its arm for a rule: an emulated CPU is no evidence about the
-    /// environment, a CPU throttled by a quota that was not requested is none about its speed, and two programs are
-    /// none about the places where they ran.
-    fn genuine(&self, cell: &DossierCell, arm: &str, sides: Sides) -> Result<(), String> {
-        let find = |cells: &mut dyn Iterator<Item = &'_ DossierCell>, id: &str| {
-            let mut flags = cells.flat_map(|cell| &cell.flags);
-            flags
-                .find(|flag| flag.id == id)
-                .map(|flag| flag.detail.clone())
+    /// Returns the detail of a flag on a cell of an arm. A cell is flagged for its arm; the baseline's state shows in
+    /// its copy.
+    fn flagged<'b>(&'b self, cell: &'b DossierCell, arm: &str, id: &str) -> Option<&'b str> {
+        let is_alike = |copy: &&DossierCell| id == EMULATED || is_same_metric(copy, cell);
+        let cells: Vec<&DossierCell> = if arm == self.baseline() {
+            self.dossier.aa.iter().filter(is_alike).collect()
+        } else {
+            vec![cell]
         };
-        // A cell is also flagged for its arm; the baseline's state shows in its copy.
-        let flagged = |id: &str| {
-            if arm != self.baseline() {
-                return find(&mut std::iter::once(cell), id);
-            }
-            let is_of_all = id == EMULATED;
-            let of_copy = self.dossier.aa.iter();
-            find(
-                &mut of_copy.filter(|copy| is_of_all || is_same_metric(copy, cell)),
-                id,
-            )
-        };
-        if flagged(EMULATED).is_some() {
+        let mut flags = cells.into_iter().flat_map(|cell| &cell.flags);
+        Some(&flags.find(|flag| flag.id == id)?.detail)
+    }
+
+    /// Checks that a cell is valid evidence about its arm: an emulated CPU is no evidence about the environment, and a
+    /// CPU throttled by a quota that was not requested is none about its speed.
+    fn check_genuine(&self, cell: &DossierCell, arm: &str) -> Result<(), String> {
+        if self.flagged(cell, arm, EMULATED).is_some() {
             return Err(format!(
                 "`{arm}` is emulated here, which says nothing of what it costs"
             ));
         }
-        if let Some(detail) = flagged(THROTTLED) {
-            return Err(format!("{} in `{arm}`: {detail}", cell.metric));
+        match self.flagged(cell, arm, THROTTLED) {
+            Some(detail) => Err(format!("{} in `{arm}`: {detail}", cell.metric)),
+            None => Ok(()),
         }
-        if let (Sides::TwoArms, Some(detail)) = (sides, flagged(DIFFERENT_TOOL)) {
-            return Err(format!(
-                "{} in `{arm}` was measured with another program: {detail}",
-                cell.metric
-            ));
-        }
-        Ok(())
     }
 
-    fn cost(&self, name: &str, arm: &str, instances: u32) -> Result<Ratio, String> {
-        let cell = self
-            .cell(name, arm, instances)
-            .ok_or_else(|| self.why(name, arm, instances))?;
-        self.genuine(cell, arm, Sides::TwoArms)?;
+    /// The same for a rule about two arms: two programs are no evidence about the places where they ran.
+    fn check_comparable(&self, cell: &DossierCell, arm: &str) -> Result<(), String> {
+        self.check_genuine(cell, arm)?;
+        match self.flagged(cell, arm, DIFFERENT_TOOL) {
+            Some(detail) => Err(format!(
+                "{} in `{arm}` was measured with another program: {detail}",
+                cell.metric
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn cost(&self, place: QuantityRef<'_>) -> Result<Ratio, String> {
+        let (name, arm, _) = place;
+        let cell = self.known_cell(place)?;
+        self.check_comparable(cell, arm)?;
         let span = cell.ratio.ok_or_else(|| {
             // Void trials left no block.
             let failure = (cell.n_blocks == 0).then(|| self.failure(name, arm));
@@ -251,107 +243,87 @@ impl Lookup<'_> {
     }
 
     /// The cost of an arm over another one, or over the baseline.
-    fn cost_against(
-        &self,
-        name: &str,
-        arm: &str,
-        other: Option<&str>,
-        instances: u32,
-    ) -> Result<Ratio, String> {
+    fn cost_against(&self, place: QuantityRef<'_>, other: Option<&str>) -> Result<Ratio, String> {
+        let (name, _, instances) = place;
         match other {
-            Some(other) => self.between((name, arm, instances), (name, other, instances)),
-            None => self.cost(name, arm, instances),
+            Some(other) => self.between(place, (name, other, instances)),
+            None => self.cost(place),
         }
     }
 
     /// How many times longer several instances take than a single one.
-    fn growth(&self, name: &str, arm: &str, instances: u32) -> Result<Ratio, String> {
-        if let Some(cell) = self.cell(name, arm, instances) {
-            self.genuine(cell, arm, Sides::OneArm)?;
+    fn growth(&self, place: QuantityRef<'_>) -> Result<Ratio, String> {
+        let (name, arm, _) = place;
+        if let Some(cell) = self.cell(place) {
+            self.check_genuine(cell, arm)?;
         }
-        match self.stretch(name, arm, instances) {
+        match self.stretch(place) {
             Some(stretch) => stretch.map(Ratio::of_span),
-            None => self.between((name, arm, instances), (name, arm, 1)),
+            None => self.between(place, (name, arm, 1)),
         }
     }
 
     /// One of the ratios that a rule about several counts.
     pub(super) fn one_of(&self, name: &str, several: &Several) -> Result<Ratio, String> {
-        let (arm, instances) = (several.arm.as_str(), several.instances);
+        let place = (name, several.arm.as_str(), several.instances);
         if several.alone {
-            return self.growth(name, arm, instances);
+            return self.growth(place);
         }
-        self.cost_against(name, arm, several.other.as_deref(), instances)
+        self.cost_against(place, several.other.as_deref())
     }
 
     /// The instance that performs worst over the mean of all, each by its interval.
-    fn worst_over_mean(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+    fn worst_over_mean(&self, place: QuantityRef<'_>) -> Result<Span, String> {
+        let (_, arm, instances) = place;
         if instances == 1 {
             return Err(format!(
                 "one program ran in `{arm}`, and no second one that it could be held against"
             ));
         }
-        let cell = self
-            .cell(name, arm, instances)
-            .ok_or_else(|| self.why(name, arm, instances))?;
-        self.genuine(cell, arm, Sides::OneArm)?;
+        let cell = self.known_cell(place)?;
+        self.check_genuine(cell, arm)?;
         let is_rate = cell.better == Better::Higher;
-        self.point(name, arm, instances)
+        self.point(place)
             .filter(|point| {
                 let mut spans = [point.worst, point.value].into_iter().flatten();
                 spans.all(|span| is_interval(&span, point.n_blocks))
             })
             .and_then(|point| quotient(&point.worst?, &point.value?, is_rate))
-            .ok_or_else(|| self.why(name, arm, instances))
+            .ok_or_else(|| self.why(place))
     }
 
     /// A value with all its instances, over the arm's available amount if requested.
     fn amount(&self, place: QuantityRef<'_>, of: Option<Available>) -> Result<Span, String> {
-        let (name, arm, instances) = place;
-        let (span, cell) = self.value(name, arm, instances)?;
-        self.genuine(cell, arm, Sides::OneArm)?;
-        if !is_interval(&span, cell.n_blocks) {
-            return Err(format!(
-                "{} in `{arm}` has no interval: {}",
-                cell.metric,
-                counted(cell.n_blocks as usize, "block")
-            ));
-        }
+        let (_, arm, _) = place;
+        let (span, cell) = self.value(place)?;
+        self.check_genuine(cell, arm)?;
+        check_interval(cell, &span, arm)?;
         let Some(of) = of else { return Ok(span) };
-        let facts = self.dossier.arms.iter().find(|it| it.id == arm);
-        let facts = facts.map(|it| &it.facts);
+        let facts = self.arm(arm).map(|it| &it.facts);
         let whole = facts.and_then(|facts| match of {
-            Available::Processors => facts
-                .get(fact::STATUS_CPUS_ALLOWED)
-                .and_then(|list| cpu_list(list))
-                .map(|list| list.len() as f64),
+            Available::Processors => {
+                let list = cpu_list(facts.get(fact::STATUS_CPUS_ALLOWED)?)?;
+                Some(list.len() as f64)
+            }
             Available::Memory => facts.get(fact::MEMORY_TOTAL)?.parse().ok(),
         });
         let whole = whole
             .filter(|whole| *whole > 0.0)
             .ok_or_else(|| format!("nothing says how much of it `{arm}` has"))?;
-        Ok(Span::new(
-            span.low / whole,
-            span.point / whole,
-            span.high / whole,
-        ))
+        Ok(span.map(|value| value / whole))
     }
 
     /// Computes the ratio, or the amount, that a rule is about.
     pub(super) fn ratio(&self, rule: &Rule) -> Result<Span, String> {
+        if let Some((first, second)) = rule.sides(self.baseline()) {
+            let ratio = match rule {
+                Rule::Cost { .. } => self.cost(first),
+                Rule::Growth { .. } => self.growth(first),
+                _ => self.between(first, second),
+            };
+            return ratio.map(|it| it.span);
+        }
         match rule {
-            Rule::Cost {
-                quantity,
-                arm,
-                instances,
-                ..
-            } => self.cost(quantity, arm, *instances).map(|it| it.span),
-            Rule::Growth {
-                quantity,
-                arm,
-                instances,
-                ..
-            } => self.growth(quantity, arm, *instances).map(|it| it.span),
             Rule::Costs {
                 quantity,
                 to,
@@ -361,9 +333,9 @@ impl Lookup<'_> {
                 other,
                 ..
             } => {
-                let cost = |name, n| self.cost_against(name, arm, other.as_deref(), n);
-                let above = cost(quantity, *instances)?;
-                let below = cost(to, *to_instances)?;
+                let other = other.as_deref();
+                let above = self.cost_against((quantity, arm, *instances), other)?;
+                let below = self.cost_against((to, arm, *to_instances), other)?;
                 if let Some(ratio) = Ratio::of_blocks(over(&above.by_block, &below.by_block)) {
                     return Ok(ratio.span);
                 }
@@ -375,7 +347,7 @@ impl Lookup<'_> {
                 arm,
                 instances,
                 ..
-            } => self.worst_over_mean(quantity, arm, *instances),
+            } => self.worst_over_mean((quantity, arm, *instances)),
             Rule::Amount {
                 quantity,
                 arm,
@@ -383,10 +355,7 @@ impl Lookup<'_> {
                 of,
                 ..
             } => self.amount((quantity, arm, *instances), *of),
-            _ => match rule.sides(self.baseline()) {
-                Some((first, second)) => self.between(first, second).map(|it| it.span),
-                None => Err("the rule is not about one ratio".to_owned()),
-            },
+            _ => Err("the rule is not about one ratio".to_owned()),
         }
     }
 }

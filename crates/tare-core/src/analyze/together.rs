@@ -7,17 +7,16 @@
 //! because instances that wait for each other's CPU fail them without being wrong.
 //! Limits: does not check whether the instances ran at the same time; `concurrency` computes that.
 
-use std::collections::BTreeMap;
-
 use tare_model::command::UsageOverTime;
 use tare_model::{
-    Better, INSTANCES_FORMAT, MetricSpec, Outcome, Params, RawOutput, Spread, Together, WorkSpan,
+    Better, INSTANCES_FORMAT, Outcome, Params, RawOutput, Spread, Together, WorkSpan,
 };
 
-use super::decode::decode;
-use super::kept_trial::{Decoded, Joint, Maybe, ProbeFacts};
+use super::cell::counted;
+use super::decode::{decode, garbled, observations};
+use super::kept_trial::{Joint, KeptTrial, Maybe, ProbeFacts, UsableTrial};
 use super::reading::{Reading, mean, read};
-use super::turns::Turns;
+
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 
@@ -25,7 +24,7 @@ use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 pub(super) fn decoded(
     workload: &'static dyn Workload,
     raw: &RawOutput,
-) -> Result<Decoded, DecodeError> {
+) -> Result<UsableTrial, DecodeError> {
     if raw.format == INSTANCES_FORMAT {
         joint(workload, raw)
     } else {
@@ -38,32 +37,25 @@ pub(super) fn cut_off(
     workload: &'static dyn Workload,
     params: &Params,
     limit_ns: u64,
-) -> Option<Decoded> {
+) -> Option<UsableTrial> {
     let (samples, remark) = workload.cut_off(params, limit_ns)?;
-    let reading = |metric: &MetricSpec| {
-        let sample = samples.iter().find(|it| it.metric.as_str() == metric.id)?;
-        read(&sample.observations, metric.better, false)
-    };
-    Some(Decoded {
-        readings: workload.metrics().iter().map(reading).collect(),
-        turns: Turns::Whole,
-        unavailable: BTreeMap::new(),
-        probe: None,
-        remarks: vec![remark],
-        span: None,
+    let metrics = workload.metrics();
+    let observed = observations(&samples, metrics).into_iter().zip(metrics);
+    let readings = observed.map(|(values, metric)| read(values?, metric.better, false));
+    Some(UsableTrial {
+        kept: KeptTrial {
+            readings: readings.collect(),
+            remarks: Box::new([remark]),
+            ..KeptTrial::default()
+        },
         timed_ns: Some(limit_ns),
-        joint: None,
-        course: None,
-        usage: None,
+        ..UsableTrial::default()
     })
 }
 
 /// Reads a trial of format `instances/1`.
-fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, DecodeError> {
-    let garbled = |problem: String| DecodeError::Garbled {
-        format: raw.format.escape_default().to_string(),
-        problem,
-    };
+fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<UsableTrial, DecodeError> {
+    let garbled = |problem: String| garbled(raw, problem);
     let together: Together =
         serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(unreadable(&error)))?;
     if let Some(problem) = together.problem() {
@@ -71,20 +63,15 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
     }
     let count = together.instances.len();
     let named = |number: usize, what: &str| format!("instance {number} of {count}: {what}");
-    let of_instance = |number: usize, error: DecodeError| match error {
-        DecodeError::Garbled { format, problem } => DecodeError::Garbled {
-            format,
-            problem: named(number, &problem),
-        },
-        DecodeError::Unsuccessful { problem } => DecodeError::Unsuccessful {
-            problem: named(number, &problem),
-        },
-        DecodeError::NoValue { metric, problem } => DecodeError::NoValue {
-            metric,
-            problem: named(number, &problem),
-        },
-        // Every instance lacks the same.
-        DecodeError::Unavailable(reason) => DecodeError::Unavailable(reason),
+    let of_instance = |number: usize, mut error: DecodeError| {
+        match &mut error {
+            DecodeError::Garbled { problem, .. }
+            | DecodeError::Unsuccessful { problem }
+            | DecodeError::NoValue { problem, .. } => *problem = named(number, problem),
+            // Every instance lacks the same.
+            DecodeError::Unavailable(_) => {}
+        }
+        error
     };
     let mut each = Vec::with_capacity(count);
     let mut demands = Vec::new();
@@ -100,9 +87,10 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
     let Some(first) = each.first() else {
         return Err(garbled("it has no instance".to_owned()));
     };
-    let mut merged = first.probe.clone();
+    let mut merged = first.kept.probe.clone();
     for (number, other) in (2..).zip(&each[1..]) {
-        merge(&mut merged, other.probe.as_ref()).map_err(|what| garbled(named(number, &what)))?;
+        merge(&mut merged, other.kept.probe.as_ref())
+            .map_err(|what| garbled(named(number, &what)))?;
     }
     if let Some(probe) = &mut merged
         && count > 1
@@ -113,7 +101,8 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
     let mut readings = Vec::with_capacity(metrics.len());
     let mut values = Vec::with_capacity(metrics.len());
     for (place, metric) in metrics.iter().enumerate() {
-        let of_metric: Option<Vec<Reading>> = each.iter().map(|it| it.readings[place]).collect();
+        let of_metric: Option<Vec<Reading>> =
+            each.iter().map(|it| it.kept.readings[place]).collect();
         let of_metric = of_metric.unwrap_or_default();
         readings.push(mean_reading(&of_metric, metric.better));
         values.push(of_metric.iter().map(|it| it.typical).collect());
@@ -126,7 +115,7 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
         _ => 0.0,
     };
     let mut remarks: Vec<Remark> = Vec::new();
-    for remark in each.iter().flat_map(|it| &it.remarks) {
+    for remark in each.iter().flat_map(|it| &it.kept.remarks) {
         if !remarks.iter().any(|other| other.id == remark.id) {
             remarks.push(remark.clone());
         }
@@ -136,29 +125,30 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
         remarks.retain(|remark| remark.id != MORE_THREADS_THAN_CPUS);
         remarks.push(Remark::new(MORE_THREADS_THAN_CPUS, label));
     }
-    Ok(Decoded {
-        readings: readings.into_boxed_slice(),
-        turns: Turns::Whole,
+    Ok(UsableTrial {
+        // Several concurrent courses do not make one.
+        kept: KeptTrial {
+            readings: readings.into_boxed_slice(),
+            probe: merged,
+            remarks: remarks.into_boxed_slice(),
+            joint: Some(Box::new(Joint {
+                values: values.into_boxed_slice(),
+                spans: spans.unwrap_or_default(),
+                host_ns,
+            })),
+            usage: added_usage(&each).map(Box::new),
+            ..KeptTrial::default()
+        },
         unavailable: each.iter().flat_map(|it| it.unavailable.clone()).collect(),
-        probe: merged,
-        remarks,
         span: None,
         // They ran concurrently.
         timed_ns: each.iter().filter_map(|it| it.timed_ns).max(),
-        joint: Some(Box::new(Joint {
-            values: values.into_boxed_slice(),
-            spans: spans.unwrap_or_default(),
-            host_ns,
-        })),
-        // Several concurrent courses do not make one.
-        course: None,
-        usage: added_usage(&each).map(Box::new),
     })
 }
 
 /// What all instances used together; they start at the same time.
-fn added_usage(each: &[Decoded]) -> Option<UsageOverTime> {
-    let mut usages = each.iter().filter_map(|it| it.usage.as_deref());
+fn added_usage(each: &[UsableTrial]) -> Option<UsageOverTime> {
+    let mut usages = each.iter().filter_map(|it| it.kept.usage.as_deref());
     let mut sum = usages.next()?.clone();
     usages.for_each(|usage| sum.add(usage));
     Some(sum)
@@ -166,13 +156,12 @@ fn added_usage(each: &[Decoded]) -> Option<UsageOverTime> {
 
 /// The mean over the instances, of the typical values and of the best ones.
 fn mean_reading(readings: &[Reading], better: Better) -> Option<Reading> {
-    let typical: Vec<f64> = readings.iter().map(|reading| reading.typical).collect();
-    let floor: Vec<f64> = readings.iter().map(|reading| reading.floor).collect();
-    let total: Vec<f64> = readings.iter().map(|reading| reading.total).collect();
+    let of =
+        |pick: fn(&Reading) -> f64| mean(&readings.iter().map(pick).collect::<Vec<f64>>(), better);
     Some(Reading {
-        typical: mean(&typical, better)?,
-        floor: mean(&floor, better)?,
-        total: mean(&total, better).unwrap_or(f64::NAN),
+        typical: of(|reading| reading.typical)?,
+        floor: of(|reading| reading.floor)?,
+        total: of(|reading| reading.total).unwrap_or(f64::NAN),
         unsteady: readings.iter().any(|reading| reading.unsteady),
     })
 }
@@ -223,14 +212,14 @@ fn crowded(demands: &[Demand], spread: Spread, count: usize) -> Option<String> {
         let most = demands.iter().map(|it| it.threads).max()?;
         format!("up to {most}")
     };
-    #[allow(clippy::float_cmp, reason = "it is reported as `1`")]
-    let plural = |n: f64| if n == 1.0 { "" } else { "s" };
     let n_cpus = (cpus * 100.0).round() / 100.0;
+    #[allow(clippy::float_cmp, reason = "it is reported as `1`")]
+    let is_one = cpus == 1.0;
     Some(format!(
-        "{count} instance{} × {each} thread{} on {n_cpus} CPU{}",
-        plural(count as f64),
+        "{} × {each} thread{} on {n_cpus} CPU{}",
+        counted(count, "instance"),
         if each == "1" { "" } else { "s" },
-        plural(cpus)
+        if is_one { "" } else { "s" }
     ))
 }
 

@@ -6,9 +6,10 @@
 use tare_stats::median_in_place;
 
 /// The data by which interleaved trials are compared.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum Turns {
     /// It ran whole.
+    #[default]
     Whole,
     /// It was interleaved.
     Slices(Slices),
@@ -91,10 +92,7 @@ impl Turns {
 
     /// The slices of a metric, as long as they are kept.
     pub(crate) fn slices(&self, place: usize) -> Option<&[f32]> {
-        match self {
-            Self::Slices(slices) => slices.metrics.get(place).map(|slices| &**slices),
-            Self::Whole | Self::Ratios { .. } => None,
-        }
+        Some(self.all()?.metrics.get(place)?)
     }
 
     fn all(&self) -> Option<&Slices> {

@@ -307,10 +307,8 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Pr
 
 /// Returns the quantities and arms that a publication refers to.
 fn wanted(publication: &Publication) -> (Vec<&str>, Vec<&str>) {
-    let tables = publication.tables.iter().map(|it| (&it.rows, &it.columns));
-    let figures = publication.figures.iter().map(|it| (&it.rows, &it.columns));
     let (mut quantities, mut arms) = (Vec::new(), Vec::new());
-    for (rows, columns) in tables.chain(figures) {
+    for (rows, columns) in publication.layouts() {
         quantities.extend(rows.iter().map(String::as_str));
         for column in columns {
             arms.push(column.arm.as_str());
@@ -355,13 +353,7 @@ fn metric(quantity: &Quantity, measured: &Measured<'_>) -> Result<(), Problem> {
             known,
         ));
     }
-    let fits = |spec: &&&WorkloadSpec| {
-        spec.params.covers(&quantity.params)
-            && quantity
-                .path
-                .as_ref()
-                .is_none_or(|path| spec.path.is_some_and(|own| own.name() == path))
-    };
+    let fits = |spec: &&&WorkloadSpec| quantity.is_of(&spec.params, spec.path);
     // Workloads that differ only in the number of instances count as one.
     let mut meant: Vec<&WorkloadSpec> = Vec::new();
     for spec in with_metric.iter().filter(fits) {

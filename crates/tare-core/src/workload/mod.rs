@@ -170,6 +170,12 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
     BY_ID.get(id).copied()
 }
 
+/// The metric with this id.
+pub fn metric(id: &str) -> Option<&'static MetricSpec> {
+    let mut metrics = WORKLOADS.iter().flat_map(|workload| workload.metrics());
+    metrics.find(|metric| metric.id == id)
+}
+
 /// The parameters with the workload's defaults, or unchanged if the workload is unknown or rejects them.
 pub(crate) fn completed(workload: &str, params: &Params, path: Option<Path>) -> Params {
     let whole = find(workload).and_then(|found| found.complete(params, path).ok());
