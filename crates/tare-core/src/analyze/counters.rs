@@ -3,6 +3,7 @@
 //! Kept for every trial, 8 bytes for each counter that was read, so that a million trials fit into memory. Other
 //! counters stay in the store only.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use tare_model::counter;
@@ -24,29 +25,11 @@ pub(super) const NAMES: [&str; 34] = tare_model::rows! {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CounterRow(pub(super) Box<[(u8, f32)]>);
 
-/// The index of a counter; `None` if no cause reads it. Called some twenty times a trial, so a name is compared only
-/// with the few that share its mark.
+/// The index of a counter; `None` if no cause reads it. Called some twenty times a trial.
 fn column(name: &str) -> Option<u8> {
-    static BY_MARK: LazyLock<[Vec<u8>; MARKS]> = LazyLock::new(|| {
-        let mut by_mark = [const { Vec::new() }; MARKS];
-        for (place, name) in (0..).zip(NAMES) {
-            by_mark[mark(name)].push(place);
-        }
-        by_mark
-    });
-    let mut places = BY_MARK[mark(name)].iter().copied();
-    places.find(|place| NAMES[usize::from(*place)] == name)
-}
-
-/// Enough to give nearly every name its mark alone.
-const MARKS: usize = 256;
-
-/// A hash of a name's length and three of its letters.
-fn mark(name: &str) -> usize {
-    let bytes = name.as_bytes();
-    let at = |place: usize| bytes.get(place).map_or(0, |byte| usize::from(*byte));
-    (bytes.len() + 31 * at(0) + 7 * at(bytes.len() / 2) + 3 * at(bytes.len().wrapping_sub(4)))
-        % MARKS
+    static COLUMNS: LazyLock<HashMap<&str, u8>> =
+        LazyLock::new(|| NAMES.into_iter().zip(0..).collect());
+    COLUMNS.get(name).copied()
 }
 
 impl CounterRow {

@@ -9,7 +9,7 @@ use tare_model::unit::TICK_NS;
 use tare_model::{MetricSpec, RawOutput, Sample};
 
 use super::counters::CounterRow;
-use super::kept_trial::{Checksum, KeptTrial, ProbeFacts, UsableTrial};
+use super::kept_trial::{KeptTrial, ProbeFacts, UsableTrial};
 use super::reading::{Reading, read};
 use super::report::{Report, SeriesPart};
 use super::turns::{Slices, Turns};
@@ -201,7 +201,7 @@ fn probe_facts(report: &Report<'_>, coarse: bool, observations: usize) -> ProbeF
     let distance = |value: &f64| (value - 2.0).abs();
     ProbeFacts {
         revision: report.revision,
-        checksum: report.checksum.as_ref().map(|text| Checksum::new(&text.0)),
+        checksum: report.checksum.as_ref().map(|text| (*text.0).into()),
         elapsed_ns: report.elapsed_ns,
         canary_ns: canary.reduce(f64::min).into(),
         steal_ns: counter(counter::STEAL).map(|ticks| ticks * TICK_NS).into(),

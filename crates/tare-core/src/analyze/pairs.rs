@@ -329,8 +329,8 @@ pub(crate) fn values(group: &Group, of: Reference, place: usize) -> BTreeMap<Blo
         .collect()
 }
 
-#[cfg(test)]
 #[allow(clippy::float_cmp, reason = "means and differences of whole numbers")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::analyze::turns::{Slices, Turns};

@@ -70,8 +70,8 @@ pub(crate) fn ln_cost(value: f64, better: Better) -> Option<f64> {
     })
 }
 
-#[cfg(test)]
 #[allow(clippy::float_cmp, reason = "copies, and means of whole numbers")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use tare_model::command::UsageOverTime;
 use tare_model::{Reason, Sliced, Unit, WorkSpan};
 
@@ -51,35 +51,10 @@ pub(super) struct SeriesPart<'a> {
     #[serde(borrow)]
     pub(super) metric: Cow<'a, str>,
     pub(super) unit: Unit,
-    #[serde(deserialize_with = "values")]
     pub(super) values: Vec<f64>,
     pub(super) batch: u64,
     #[serde(default)]
     pub(super) linearity: Option<f64>,
-}
-
-/// Reads the values into a buffer allocated once.
-fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-    struct Values;
-
-    impl<'de> Visitor<'de> for Values {
-        type Value = Vec<f64>;
-
-        fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            out.write_str("numbers")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<f64>, A::Error> {
-            // As many slices as a block usually has.
-            let mut all = Vec::with_capacity(64);
-            while let Some(value) = list.next_element()? {
-                all.push(value);
-            }
-            Ok(all)
-        }
-    }
-
-    deserializer.deserialize_seq(Values)
 }
 
 /// A text that is borrowed even when nested.

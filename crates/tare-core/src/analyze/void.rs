@@ -15,7 +15,7 @@ use tare_stats::median;
 use super::collect::Collector;
 use super::failures::Counted;
 use super::input::RunHead;
-use super::kept_trial::{Checksum, Group, GroupKey, KeptTrial};
+use super::kept_trial::{Group, GroupKey, KeptTrial};
 
 /// Largest disagreement of the two clocks, as a fraction.
 const CLOCK_SHARE: f64 = 0.001;
@@ -153,9 +153,9 @@ fn other_work(group: &Group, baseline: usize, arm: usize) -> Option<String> {
             ));
         }
         if here.checksum != there.checksum {
-            let text = |sum: &Option<Checksum>| {
-                let short = |sum: &Checksum| sum.to_string().chars().take(16).collect();
-                sum.as_ref().map_or_else(|| "none".to_owned(), short)
+            let text = |sum: &Option<Box<str>>| -> String {
+                let sum = sum.as_deref().unwrap_or("none");
+                sum.chars().take(16).collect()
             };
             return Some(format!(
                 "the checksum of the work is `{}` here and `{}` in the baseline",

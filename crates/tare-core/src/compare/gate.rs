@@ -64,12 +64,7 @@ pub fn compared(all: &Dossier, limits: &Limits, is_last: bool) -> (Vec<Row>, Dec
     for (row, is_rejected) in rows.iter_mut().zip(rejected) {
         let differs = matches!(row.word, Word::Slower | Word::Faster);
         if row.gated && differs && !is_rejected {
-            let word = if row.word == Word::Slower {
-                "slower"
-            } else {
-                "faster"
-            };
-            row.open(format!("perhaps {word}"));
+            row.open(format!("perhaps {}", row.word.name()));
         }
     }
     let decision = Decision::from_rows(&rows);
@@ -124,22 +119,12 @@ fn lies_beyond(row: &Row) -> bool {
 
 /// Which rows Holm's procedure rejects at the total rate, over one side and all sides together.
 fn holm(rows: &[Row], rate: f64, p: fn(&Row) -> Option<f64>) -> Vec<bool> {
-    let mut order: Vec<(usize, f64)> = rows
-        .iter()
-        .enumerate()
-        .filter(|(_, row)| row.gated)
-        .map(|(place, row)| (place, p(row).unwrap_or(1.0)))
-        .collect();
-    order.sort_by(|one, other| one.1.total_cmp(&other.1));
-    let mut rejected = vec![false; rows.len()];
-    let count = order.len();
-    for (step, (place, p)) in order.into_iter().enumerate() {
-        if p > rate / (count - step) as f64 {
-            break;
-        }
-        rejected[place] = true;
-    }
-    rejected
+    let gated = rows.iter().filter(|row| row.gated);
+    let p: Vec<f64> = gated.map(|row| p(row).unwrap_or(1.0)).collect();
+    let mut adjusted = tare_stats::holm(&p).unwrap_or_default().into_iter();
+    rows.iter()
+        .map(|row| row.gated && adjusted.next().is_some_and(|p| p <= rate))
+        .collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The unit of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Time.
@@ -11,6 +11,7 @@ pub enum Unit {
     /// Memory or transferred data.
     Bytes,
     /// Anything else.
+    #[default]
     Count,
 }
 

@@ -5,14 +5,15 @@
 //! exactly in every block on both sides are exact rows: they have no interval and need none.
 
 use serde::{Deserialize, Serialize};
-use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+use tare_model::study::A_PRIME;
 use tare_stats::special::{t_quantile, t_upper};
 
 use super::limits::{Limits, Unit};
 use crate::workload::compared_command as metrics;
 
 /// A row's verdict on a side against the base.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
     /// It takes more.
@@ -22,6 +23,7 @@ pub enum Word {
     /// The difference is within the margin, or below the floor.
     Same,
     /// Neither is shown.
+    #[default]
     Inconclusive,
 }
 
@@ -69,7 +71,7 @@ impl Effect {
 }
 
 /// One row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its name, which patterns match: `wall`, or `c.wall` if there are several sides.
     pub name: String,
@@ -119,32 +121,28 @@ pub struct Row {
 impl Row {
     /// Creates a row for an exact count that was taken outside the blocks, and decides nothing.
     pub fn counted(name: String, arm: &str, unit: Unit, (base, head): (f64, f64)) -> Self {
-        let change = head / base - 1.0;
-        Self {
+        let mut row = Self {
             metric: format!("counted.{}", name.rsplit('.').next().unwrap_or(&name)),
             name,
             arm: arm.to_owned(),
             unit,
-            base: Some(base),
-            head: Some(head),
-            change: change.is_finite().then_some(Effect {
-                point: change,
-                low: change,
-                high: change,
-            }),
-            control: None,
-            margin: 0.0,
-            floor: 0.0,
-            blocks: 0,
-            exact: true,
-            gated: false,
-            word: Word::from_difference(head - base),
-            note: None,
-            detectable: None,
-            p_beyond_margin: None,
-            p_no_change: None,
-            confirmed: None,
-        }
+            ..Self::default()
+        };
+        row.set_exact(base, head);
+        row
+    }
+
+    /// Sets values that repeat exactly, and returns their relative change.
+    fn set_exact(&mut self, base: f64, head: f64) -> f64 {
+        let change = head / base - 1.0;
+        (self.base, self.head, self.exact) = (Some(base), Some(head), true);
+        self.change = change.is_finite().then_some(Effect {
+            point: change,
+            low: change,
+            high: change,
+        });
+        self.word = Word::from_difference(head - base);
+        change
     }
 
     /// Makes the row inconclusive, for this reason.
@@ -157,21 +155,19 @@ impl Row {
 
 /// Returns the rows of a dossier, in the order of the sides and then of the metrics.
 pub fn rows(dossier: &Dossier, limits: &Limits) -> Vec<Row> {
-    let arms = dossier.arms.iter().filter(|arm| !arm.baseline);
-    let has_several = arms
-        .filter(|arm| arm.id != tare_model::study::A_PRIME)
-        .count()
-        > 1;
+    let is_side = |arm: &&DossierArm| !arm.baseline && arm.id != A_PRIME;
+    let has_several = dossier.arms.iter().filter(is_side).count() > 1;
     let cells = dossier.cells.iter();
     cells
         .filter_map(|cell| {
             let control = dossier.aa.iter().find(|aa| aa.metric == cell.metric);
             let short = short(&cell.metric)?;
-            let name = if has_several {
-                format!("{}{}.{short}", limits.entry, cell.arm)
+            let side = if has_several {
+                format!("{}.", cell.arm)
             } else {
-                format!("{}{short}", limits.entry)
+                String::new()
             };
+            let name = format!("{}{side}{short}", limits.entry);
             row(cell, control, name, limits)
         })
         .collect()
@@ -229,23 +225,10 @@ fn row(
         margin,
         floor,
         blocks: cell.n_blocks,
-        exact: exact.is_some(),
-        word: Word::Inconclusive,
-        note: None,
-        detectable: None,
-        p_beyond_margin: None,
-        p_no_change: None,
-        confirmed: None,
+        ..Row::default()
     };
     if let Some((base, head)) = exact {
-        let change = head / base - 1.0;
-        (row.base, row.head) = (Some(base), Some(head));
-        row.change = change.is_finite().then_some(Effect {
-            point: change,
-            low: change,
-            high: change,
-        });
-        row.word = Word::from_difference(head - base);
+        let change = row.set_exact(base, head);
         // A judged quantity keeps its margin and floor even if it is exact.
         if is_judged && (change.abs() <= margin || (head - base).abs() <= floor) {
             row.word = Word::Same;

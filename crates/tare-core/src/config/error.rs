@@ -22,48 +22,34 @@ pub struct StudyError {
 
 impl fmt::Display for StudyError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let printable = |text: &str| {
-            text.chars()
-                .map(|c| {
-                    if c.is_control() && c != '\n' && c != '\t' {
-                        '\u{fffd}'
-                    } else {
-                        c
-                    }
-                })
-                .collect::<String>()
-        };
-        let Some(span) = &self.span else {
-            write!(
-                out,
-                "{}: {}",
-                printable(&self.file),
-                printable(&self.problem)
-            )?;
-            return match &self.hint {
-                Some(hint) => write!(out, "\nhint: {}", printable(hint)),
-                None => Ok(()),
-            };
-        };
-        // Escaping a control character changes its length, so the caret is positioned in the cleaned text.
-        let before = printable(self.text.get(..span.start).unwrap_or_default());
-        let inside = printable(self.text.get(span.clone()).unwrap_or_default());
-        let source = printable(&self.text);
-        let clean = before.len()..before.len() + inside.len();
-        let file = printable(&self.file);
-        let problem = printable(&self.problem);
-        let snippet = Snippet::source(&source)
-            .path(&file)
-            .annotation(AnnotationKind::Primary.span(clean));
-        let report = [Level::ERROR.primary_title(&problem).element(snippet)];
-        let drawn = Renderer::plain().render(&report).clone();
-        // The caller already prints `error:`.
-        out.write_str(drawn.strip_prefix("error: ").unwrap_or(&drawn))?;
+        let (file, problem) = (printable(&self.file), printable(&self.problem));
+        if let Some(span) = &self.span {
+            // Escaping a control character changes its length, so the caret is positioned in the cleaned text.
+            let before = printable(self.text.get(..span.start).unwrap_or_default());
+            let inside = printable(self.text.get(span.clone()).unwrap_or_default());
+            let source = printable(&self.text);
+            let clean = before.len()..before.len() + inside.len();
+            let snippet = Snippet::source(&source)
+                .path(&file)
+                .annotation(AnnotationKind::Primary.span(clean));
+            let report = [Level::ERROR.primary_title(&problem).element(snippet)];
+            let drawn = Renderer::plain().render(&report);
+            // The caller already prints `error:`.
+            out.write_str(drawn.strip_prefix("error: ").unwrap_or(&drawn))?;
+        } else {
+            write!(out, "{file}: {problem}")?;
+        }
         match &self.hint {
             Some(hint) => write!(out, "\nhint: {}", printable(hint)),
             None => Ok(()),
         }
     }
+}
+
+/// Replaces control characters other than line ends and tabs.
+fn printable(text: &str) -> String {
+    let is_hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
+    text.replace(is_hidden, "\u{fffd}")
 }
 
 impl std::error::Error for StudyError {}

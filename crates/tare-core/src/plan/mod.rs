@@ -180,7 +180,7 @@ impl Plan {
     }
 
     fn hash(&self) -> String {
-        let mut sink = HashSink(Sha256::new());
+        let mut sink = Sha256::new();
         let fine = serde_json::to_writer(&mut sink, &self.study).is_ok()
             && (0..self.study.blocks_max)
                 .flat_map(|block| self.block(block))
@@ -198,25 +198,7 @@ impl Plan {
                     .is_ok()
                 });
         assert!(fine, "hashing writes to memory only and cannot fail");
-        sink.0
-            .finalize()
-            .iter()
-            .fold(String::new(), |digits, byte| {
-                digits + &format!("{byte:02x}")
-            })
-    }
-}
-
-struct HashSink(Sha256);
-
-impl Write for HashSink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+        format!("{:x}", sink.finalize())
     }
 }
 

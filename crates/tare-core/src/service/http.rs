@@ -152,36 +152,26 @@ impl AnswerReader {
             let used = match self.part {
                 Part::Done => return Err(Unreadable::Surplus),
                 Part::Head => self.take_head(bytes)?,
-                Part::Length(left) => {
+                Part::Length(left) | Part::Chunk(left) => {
                     let used = self.take_body(bytes, left);
-                    let left = left - used as u64;
-                    self.part = if left == 0 {
-                        Part::Done
-                    } else {
-                        Part::Length(left)
-                    };
-                    used
-                }
-                Part::Chunk(left) => {
-                    let used = self.take_body(bytes, left);
-                    let left = left - used as u64;
-                    self.part = if left == 0 {
-                        Part::ChunkEnd(2)
-                    } else {
-                        Part::Chunk(left)
+                    self.part = match (self.part, left - used as u64) {
+                        (Part::Length(_), 0) => Part::Done,
+                        (Part::Length(_), left) => Part::Length(left),
+                        (_, 0) => Part::ChunkEnd(2),
+                        (_, left) => Part::Chunk(left),
                     };
                     used
                 }
                 Part::ChunkEnd(left) => {
-                    let wanted = if left == 2 { b'\r' } else { b'\n' };
+                    let (wanted, next) = if left == 2 {
+                        (b'\r', Part::ChunkEnd(1))
+                    } else {
+                        (b'\n', Part::ChunkLine)
+                    };
                     if bytes[0] != wanted {
                         return Err(not_http("a chunk does not end with its line"));
                     }
-                    self.part = if left == 2 {
-                        Part::ChunkEnd(1)
-                    } else {
-                        Part::ChunkLine
-                    };
+                    self.part = next;
                     1
                 }
                 Part::ChunkLine => self.take_chunk_line(bytes)?,
@@ -212,20 +202,14 @@ impl AnswerReader {
     /// # Errors
     /// If the response is incomplete.
     pub fn close(&mut self) -> Result<(), Unreadable> {
-        match self.part {
-            // A refused session ends with the reason.
-            Part::Messages(_) if self.answered.status == ERROR => {
-                self.part = Part::Done;
-                self.answered.keeps = false;
-                Ok(())
-            }
-            Part::Rest | Part::Done => {
-                self.part = Part::Done;
-                self.answered.keeps = false;
-                Ok(())
-            }
-            _ => Err(Unreadable::Cut(self.answered.bytes)),
+        // A refused session ends with the reason.
+        let is_refused = matches!(self.part, Part::Messages(_)) && self.answered.status == ERROR;
+        if !is_refused && !matches!(self.part, Part::Rest | Part::Done) {
+            return Err(Unreadable::Cut(self.answered.bytes));
         }
+        self.part = Part::Done;
+        self.answered.keeps = false;
+        Ok(())
     }
 
     /// Returns the response.
@@ -314,10 +298,10 @@ impl AnswerReader {
             return Ok(used);
         }
         self.answered.status = status;
-        self.answered.keeps = found.framing.keeps;
-        self.answered.location = found.framing.location;
+        self.answered.keeps = found.keeps;
+        self.answered.location = found.location;
         let has_no_body = self.is_head_request || matches!(status, 101 | 204 | 304);
-        self.part = match found.framing.part {
+        self.part = match found.part {
             _ if has_no_body => Part::Done,
             Part::Length(0) => Part::Done,
             part => part,
@@ -334,7 +318,9 @@ struct Head {
     /// Its length in bytes, with the empty line.
     length: usize,
     status: u16,
-    framing: Framing,
+    part: Part,
+    keeps: bool,
+    location: Option<String>,
 }
 
 /// Parses the head at the start of a response; `None` if it is incomplete.
@@ -345,28 +331,24 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Unreadable> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut answer = httparse::Response::new(&mut headers);
     match answer.parse(bytes) {
-        Ok(httparse::Status::Complete(length)) => Ok(Some(Head {
-            length,
-            status: answer.code.unwrap_or_default(),
-            framing: framing(&answer)?,
-        })),
+        Ok(httparse::Status::Complete(length)) => complete_head(&answer, length).map(Some),
         Ok(httparse::Status::Partial) if bytes.len() >= HEAD_BYTES => Err(Unreadable::LongHead),
         Ok(httparse::Status::Partial) => Ok(None),
         Err(httparse::Error::TooManyHeaders) => Err(Unreadable::LongHead),
-        Err(error) => {
-            let seen = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
-            Err(not_http(&format!("{error}, in `{}`", seen.escape_debug())))
-        }
+        Err(error) => Err(not_http(&format!("{error}, in `{}`", beginning(bytes)))),
     }
 }
 
-struct Framing {
-    part: Part,
-    keeps: bool,
-    location: Option<String>,
+/// The beginning of what arrived, escaped, for messages.
+fn beginning(bytes: &[u8]) -> String {
+    let seen = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
+    seen.escape_debug().to_string()
 }
 
-fn framing(answer: &httparse::Response<'_, '_>) -> Result<Framing, Unreadable> {
+fn complete_head(
+    answer: &httparse::Response<'_, '_>,
+    length_of_head: usize,
+) -> Result<Head, Unreadable> {
     let mut keeps = answer.version == Some(1);
     let (mut length, mut is_chunked, mut location) = (None, false, None);
     for header in answer.headers.iter() {
@@ -400,7 +382,9 @@ fn framing(answer: &httparse::Response<'_, '_>) -> Result<Framing, Unreadable> {
         (false, Some(length)) => Part::Length(length),
         (false, None) => Part::Rest,
     };
-    Ok(Framing {
+    Ok(Head {
+        length: length_of_head,
+        status: answer.code.unwrap_or_default(),
         part,
         keeps,
         location,

@@ -6,7 +6,7 @@
 //! Source: the protocol's specification, version 3.0, simple queries.
 //! Limits: no password, no TLS, no COPY.
 
-use super::{AnswerReader, ERROR, GOOD, Part, Unreadable};
+use super::{AnswerReader, ERROR, GOOD, Part, Unreadable, beginning};
 
 /// Version 3.0, as in a session's first message.
 const VERSION: u32 = 3 << 16;
@@ -51,12 +51,6 @@ pub(super) fn is_reading(query: &str) -> bool {
     READING.iter().any(|it| it.eq_ignore_ascii_case(first))
 }
 
-/// Builds the error, with the beginning of what arrived.
-fn not_postgres(bytes: &[u8]) -> Unreadable {
-    let seen = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
-    Unreadable::NotPostgres(seen.escape_debug().to_string())
-}
-
 impl AnswerReader {
     /// Creates a reader for a query's reply; `has_digest` if it is to be compared.
     pub fn of_postgres(has_digest: bool) -> Self {
@@ -80,7 +74,8 @@ impl AnswerReader {
         };
         let left = u32::from_be_bytes(length).checked_sub(4);
         let Some(left) = left.filter(|_| KNOWN.contains(&kind)) else {
-            return Err(not_postgres(&[&self.pending, &bytes[used..]].concat()));
+            let arrived = [&self.pending, &bytes[used..]].concat();
+            return Err(Unreadable::NotPostgres(beginning(&arrived)));
         };
         self.pending.clear();
         if kind == ERROR_RESPONSE {
@@ -143,6 +138,7 @@ impl AnswerReader {
 #[cfg(test)]
 mod tests {
     use super::super::Answered;
+    use super::super::tests::read_with;
     use super::*;
 
     fn reply(kind: u8, content: &[u8]) -> Vec<u8> {
@@ -174,16 +170,7 @@ mod tests {
         if is_new {
             reader.expect_session();
         }
-        assert!(reader.is_untouched());
-        let mut is_whole = false;
-        for part in bytes.chunks(at_once) {
-            assert!(!is_whole, "it ended early");
-            is_whole = reader.take(part)?;
-        }
-        if !is_whole {
-            reader.close()?;
-        }
-        Ok(reader.finish())
+        read_with(reader, bytes, at_once)
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! everything else as 200.
 //! Source: the protocol's specification, RESP2 and the types of RESP3 that have the same form.
 
-use super::{AnswerReader, ERROR, GOOD, Part, Unreadable};
+use super::{AnswerReader, ERROR, GOOD, Part, Unreadable, beginning};
 
 /// Commands that can be sent twice without side effects.
 const READING: [&str; 12] = [
@@ -53,10 +53,7 @@ impl AnswerReader {
         }
         let line = std::mem::take(&mut self.pending);
         let text = line.strip_suffix(b"\r\n").unwrap_or(&line);
-        let not_redis = || {
-            let seen = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
-            Unreadable::NotRedis(seen.escape_debug().to_string())
-        };
+        let not_redis = || Unreadable::NotRedis(beginning(text));
         let (kind, rest) = text.split_first().ok_or_else(not_redis)?;
         let number = || -> Result<i64, Unreadable> {
             let number = std::str::from_utf8(rest)
@@ -99,19 +96,11 @@ impl AnswerReader {
 #[cfg(test)]
 mod tests {
     use super::super::Answered;
+    use super::super::tests::read_with;
     use super::*;
 
-    /// Reads a reply that arrives in parts of `at_once` bytes.
     fn read(bytes: &[u8], at_once: usize) -> Result<Answered, Unreadable> {
-        let mut reader = AnswerReader::of_redis(true);
-        assert!(reader.is_untouched());
-        let mut is_whole = false;
-        for part in bytes.chunks(at_once) {
-            assert!(!is_whole, "{bytes:?} ended early");
-            is_whole = reader.take(part)?;
-        }
-        assert!(is_whole, "{bytes:?} has not ended");
-        Ok(reader.finish())
+        read_with(AnswerReader::of_redis(true), bytes, at_once)
     }
 
     #[test]

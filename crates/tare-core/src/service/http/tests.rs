@@ -2,16 +2,26 @@
 
 use super::*;
 
-fn read(answer: &[u8], step: usize) -> Result<Answered, Unreadable> {
-    let mut reader = AnswerReader::new(false, true);
+/// Reads an answer that arrives in parts of `step` bytes.
+pub(super) fn read_with(
+    mut reader: AnswerReader,
+    answer: &[u8],
+    step: usize,
+) -> Result<Answered, Unreadable> {
+    assert!(reader.is_untouched());
     let mut is_done = false;
     for bytes in answer.chunks(step) {
+        assert!(!is_done, "{answer:?} ended early");
         is_done = reader.take(bytes)?;
     }
     if !is_done {
         reader.close()?;
     }
     Ok(reader.finish())
+}
+
+fn read(answer: &[u8], step: usize) -> Result<Answered, Unreadable> {
+    read_with(AnswerReader::new(false, true), answer, step)
 }
 
 #[test]
