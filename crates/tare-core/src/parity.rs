@@ -23,11 +23,6 @@ mod tools;
 use compared::{COMPARED, Compared, LIMITS, Limit};
 pub use tools::{Mismatch, fix, mismatches, missing};
 
-const KERNEL: &[&str] = &[fact::KERNEL_RELEASE];
-
-/// A number that the kernel generates at each boot, the same in every container on it.
-const BOOT: &[&str] = &[fact::KERNEL_BOOT_ID];
-
 /// The facts and settings of one arm.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
@@ -209,29 +204,19 @@ fn compare(
     } else {
         (&*read[0], &*read[1])
     };
-    let detail = format!(
-        "`{there}` in `{}`, `{here}` in `{}`: {}",
-        base.id, arm.id, wording.meaning
-    );
-    let mut asked = wording.settings.iter();
-    let asked = asked.find(|name| arm.settings.value(name).is_some());
-    match asked {
-        Some(name) => {
-            let by = format!("(asked for by `{name}`)");
-            Finding::new(
-                arm,
-                wording.what,
-                CheckResult::Differs,
-                format!("{detail} {by}"),
-            )
-            .with_difference(there, here, &format!("{} {by}", wording.meaning))
-        }
-        None => Finding::new(arm, wording.what, wording.result, detail).with_difference(
-            there,
-            here,
-            wording.meaning,
+    let mut settings = wording.settings.iter();
+    let (result, meaning) = match settings.find(|name| arm.settings.value(name).is_some()) {
+        Some(name) => (
+            CheckResult::Differs,
+            format!("{} (asked for by `{name}`)", wording.meaning),
         ),
-    }
+        None => (wording.result, wording.meaning.to_owned()),
+    };
+    let detail = format!(
+        "`{there}` in `{}`, `{here}` in `{}`: {meaning}",
+        base.id, arm.id
+    );
+    Finding::new(arm, wording.what, result, detail).with_difference(there, here, &meaning)
 }
 
 /// Formats a value that is written for programs.
@@ -373,7 +358,8 @@ fn agent(base: Side<'_>, arm: Side<'_>) -> Finding {
 /// Whether both run on one boot of one kernel. `None` if one side does not report it: then only the kernel's release
 /// can be compared, with its own finding.
 fn machine(base: Side<'_>, arm: Side<'_>) -> Option<Finding> {
-    let boot = |side: Side<'_>| Some(picked(side.facts, BOOT)?.join("; "));
+    // A number that the kernel generates at each boot, the same in every container on it.
+    let boot = |side: Side<'_>| side.facts.get(fact::KERNEL_BOOT_ID).cloned();
     let (there, here) = (boot(base)?, boot(arm)?);
     if there == here {
         let detail = format!("one machine: `{here}`");
@@ -390,14 +376,14 @@ fn machine(base: Side<'_>, arm: Side<'_>) -> Option<Finding> {
 }
 
 fn kernel(base: Side<'_>, arm: Side<'_>) -> Finding {
-    let release = |side: Side<'_>| Some(picked(side.facts, KERNEL)?.join("; "));
+    let release = |side: Side<'_>| side.facts.get(fact::KERNEL_RELEASE).cloned();
     let wording = Wording {
         what: "kernel",
         result: CheckResult::Differs,
         meaning: "what is compared are platforms, not the container",
         settings: &[],
     };
-    compare_where_known(base, arm, release, KERNEL, &wording)
+    compare_where_known(base, arm, release, &[fact::KERNEL_RELEASE], &wording)
 }
 
 #[cfg(test)]

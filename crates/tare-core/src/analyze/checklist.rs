@@ -96,17 +96,12 @@ fn cost_orientation(dossier: &Dossier) -> CheckItem {
         };
         let is_rate = cell.better == Better::Higher;
         rates += u32::from(is_rate);
-        let more = if is_rate {
-            difference.high < 0.0
+        let (low, high) = if is_rate {
+            (-difference.high, -difference.low)
         } else {
-            difference.low > 0.0
+            (difference.low, difference.high)
         };
-        let less = if is_rate {
-            difference.low > 0.0
-        } else {
-            difference.high < 0.0
-        };
-        wrong += u32::from((more && ratio.high < 1.0) || (less && ratio.low > 1.0));
+        wrong += u32::from(low > 0.0 && ratio.high < 1.0 || high < 0.0 && ratio.low > 1.0);
     }
     judged(
         "cost-orientation",

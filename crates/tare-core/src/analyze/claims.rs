@@ -157,7 +157,7 @@ mod tests {
     use tare_model::Value;
     use tare_model::dossier::DossierBlock;
 
-    use ClaimVerdict::{Fails, Holds, NotTestable};
+    use ClaimVerdict::{Fails, Holds, NotTestable, Undecided};
 
     use super::*;
     use crate::analyze::cell::level_of;
@@ -166,23 +166,15 @@ mod tests {
 
     #[test]
     fn claim_with_interval_across_a_bound_is_undecided() {
-        let bounds = (1.5, f64::INFINITY);
-        assert_eq!(
-            place(&Span::new(1.6, 1.8, 2.0), bounds),
-            ClaimVerdict::Holds
-        );
-        assert_eq!(
-            place(&Span::new(1.4, 1.8, 2.0), bounds),
-            ClaimVerdict::Undecided
-        );
-        assert_eq!(
-            place(&Span::new(1.1, 1.2, 1.4), bounds),
-            ClaimVerdict::Fails
-        );
-        assert_eq!(
-            place(&Span::new(0.9, 1.0, 1.1), (0.98, 1.02)),
-            ClaimVerdict::Undecided
-        );
+        let from = (1.5, f64::INFINITY);
+        for (low, high, bounds, verdict) in [
+            (1.6, 2.0, from, Holds),
+            (1.4, 2.0, from, Undecided),
+            (1.1, 1.4, from, Fails),
+            (0.9, 1.1, (0.98, 1.02), Undecided),
+        ] {
+            assert_eq!(place(&Span::new(low, low, high), bounds), verdict);
+        }
     }
 
     #[test]
@@ -201,13 +193,13 @@ claim = [
             let claims = judged(&publication, dossier);
             claims.iter().map(|claim| claim.verdict).collect()
         };
-        assert_eq!(verdicts(&dossier), [ClaimVerdict::Holds; 3]);
+        assert_eq!(verdicts(&dossier), [Holds; 3]);
         dossier.cells[0].flags.push(crate::analyze::flag::flag(
             crate::analyze::diagnostics::DIFFERENT_TOOL,
             "`sysbench`: 1.0 here, 1.1 in the baseline".to_owned(),
         ));
-        let none = ClaimVerdict::NotTestable;
-        assert_eq!(verdicts(&dossier), [none, none, ClaimVerdict::Holds]);
+        let none = NotTestable;
+        assert_eq!(verdicts(&dossier), [none, none, Holds]);
         let reported = &judged(&publication, &dossier)[0].because;
         assert!(
             reported.contains("1.0 here, 1.1 in the baseline"),
@@ -308,8 +300,8 @@ claim = [
         assert!(corrected.low < ratio.span.low && ratio.span.high < corrected.high);
         // A bound between both upper ends: a single test would fail, thirty do not.
         let between = f64::midpoint(ratio.span.high, corrected.high);
-        assert_eq!(verdict(1.0, &between.to_string()), ClaimVerdict::Undecided);
-        assert_eq!(verdict(1.0, "1.2"), ClaimVerdict::Fails);
+        assert_eq!(verdict(1.0, &between.to_string()), Undecided);
+        assert_eq!(verdict(1.0, "1.2"), Fails);
     }
 
     #[test]
@@ -321,10 +313,7 @@ claim = [{ id = "a", published = "p", at = "", rule = { kind = "cost", quantity 
         let mut dossier = stored();
         let publication = publication_of(PARTS);
         let claim = |dossier: &Dossier| judged(&publication, dossier).remove(0);
-        for (size, verdict) in [
-            (1000, ClaimVerdict::NotTestable),
-            (8000, ClaimVerdict::Holds),
-        ] {
+        for (size, verdict) in [(1000, NotTestable), (8000, Holds)] {
             for cell in dossier.cells.iter_mut().chain(&mut dossier.aa) {
                 cell.params.0.insert("size".to_owned(), Value::Int(size));
             }

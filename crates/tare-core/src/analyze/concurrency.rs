@@ -305,12 +305,10 @@ impl OfMetric<'_> {
 
     /// Blocks that have every number of instances in all of `arms`.
     fn whole_blocks(&self, arms: &[usize]) -> Vec<u32> {
-        let mut sets = Vec::new();
-        for group in self.series.groups.values() {
-            for arm in arms {
-                sets.push(self.trials(group, *arm));
-            }
-        }
+        let groups = self.series.groups.values();
+        let sets: Vec<_> = groups
+            .flat_map(|group| arms.iter().map(|arm| self.trials(group, *arm)))
+            .collect();
         let Some(first) = sets.first() else {
             return Vec::new();
         };
@@ -334,14 +332,16 @@ impl OfMetric<'_> {
             .values()
             .map(|group| Pairs::new(group, against, arm, self.place))
             .collect();
-        let (blocks, slopes): (Vec<u32>, Vec<Differences>) = self
+        let (launches, slopes): (Vec<u32>, Vec<Differences>) = self
             .whole_blocks(&[arm, baseline])
             .into_iter()
             .filter_map(|block| {
+                let mut launch = None;
                 let d: Option<Vec<Differences>> = by_size
                     .iter()
                     .map(|pairs| {
                         let pair = pairs.all.iter().find(|pair| pair.block == block)?;
+                        launch.get_or_insert(pair.env.0.launch);
                         pair.ln_ratios(better, |reading| reading.typical)
                     })
                     .collect();
@@ -349,11 +349,9 @@ impl OfMetric<'_> {
                 let slope = |values: Option<Vec<f64>>| theil_sen_slope(&log2, &values?);
                 let first = slope(Some(d.iter().map(|d| d.first).collect()))?;
                 let second = slope(d.iter().map(|d| d.second).collect());
-                let slopes = Differences { first, second };
-                Some((block, slopes))
+                Some((launch?, Differences { first, second }))
             })
             .unzip();
-        let launches = launches_of(&by_size, &blocks);
         let margin = self.study.margins.for_class(self.metric.class);
         let mut doubling = Doubling {
             n_blocks: whole_count(slopes.len()),
@@ -421,18 +419,6 @@ impl OfMetric<'_> {
             peak: fit.peak(largest),
         })
     }
-}
-
-/// The launch that each block belongs to.
-fn launches_of(by_size: &[Pairs<'_>], blocks: &[u32]) -> Vec<u32> {
-    let all = || by_size.iter().flat_map(|pairs| &pairs.all);
-    blocks
-        .iter()
-        .filter_map(|block| {
-            let pair = all().find(|pair| pair.block == *block)?;
-            Some(pair.env.0.launch)
-        })
-        .collect()
 }
 
 /// One trial with its instances.

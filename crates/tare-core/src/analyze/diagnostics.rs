@@ -12,15 +12,14 @@ use tare_model::dossier::Flag;
 use tare_model::facts::emulation;
 use tare_stats::diagnostics as checks;
 use tare_stats::diagnostics::FLAG_P;
-use tare_stats::special::t_quantile;
-use tare_stats::{Verdict, median};
+use tare_stats::{Verdict, mean_paired, median};
 
-use super::FEWEST_BLOCKS;
-use super::effect;
-use super::flag::{Evidence, flag};
+use super::effect::{self, as_ratio};
+use super::flag::{Evidence, THROTTLED, flag};
 use super::input::ArmData;
 use super::machine;
 use super::pairs::{Pairs, Side};
+use super::{FEWEST_BLOCKS, LEVEL};
 use crate::parity;
 use crate::workload::Workload;
 
@@ -95,75 +94,77 @@ pub(crate) fn different_tool(
     Some(flag(DIFFERENT_TOOL, shown.join("; ")))
 }
 
+/// A check of a cell: what it found, if anything.
+type Check = fn(&Evidence<'_>) -> Option<String>;
+
+/// All checks of a cell, by the ids of their flags.
+const CHECKS: [(&str, Check); 23] = [
+    ("autocorrelated", dependence),
+    ("launches-differ", launches),
+    (ONE_LAUNCH, one_launch),
+    (DRIFTING_EFFECT, drift_of_effect),
+    ("drifting-baseline", drift_of_baseline),
+    ("order-effect", order),
+    ("fragile", fragile),
+    ("bimodal", bimodal),
+    ("outliers", outliers),
+    ("tails", tails),
+    ("rare-slices", rare_slices),
+    ("no-spread", coarse_values),
+    ("repeated-trials", replaced),
+    ("steal", machine::steal),
+    ("contended", machine::contended),
+    (THROTTLED, machine::throttled),
+    ("clock-confounded", machine::canary),
+    ("major-faults", machine::major_faults),
+    ("not-steady", not_steady),
+    ("coarse-timer", machine::coarse_timer),
+    ("not-linear", machine::not_linear),
+    ("slow-clock", machine::slow_clock),
+    ("other-processor", machine::other_processor),
+];
+
 /// Runs all checks on a cell.
 pub(crate) fn examine(evidence: &Evidence<'_>) -> Vec<Flag> {
-    let flags = [
-        dependence(evidence),
-        launches(evidence),
-        drift_of_effect(evidence),
-        drift_of_baseline(evidence),
-        order(evidence),
-        fragile(evidence),
-        bimodal(evidence),
-        outliers(evidence),
-        tails(evidence),
-        rare_slices(evidence),
-        coarse_values(evidence),
-        replaced(evidence),
-        machine::steal(evidence),
-        machine::contended(evidence),
-        machine::throttled(evidence),
-        machine::canary(evidence),
-        machine::major_faults(evidence),
-        not_steady(evidence),
-        machine::coarse_timer(evidence),
-        machine::not_linear(evidence),
-        machine::slow_clock(evidence),
-        machine::other_processor(evidence),
-    ];
-    flags.into_iter().flatten().collect()
+    let found = CHECKS
+        .iter()
+        .filter_map(|(id, check)| Some(flag(id, check(evidence)?)));
+    found.collect()
 }
 
-fn dependence(evidence: &Evidence<'_>) -> Option<Flag> {
+fn dependence(evidence: &Evidence<'_>) -> Option<String> {
     // Negative dependence between blocks needs no wider interval.
     let found = evidence.effect.widening.dependence;
     let found = found.filter(|found| checks::widening(found.tau) > 1.0)?;
     let n = evidence.d.len();
-    Some(flag(
-        "autocorrelated",
-        format!(
-            "Ljung–Box p = {:.4}; τ = {:.2}, so {n} blocks are worth {:.1}, which asks for an interval that is {:.2} times as wide",
-            found.p,
-            found.tau,
-            checks::effective_size(n, found.tau),
-            checks::widening(found.tau)
-        ),
+    Some(format!(
+        "Ljung–Box p = {:.4}; τ = {:.2}, so {n} blocks are worth {:.1}, which asks for an interval that is {:.2} times as wide",
+        found.p,
+        found.tau,
+        checks::effective_size(n, found.tau),
+        checks::widening(found.tau)
     ))
 }
 
-fn launches(evidence: &Evidence<'_>) -> Option<Flag> {
-    if let Some(found) = evidence.effect.widening.launches {
-        return Some(flag(
-            "launches-differ",
-            format!(
-                "{} launches: the variance between them is {:.1} times that of single blocks, which asks for an interval that is {:.2} times as wide",
-                found.count, found.ratio, found.factor
-            ),
-        ));
-    }
-    let launches = evidence.pairs.launches();
-    let first = launches.first()?;
-    launches
-        .iter()
-        .all(|launch| launch == first)
-        .then(|| flag(ONE_LAUNCH, "the arms were started once".to_owned()))
+fn launches(evidence: &Evidence<'_>) -> Option<String> {
+    let found = evidence.effect.widening.launches?;
+    Some(format!(
+        "{} launches: the variance between them is {:.1} times that of single blocks, which asks for an interval that is {:.2} times as wide",
+        found.count, found.ratio, found.factor
+    ))
 }
 
-fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
+fn one_launch(evidence: &Evidence<'_>) -> Option<String> {
+    let (first, others) = evidence.pairs.launches().split_first()?;
+    let is_one = others.iter().all(|launch| launch == first);
+    is_one.then(|| "the arms were started once".to_owned())
+}
+
+fn drift_of_effect(evidence: &Evidence<'_>) -> Option<String> {
     let trend = evidence.effect.drift?;
     let slope = checks::theil_sen(evidence.d)?;
     let message = format!("the ratio changes by {}", a_block(slope));
-    Some(flag(DRIFTING_EFFECT, trending(trend.p, &message)))
+    Some(trending(trend.p, &message))
 }
 
 /// Formats a trend and its size.
@@ -202,7 +203,7 @@ pub(crate) fn effect_moves(evidence: &Evidence<'_>, copies: &Pairs<'_>) -> Optio
     })
 }
 
-fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {
+fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<String> {
     let pairs = evidence.pairs.all.iter();
     let costs: Option<Vec<f64>> = pairs
         .map(|pair| {
@@ -214,10 +215,10 @@ fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {
     let trend = checks::mann_kendall(&costs).filter(|trend| trend.p < FLAG_P)?;
     let slope = checks::theil_sen(&costs)?;
     let message = format!("{}, removed by the blocks", a_block(slope));
-    Some(flag("drifting-baseline", trending(trend.p, &message)))
+    Some(trending(trend.p, &message))
 }
 
-fn order(evidence: &Evidence<'_>) -> Option<Flag> {
+fn order(evidence: &Evidence<'_>) -> Option<String> {
     let pairs = evidence.pairs.all.iter();
     let places: Vec<usize> = pairs.map(|pair| pair.env.0.position as usize).collect();
     let found = checks::order_effect(evidence.d, &places).filter(|found| found.p < FLAG_P)?;
@@ -233,30 +234,24 @@ fn order(evidence: &Evidence<'_>) -> Option<Flag> {
             .collect();
         medians.push(format!("{}: {:.3}", place + 1, median(&here)?.exp()));
     }
-    Some(flag(
-        "order-effect",
-        format!(
-            "p = {:.4}; ratio by the arm's place in the block: {}",
-            found.p,
-            medians.join(", ")
-        ),
+    Some(format!(
+        "p = {:.4}; ratio by the arm's place in the block: {}",
+        found.p,
+        medians.join(", ")
     ))
 }
 
 /// Flags a verdict that depends on one block. Only for decided cells: to flag an undecided one would invite leaving
 /// out the block.
-fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
+fn fragile(evidence: &Evidence<'_>) -> Option<String> {
     let (d, margin) = (evidence.d, evidence.margin);
     let all = evidence.effect.verdict(margin);
     if all == Verdict::Inconclusive || d.len() > LEAVE_OUT_UP_TO {
         return None;
     }
     if d.len() <= FEWEST_BLOCKS {
-        return Some(flag(
-            "fragile",
-            format!(
-                "{FEWEST_BLOCKS} blocks are the fewest that give a verdict: without any of them there is none"
-            ),
+        return Some(format!(
+            "{FEWEST_BLOCKS} blocks are the fewest that give a verdict: without any of them there is none"
         ));
     }
     let left_out: Vec<usize> = if d.len() <= LEAVE_EACH_OUT_UP_TO {
@@ -281,12 +276,12 @@ fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
                 Verdict::Inconclusive => "inconclusive".to_owned(),
                 other => other.to_string().replace('-', " "),
             };
-            flag("fragile", format!("without block {block}: {other}"))
+            format!("without block {block}: {other}")
         })
     })
 }
 
-fn bimodal(evidence: &Evidence<'_>) -> Option<Flag> {
+fn bimodal(evidence: &Evidence<'_>) -> Option<String> {
     let d = evidence.d;
     let gap = checks::largest_gap(d)?;
     let by = if d.len() < DIP_FROM {
@@ -303,64 +298,47 @@ fn bimodal(evidence: &Evidence<'_>) -> Option<Flag> {
     let mut sorted = d.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let (low, high) = sorted.split_at(gap.below);
-    Some(flag(
-        "bimodal",
-        format!(
-            "{by}; {} blocks around {:.3}, {} around {:.3}",
-            low.len(),
-            median(low)?.exp(),
-            high.len(),
-            median(high)?.exp()
-        ),
+    Some(format!(
+        "{by}; {} blocks around {:.3}, {} around {:.3}",
+        low.len(),
+        median(low)?.exp(),
+        high.len(),
+        median(high)?.exp()
     ))
 }
 
-fn outliers(evidence: &Evidence<'_>) -> Option<Flag> {
+fn outliers(evidence: &Evidence<'_>) -> Option<String> {
     let count = checks::outlier_count(evidence.d)?;
     (count.modified_z > 0 || count.tukey > 0).then(|| {
-        flag(
-            "outliers",
-            format!(
-                "{} by modified z, {} by Tukey's outer fence; all are kept",
-                count.modified_z, count.tukey
-            ),
+        format!(
+            "{} by modified z, {} by Tukey's outer fence; all are kept",
+            count.modified_z, count.tukey
         )
     })
 }
 
 /// Reports the mean with Student's t if it disagrees with the ranks.
-fn tails(evidence: &Evidence<'_>) -> Option<Flag> {
-    let d = evidence.d;
-    let n = d.len() as f64;
-    let mean = d.iter().sum::<f64>() / n;
-    let variance = d.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let reach = t_quantile(0.975, n - 1.0) * (variance / n).sqrt();
-    let hl = evidence.effect.exact;
-    let half = hl.half_width();
+fn tails(evidence: &Evidence<'_>) -> Option<String> {
+    let by_t = mean_paired(evidence.d, LEVEL).ok()?.interval;
+    let ranks = evidence.effect.exact;
     let apart = [
-        mean - hl.point,
-        mean - reach - hl.low,
-        mean + reach - hl.high,
+        by_t.point - ranks.point,
+        by_t.low - ranks.low,
+        by_t.high - ranks.high,
     ];
+    let half = ranks.half_width();
     apart.iter().any(|distance| distance.abs() > half).then(|| {
-        flag(
-            "tails",
-            format!(
-                "geometric mean {:.4} [{:.4}, {:.4}] by t, ranks say {:.4} [{:.4}, {:.4}]",
-                mean.exp(),
-                (mean - reach).exp(),
-                (mean + reach).exp(),
-                hl.point.exp(),
-                hl.low.exp(),
-                hl.high.exp()
-            ),
+        format!(
+            "geometric mean {} by t, ranks say {}",
+            as_ratio(&by_t),
+            as_ratio(&ranks)
         )
     })
 }
 
 /// Reports the total of all slices if its interval misses that of the typical slice: a few slices carry the
 /// difference.
-fn rare_slices(evidence: &Evidence<'_>) -> Option<Flag> {
+fn rare_slices(evidence: &Evidence<'_>) -> Option<String> {
     let pairs = evidence.pairs;
     let is_sliced = pairs.all.iter().all(|pair| pair.env.0.turns.were_taken());
     let totals = is_sliced.then(|| {
@@ -370,50 +348,36 @@ fn rare_slices(evidence: &Evidence<'_>) -> Option<Flag> {
     let total = effect::interval(&totals??, pairs.launches()).ok()?;
     let typical = &evidence.effect.ci95;
     (total.low > typical.high || total.high < typical.low).then(|| {
-        let shown = [total, *typical].map(|interval| {
-            let ratio = interval.exp();
-            format!("{:.4} [{:.4}, {:.4}]", ratio.point, ratio.low, ratio.high)
-        });
-        flag(
-            "rare-slices",
-            format!("all slices together {}, typical {}", shown[0], shown[1]),
+        format!(
+            "all slices together {}, typical {}",
+            as_ratio(&total),
+            as_ratio(typical)
         )
     })
 }
 
-fn coarse_values(evidence: &Evidence<'_>) -> Option<Flag> {
+fn coarse_values(evidence: &Evidence<'_>) -> Option<String> {
     (evidence.effect.ci95.half_width() <= 0.0).then(|| {
-        flag(
-            "no-spread",
-            "the interval has no width: a deterministic count, or steps too coarse to see the noise"
-                .to_owned(),
-        )
+        "the interval has no width: a deterministic count, or steps too coarse to see the noise"
+            .to_owned()
     })
 }
 
-fn replaced(evidence: &Evidence<'_>) -> Option<Flag> {
+fn replaced(evidence: &Evidence<'_>) -> Option<String> {
     let trials = evidence.pairs.trials();
     let count = trials.filter(|(kept, _)| kept.replaced).count();
-    (count > 0).then(|| {
-        flag(
-            "repeated-trials",
-            format!("{count} trials were repeated in their block; the last one counts"),
-        )
-    })
+    (count > 0).then(|| format!("{count} trials were repeated in their block; the last one counts"))
 }
 
-fn not_steady(evidence: &Evidence<'_>) -> Option<Flag> {
+fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
     let count = |side: &[Side<'_>]| side.iter().filter(|(_, it)| it.unsteady).count();
     let (of_base, of_env) = (evidence.pairs.base(), evidence.pairs.env());
     let (base, env) = (count(of_base), count(of_env));
     (base * 2 > of_base.len() || env * 2 > of_env.len()).then(|| {
-        flag(
-            "not-steady",
-            format!(
-                "the series did not settle in {env} of {} trials of the arm and {base} of {} of the baseline",
-                of_env.len(),
-                of_base.len()
-            ),
+        format!(
+            "the series did not settle in {env} of {} trials of the arm and {base} of {} of the baseline",
+            of_env.len(),
+            of_base.len()
         )
     })
 }

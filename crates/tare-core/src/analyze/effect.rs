@@ -157,6 +157,12 @@ pub(crate) fn interval_of_values(
     interval(&blocks, launches)
 }
 
+/// Formats an interval of logarithms as that of the ratio.
+pub(super) fn as_ratio(interval: &Interval) -> String {
+    let ratio = interval.exp();
+    format!("{:.4} [{:.4}, {:.4}]", ratio.point, ratio.low, ratio.high)
+}
+
 fn dependence(d: &[f64]) -> Option<Dependence> {
     let found = ljung_box(d, default_lags(d.len()))?;
     if found.p >= FLAG_P {

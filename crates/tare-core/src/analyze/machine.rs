@@ -4,11 +4,11 @@
 //! clears a flag. Thresholds and consequences are fixed, as for every other diagnostic.
 //! Limits: does not cover adapters, which have no such report.
 
-use tare_model::dossier::Flag;
 use tare_stats::{hodges_lehmann_paired, median};
 
 use super::FEWEST_BLOCKS;
-use super::flag::{Evidence, THROTTLED, flag};
+use super::effect::as_ratio;
+use super::flag::Evidence;
 use super::input::ArmData;
 use super::kept_trial::{KeptTrial, ProbeFacts};
 use super::pairs::{Pair, Side};
@@ -43,7 +43,7 @@ fn cpus(evidence: &Evidence<'_>) -> f64 {
         .unwrap_or(1.0)
 }
 
-pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn steal(evidence: &Evidence<'_>) -> Option<String> {
     let cpus = cpus(evidence);
     let pooled = |side: &[Side<'_>]| -> Option<f64> {
         let (mut stolen, mut available) = (0.0, 0.0);
@@ -67,18 +67,15 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
         .and_then(|differences| hodges_lehmann_paired(&differences, super::LEVEL).ok())
         .is_some_and(|estimate| !estimate.interval.contains(0.0));
     (f64::max(base, env) > STEAL_SHARE || differs).then(|| {
-        flag(
-            "steal",
-            format!(
-                "the hypervisor took {:.1} % of the time in the arm's trials, {:.1} % in the baseline's",
-                env * 100.0,
-                base * 100.0
-            ),
+        format!(
+            "the hypervisor took {:.1} % of the time in the arm's trials, {:.1} % in the baseline's",
+            env * 100.0,
+            base * 100.0
         )
     })
 }
 
-pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn contended(evidence: &Evidence<'_>) -> Option<String> {
     let cpus = cpus(evidence);
     let contention = |kept: &KeptTrial| {
         let stolen = kept.probe.as_ref().and_then(|probe| probe.steal_ns.get())?;
@@ -107,24 +104,15 @@ pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
     }
     let without = hodges_lehmann_paired(&quiet, super::LEVEL).map_or_else(
         |_| format!("fewer than {FEWEST_BLOCKS} blocks are without"),
-        |estimate| {
-            let ratio = estimate.interval.exp();
-            format!(
-                "without them the ratio is {:.4} [{:.4}, {:.4}]",
-                ratio.point, ratio.low, ratio.high
-            )
-        },
+        |estimate| format!("without them the ratio is {}", as_ratio(&estimate.interval)),
     );
-    Some(flag(
-        "contended",
-        format!(
-            "{count} blocks have a trial that lost {:.0} % or more to the hypervisor and are kept; {without}",
-            least * 100.0
-        ),
+    Some(format!(
+        "{count} blocks have a trial that lost {:.0} % or more to the hypervisor and are kept; {without}",
+        least * 100.0
     ))
 }
 
-pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<String> {
     let total = |side: &[Side<'_>]| -> f64 {
         let probes = side.iter().filter_map(|(kept, _)| kept.probe.as_ref());
         probes.filter_map(|probe| probe.throttled_ns.get()).sum()
@@ -149,17 +137,14 @@ pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
         .map(|(_, ns, who)| format!("{who} was stopped for {:.1} ms", ns / 1e6))
         .collect();
     (!throttled.is_empty()).then(|| {
-        flag(
-            THROTTLED,
-            format!(
-                "error: the two are not comparable; {} by a processor quota that the study does not ask for",
-                throttled.join(" and ")
-            ),
+        format!(
+            "error: the two are not comparable; {} by a processor quota that the study does not ask for",
+            throttled.join(" and ")
         )
     })
 }
 
-pub(super) fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn canary(evidence: &Evidence<'_>) -> Option<String> {
     let pairs = evidence.pairs.all.iter();
     let ln_ratios: Option<Vec<f64>> = pairs
         .map(|pair| {
@@ -175,12 +160,9 @@ pub(super) fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
     let outside = ratio.point.abs() > CANARY_SHARE.ln_1p() && !ratio.contains(0.0);
     outside.then(|| {
         let ratio = ratio.exp();
-        flag(
-            "clock-confounded",
-            format!(
-                "a fixed loop of integer operations takes {:.3} [{:.3}, {:.3}] times as long in the arm: another frequency, or another clock",
-                ratio.point, ratio.low, ratio.high
-            ),
+        format!(
+            "a fixed loop of integer operations takes {:.3} [{:.3}, {:.3}] times as long in the arm: another frequency, or another clock",
+            ratio.point, ratio.low, ratio.high
         )
     })
 }
@@ -194,7 +176,7 @@ fn typical_of(side: &[Side<'_>], pick: impl Fn(&ProbeFacts) -> Option<f64>) -> O
     median(&values)
 }
 
-pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<String> {
     let faults = |side: &[Side<'_>]| typical_of(side, |probe| probe.major_faults.get());
     let (base, env) = (
         faults(evidence.pairs.base())?,
@@ -202,43 +184,34 @@ pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
     );
     #[allow(clippy::float_cmp, reason = "medians of counts")]
     let differ = base != env;
-    differ.then(|| {
-        flag(
-            "major-faults",
-            format!("{env} a trial in the arm, {base} in the baseline (medians)"),
-        )
-    })
+    differ.then(|| format!("{env} a trial in the arm, {base} in the baseline (medians)"))
 }
 
-pub(super) fn coarse_timer(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn coarse_timer(evidence: &Evidence<'_>) -> Option<String> {
     let is_coarse = |(kept, _): &&Side<'_>| kept.probe.as_ref().is_some_and(|probe| probe.coarse);
     let count = evidence.pairs.trials().filter(is_coarse).count();
     (count > 0).then(|| {
-        flag(
-            "coarse-timer",
-            format!(
-                "in {count} of {} trials a batch is shorter than ten steps or twenty readings of the clock",
-                evidence.pairs.trials().count()
-            ),
+        format!(
+            "in {count} of {} trials a batch is shorter than ten steps or twenty readings of the clock",
+            evidence.pairs.trials().count()
         )
     })
 }
 
-pub(super) fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn not_linear(evidence: &Evidence<'_>) -> Option<String> {
     let both = [evidence.pairs.base(), evidence.pairs.env()];
     let medians = both.map(|side| typical_of(side, |probe| probe.linearity.get()));
     let worst = medians
         .into_iter()
         .flatten()
         .find(|value| !LINEAR.contains(value))?;
-    Some(flag(
-        "not-linear",
-        format!("twice the work takes {worst:.2} times as long (median over trials)"),
+    Some(format!(
+        "twice the work takes {worst:.2} times as long (median over trials)"
     ))
 }
 
 /// Flags blocks whose slices ran on different CPUs: the arm has its own CPUs, or its CPU went offline.
-pub(super) fn other_processor(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn other_processor(evidence: &Evidence<'_>) -> Option<String> {
     let cpu = |kept: &KeptTrial| kept.probe.as_ref().and_then(|probe| probe.cpu);
     let pairs = &evidence.pairs.all;
     let apart = pairs.iter().filter(|pair| {
@@ -250,17 +223,14 @@ pub(super) fn other_processor(evidence: &Evidence<'_>) -> Option<Flag> {
     });
     let count = apart.count();
     (count > 0).then(|| {
-        flag(
-            "other-processor",
-            format!(
-                "in {count} of {} blocks the slices of the arm were taken on another processor than the baseline's",
-                pairs.len()
-            ),
+        format!(
+            "in {count} of {} blocks the slices of the arm were taken on another processor than the baseline's",
+            pairs.len()
         )
     })
 }
 
-pub(super) fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
+pub(super) fn slow_clock(evidence: &Evidence<'_>) -> Option<String> {
     let cost = |side: &[Side<'_>]| typical_of(side, |probe| probe.clock_cost_ns.get());
     let (base, env) = (cost(evidence.pairs.base()), cost(evidence.pairs.env()));
     let slowest = [base, env].into_iter().flatten().fold(0.0, f64::max);
@@ -268,13 +238,10 @@ pub(super) fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
         let shown = |cost: Option<f64>| {
             cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{cost:.0} ns"))
         };
-        flag(
-            "slow-clock",
-            format!(
-                "one reading of the clock costs {} in the arm, {} in the baseline: a system call rather than the vDSO",
-                shown(env),
-                shown(base)
-            ),
+        format!(
+            "one reading of the clock costs {} in the arm, {} in the baseline: a system call rather than the vDSO",
+            shown(env),
+            shown(base)
         )
     })
 }

@@ -97,23 +97,15 @@ impl<'a> PrecisionRule<'a> {
         let looked: Vec<(GroupKey, Vec<CellState>)> = groups
             .map(|(key, group)| {
                 let is_done = self.done.contains(&key.workload_index);
-                (
-                    *key,
-                    if is_done {
-                        Vec::new()
-                    } else {
-                        self.cells(group)
-                    },
-                )
+                let cells = (!is_done).then(|| self.cells(group));
+                (*key, cells.unwrap_or_default())
             })
             .collect();
-        for (key, cell) in looked
-            .iter()
-            .flat_map(|(key, cells)| cells.iter().map(move |cell| (key, cell)))
-        {
-            if let Some(word) = cell.word {
-                self.seen.insert((*key, cell.arm, cell.metric), word);
-            }
+        for (key, cells) in &looked {
+            let known = cells
+                .iter()
+                .filter_map(|cell| Some(((*key, cell.arm, cell.metric), cell.word?)));
+            self.seen.extend(known);
         }
         for (key, cells) in looked {
             let Some(most) = needed.get_mut(key.workload_index as usize) else {

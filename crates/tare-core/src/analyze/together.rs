@@ -12,7 +12,6 @@ use tare_model::{
     Better, INSTANCES_FORMAT, Outcome, Params, RawOutput, Spread, Together, WorkSpan,
 };
 
-use super::cell::counted;
 use super::decode::{decode, garbled, observations};
 use super::kept_trial::{Joint, KeptTrial, Maybe, ProbeFacts, UsableTrial};
 use super::reading::{Reading, mean, read};
@@ -213,13 +212,14 @@ fn crowded(demands: &[Demand], spread: Spread, count: usize) -> Option<String> {
         format!("up to {most}")
     };
     let n_cpus = (cpus * 100.0).round() / 100.0;
+    let plural = |is_one: bool| if is_one { "" } else { "s" };
     #[allow(clippy::float_cmp, reason = "it is reported as `1`")]
     let is_one = cpus == 1.0;
     Some(format!(
-        "{} × {each} thread{} on {n_cpus} CPU{}",
-        counted(count, "instance"),
-        if each == "1" { "" } else { "s" },
-        if is_one { "" } else { "s" }
+        "{count} instance{} × {each} thread{} on {n_cpus} CPU{}",
+        plural(count == 1),
+        plural(each == "1"),
+        plural(is_one)
     ))
 }
 

@@ -196,13 +196,7 @@ fn delay(stream: &mut Stream) -> f64 {
 fn study(workload: &str, seed: u64, n_blocks: u32) -> Option<Study> {
     let arm = |id: &str| Some(ArmSpec::new(ArmId::new(id).ok()?, "host", Params::new()));
     let arms = vec![arm("host")?, arm(A_PRIME)?, arm(THIRD)?];
-    let workload = WorkloadSpec {
-        id: WorkloadId::new(workload).ok()?,
-        params: Params::new(),
-        path: None,
-        instances: 1,
-        spread: None,
-    };
+    let workload = WorkloadSpec::new(WorkloadId::new(workload).ok()?, Params::new());
     Some(Study {
         seed,
         blocks_max: n_blocks,

@@ -131,7 +131,7 @@ fn holm(rows: &[Row], rate: f64, p: fn(&Row) -> Option<f64>) -> Vec<bool> {
 mod tests {
     use super::*;
     use crate::compare::limits::ALARM_RATE;
-    use crate::compare::row::tests::cell;
+    use crate::compare::row::tests::{cell, limits};
     use crate::testing as composed;
     use tare_model::dossier::DossierCell;
 
@@ -140,13 +140,6 @@ mod tests {
             cells: cells.to_vec(),
             aa: Vec::new(),
             ..composed::stored()
-        }
-    }
-
-    fn limits() -> Limits {
-        Limits {
-            margin: 0.02,
-            ..Limits::default()
         }
     }
 

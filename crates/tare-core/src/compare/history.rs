@@ -273,10 +273,14 @@ mod tests {
         points
     }
 
+    fn usual(points: &[Point]) -> Vec<Change> {
+        changes(points, Search::new(false))
+    }
+
     #[test]
     fn steps_are_found_where_they_are_and_always_the_same() {
         let points = series(&[1.0, 1.1, 1.02], &[1.0; 3], 1);
-        let found = changes(&points, Search::new(false));
+        let found = usual(&points);
         let places: Vec<usize> = found.iter().map(|change| change.at).collect();
         assert_eq!(places, [12, 24], "{found:?}");
         assert!(
@@ -284,13 +288,13 @@ mod tests {
             "{found:?}"
         );
         assert!(found.iter().all(|change| !change.machine));
-        assert_eq!(changes(&points, Search::new(false)), found);
+        assert_eq!(usual(&points), found);
     }
 
     #[test]
     fn step_that_the_reference_shows_too_is_the_machines() {
         let points = series(&[1.0, 1.2], &[1.0, 1.3], 2);
-        let found = changes(&points, Search::new(false));
+        let found = usual(&points);
         assert_eq!(found.len(), 1);
         assert!(found[0].machine);
     }
@@ -298,9 +302,7 @@ mod tests {
     #[test]
     fn unchanged_series_seldom_have_a_change() {
         let wrong = (0..300)
-            .filter(|seed| {
-                !changes(&series(&[1.0; 4], &[1.0; 4], *seed), Search::new(false)).is_empty()
-            })
+            .filter(|seed| !usual(&series(&[1.0; 4], &[1.0; 4], *seed)).is_empty())
             .count();
         // The t-test is made at the best of many splits, so its p is too small.
         assert!(wrong <= 30, "{wrong} of 300");
@@ -313,13 +315,9 @@ mod tests {
         for point in &mut points[count - 2..] {
             point.ratio *= 1.5;
         }
-        assert!(
-            changes(&points, Search::new(false))
-                .iter()
-                .all(|it| it.at <= count - 2)
-        );
+        assert!(usual(&points).iter().all(|it| it.at <= count - 2));
         for few in 0..4 {
-            assert!(changes(&points[..few], Search::new(false)).is_empty());
+            assert!(usual(&points[..few]).is_empty());
         }
     }
 }

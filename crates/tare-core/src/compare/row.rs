@@ -347,7 +347,7 @@ pub(super) mod tests {
         }
     }
 
-    fn limits() -> Limits {
+    pub(crate) fn limits() -> Limits {
         Limits {
             margin: 0.02,
             ..Limits::default()

@@ -61,6 +61,10 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// A command-line option, which has no places to point at.
+    pub(super) fn of_option(name: &'static str) -> Self {
+        Self { name, text: "" }
+    }
     pub(super) fn error(
         &self,
         span: Option<Range<usize>>,

@@ -56,20 +56,13 @@ pub(super) fn adjusted(
     if adjustments.instances.is_empty() && adjustments.spread.is_none() {
         return Ok(specs);
     }
-    let error = |file: &str, problem: String, hint: Option<String>| StudyError {
-        file: file.into(),
-        text: String::new(),
-        span: None,
-        problem,
-        hint,
-    };
     if adjustments.instances.is_empty() {
         let mut specs = specs;
         let several = specs.iter_mut().filter(|spec| spec.spread.is_some());
         if several.map(|spec| spec.spread = adjustments.spread).count() == 0 {
-            return Err(error(
-                "--spread",
-                "no workload of the study has instances to spread".into(),
+            return Err(Source::of_option("--spread").error(
+                None,
+                "no workload of the study has instances to spread",
                 Some("add `--instances 1,2,3`".into()),
             ));
         }
@@ -96,7 +89,7 @@ pub(super) fn adjusted(
         let more = several(&base, &numbers, spread).map_err(|(problem, hint)| {
             let choose = "choose with `--workload` what is to have several";
             let hint = hint.map_or(choose.to_owned(), |hint| format!("{hint}; or {choose}"));
-            error("--instances", problem, Some(hint))
+            Source::of_option("--instances").error(None, problem, Some(hint))
         })?;
         all.extend(more);
     }
@@ -108,7 +101,7 @@ pub(super) fn named(word: &str) -> Option<Spread> {
     Spread::ALL.into_iter().find(|spread| spread.name() == word)
 }
 
-fn labels() -> impl Iterator<Item = &'static str> + Clone {
+pub(super) fn labels() -> impl Iterator<Item = &'static str> + Clone {
     Spread::ALL.into_iter().map(Spread::name)
 }
 

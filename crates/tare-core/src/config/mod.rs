@@ -99,7 +99,7 @@ pub fn built_in(
 /// The valid names.
 pub fn spread(word: &str) -> Result<Spread, String> {
     instances::named(word).ok_or_else(|| {
-        let known: Vec<&str> = Spread::ALL.into_iter().map(Spread::name).collect();
+        let known: Vec<&str> = instances::labels().collect();
         format!("known are: {}", known.join(", "))
     })
 }

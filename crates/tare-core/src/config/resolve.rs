@@ -38,15 +38,13 @@ pub(super) fn resolve(
     };
     let percent =
         |value: &Option<_>, default| written(&source, value.as_ref(), default, units::fraction);
-    let budget_ns = match (&design.budget, adjustments.budget_ns) {
-        (_, Some(budget_ns)) => Some(budget_ns),
-        (None, None) => None,
-        (budget @ Some(_), None) => Some(duration(budget, 0)?),
+    let budget_ns = match adjustments.budget_ns {
+        None if design.budget.is_some() => Some(duration(&design.budget, 0)?),
+        given => given,
     };
-    let precision = match (&design.precision, adjustments.precision) {
-        (_, Some(precision)) => Some(precision),
-        (None, None) => None,
-        (precision @ Some(_), None) => Some(percent(precision, 0.0)?),
+    let precision = match adjustments.precision {
+        None if design.precision.is_some() => Some(percent(&design.precision, 0.0)?),
+        given => given,
     };
     let trial_ns = duration(&design.trial, 100_000_000)?;
     let limit_ns = duration(&design.limit, 20_000_000_000)?;
@@ -112,23 +110,18 @@ fn arms(
         }
         specs.push(spec);
     }
-    let baseline = match &file.baseline {
-        Some(name) => match specs
-            .iter()
-            .position(|spec| spec.id.as_str() == name.get_ref())
-        {
-            Some(position) => specs.remove(position),
-            None => {
-                return Err(source.error(
+    let position = match &file.baseline {
+        Some(name) => {
+            let mut ids = specs.iter().map(|spec| spec.id.as_str());
+            ids.position(|id| id == name.get_ref()).ok_or_else(|| {
+                let known = specs.iter().map(|spec| spec.id.as_str());
+                source.error(
                     Some(name.span()),
                     format!("no arm is named `{}`", name.get_ref()),
-                    Some(suggest::hint(
-                        name.get_ref(),
-                        specs.iter().map(|spec| spec.id.as_str()),
-                    )),
-                ));
-            }
-        },
+                    Some(suggest::hint(name.get_ref(), known)),
+                )
+            })?
+        }
         None if specs.is_empty() => {
             return Err(source.error(
                 None,
@@ -136,10 +129,11 @@ fn arms(
                 Some("add `[[arm]]` with `id = \"host\"`".into()),
             ));
         }
-        None => specs.remove(0),
+        None => 0,
     };
+    let baseline = specs.remove(position);
     if !adjustments.environments.is_empty() {
-        specs = chosen_arms(source, &specs, &baseline, adjustments, drivers)?;
+        specs = chosen_arms(&specs, &baseline, adjustments, drivers)?;
     }
     let mut baseline = ArmSpec {
         required: true,
@@ -149,22 +143,14 @@ fn arms(
         let mut all = specs.iter_mut().chain(std::iter::once(&mut baseline));
         let Some(spec) = all.find(|spec| spec.id.as_str() == arm) else {
             let known = specs.iter().chain([&baseline]);
-            return Err(StudyError {
-                file: "--set".into(),
-                ..source.error(
-                    None,
-                    format!("there is no arm `{arm}`"),
-                    Some(suggest::hint(arm, known.map(|spec| spec.id.as_str()))),
-                )
-            });
+            return Err(Source::of_option("--set").error(
+                None,
+                format!("there is no arm `{arm}`"),
+                Some(suggest::hint(arm, known.map(|spec| spec.id.as_str()))),
+            ));
         };
-        *spec = with_settings(
-            source,
-            "--set",
-            spec,
-            &Params::new().with(name, value.clone()),
-            drivers,
-        )?;
+        let more = Params::new().with(name, value.clone());
+        *spec = with_settings("--set", spec, &more, drivers)?;
     }
     let again = ArmSpec {
         id: ArmId::new(A_PRIME).expect("the constant is a name"),
@@ -174,27 +160,25 @@ fn arms(
 }
 
 fn chosen_arms(
-    source: &Source<'_>,
     specs: &[ArmSpec],
     baseline: &ArmSpec,
     adjustments: &Adjustments,
     drivers: &dyn Drivers,
 ) -> Result<Vec<ArmSpec>, StudyError> {
+    let option = Source::of_option("--env");
     let mut chosen: Vec<ArmSpec> = Vec::new();
     for given in &adjustments.environments {
         let name = given.name.as_str();
-        let is_plain = given.settings.0.is_empty();
-        if is_plain
-            && (name == baseline.id.as_str() || chosen.iter().any(|arm| arm.id.as_str() == name))
-        {
+        let is_taken = chosen
+            .iter()
+            .chain([baseline])
+            .any(|arm| arm.id.as_str() == name);
+        if is_taken && given.settings.is_empty() {
             continue;
         }
-        let refused = |problem: String, hint: Option<String>| StudyError {
-            file: "--env".into(),
-            ..source.error(None, problem, hint)
-        };
-        if name == baseline.id.as_str() || chosen.iter().any(|arm| arm.id.as_str() == name) {
-            return Err(refused(
+        if is_taken {
+            return Err(option.error(
+                None,
                 format!("there are two arms named `{name}`"),
                 Some("a study file gives each a name: `tare run FILE.toml`".into()),
             ));
@@ -210,12 +194,13 @@ fn chosen_arms(
                 .map(|spec| spec.id.as_str())
                 .chain(driver::DRIVERS.iter().map(|driver| driver.id))
                 .collect();
-            return Err(refused(
+            return Err(option.error(
+                None,
                 format!("there is no environment `{name}`"),
                 Some(suggest::hint(name, known)),
             ));
         };
-        let spec = with_settings(source, "--env", &spec, &given.settings, drivers)?;
+        let spec = with_settings("--env", &spec, &given.settings, drivers)?;
         chosen.push(ArmSpec {
             required: true,
             ..spec
@@ -226,28 +211,30 @@ fn chosen_arms(
 
 /// Returns an arm with further settings, which its driver must accept.
 fn with_settings(
-    source: &Source<'_>,
-    option: &str,
+    option: &'static str,
     spec: &ArmSpec,
     more: &Params,
     drivers: &dyn Drivers,
 ) -> Result<ArmSpec, StudyError> {
     let mut spec = spec.clone();
-    if more.0.is_empty() {
+    if more.is_empty() {
         return Ok(spec);
     }
     spec.settings.0.extend(more.0.clone());
-    let refused = |problem: String, hint: Option<String>| StudyError {
-        file: option.to_owned(),
-        ..source.error(None, problem, hint)
-    };
+    let option = Source::of_option(option);
     if driver::find(&spec.driver).is_none() {
         let problem = format!("there is no environment `{}`", spec.driver);
-        return Err(refused(problem, None));
+        return Err(option.error(None, problem, None));
     }
     drivers
         .check(&spec.driver, &spec.id, &spec.settings)
-        .map_err(|error| refused(format!("`{}`: {}", spec.id, error.problem), error.hint))?;
+        .map_err(|error| {
+            option.error(
+                None,
+                format!("`{}`: {}", spec.id, error.problem),
+                error.hint,
+            )
+        })?;
     Ok(spec)
 }
 
@@ -255,18 +242,14 @@ fn arm_spec(source: &Source<'_>, arm: &Arm, drivers: &dyn Drivers) -> Result<Arm
     let name = arm.id.get_ref();
     let id = ArmId::new(name.clone())
         .map_err(|error| source.error(Some(arm.id.span()), error.to_string(), None))?;
-    let (driver_name, driver_span) = match &arm.driver {
-        Some(driver) => (driver.get_ref().as_str(), driver.span()),
-        None => (name.as_str(), arm.id.span()),
-    };
+    let named = arm.driver.as_ref().unwrap_or(&arm.id);
+    let driver_name = named.get_ref();
     let Some(driver) = driver::find(driver_name) else {
+        let known = driver::DRIVERS.iter().map(|driver| driver.id);
         return Err(source.error(
-            Some(driver_span),
+            Some(named.span()),
             format!("there is no environment `{driver_name}`"),
-            Some(suggest::hint(
-                driver_name,
-                driver::DRIVERS.iter().map(|driver| driver.id),
-            )),
+            Some(suggest::hint(driver_name, known)),
         ));
     };
     let known = drivers.settings(driver.id);
@@ -311,14 +294,11 @@ fn workloads(
             }
             let Some(found) = workload::find(name) else {
                 let known = workload::WORKLOADS.iter().map(|workload| workload.id());
-                return Err(StudyError {
-                    file: "--workload".into(),
-                    ..source.error(
-                        None,
-                        format!("there is no workload `{name}`"),
-                        Some(suggest::hint(name, known)),
-                    )
-                });
+                return Err(Source::of_option("--workload").error(
+                    None,
+                    format!("there is no workload `{name}`"),
+                    Some(suggest::hint(name, known)),
+                ));
             };
             let id = WorkloadId::new(found.id()).expect("a workload's id is a name");
             chosen.push(WorkloadSpec {

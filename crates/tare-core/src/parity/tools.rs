@@ -53,52 +53,45 @@ impl fmt::Display for Mismatch {
 
 /// Returns the tools that differ. Properties that one side does not report are not compared.
 pub fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Mismatch> {
+    let programs = programs.iter();
     programs
-        .iter()
-        .filter_map(|program| {
-            let ToolAnswer::Present(there) = ToolAnswer::from_facts(base.facts, program) else {
-                return None;
-            };
-            let ToolAnswer::Present(here) = ToolAnswer::from_facts(arm.facts, program) else {
-                return None;
-            };
-            let short = |digits: &String| digits.chars().take(DIGITS).collect::<String>();
-            let mut parts = Vec::new();
-            if let (Some(there), Some(here)) = (&there.version, &here.version)
-                && there != here
-            {
-                parts.push(Part {
-                    name: "version",
-                    there: there.clone(),
-                    here: here.clone(),
-                });
-            }
-            for (name, there, here) in [
-                ("SHA-256", &there.sha256, &here.sha256),
-                (
-                    "the interpreter with SHA-256",
-                    &there.interpreter_sha256,
-                    &here.interpreter_sha256,
-                ),
-            ] {
-                if let (Some(there), Some(here)) = (there, here)
-                    && there != here
-                {
-                    parts.push(Part {
-                        name,
-                        there: short(there),
-                        here: short(here),
-                    });
-                }
-            }
-            (!parts.is_empty()).then(|| Mismatch {
-                program: program.clone(),
-                arm: arm.id.to_owned(),
-                baseline: base.id.to_owned(),
-                parts,
-            })
-        })
+        .filter_map(|program| mismatch(base, arm, program))
         .collect()
+}
+
+fn mismatch(base: Side<'_>, arm: Side<'_>, program: &str) -> Option<Mismatch> {
+    let answers = [base, arm].map(|side| ToolAnswer::from_facts(side.facts, program));
+    let [ToolAnswer::Present(there), ToolAnswer::Present(here)] = answers else {
+        return None;
+    };
+    let properties = [
+        ("version", there.version, here.version, usize::MAX),
+        ("SHA-256", there.sha256, here.sha256, DIGITS),
+        (
+            "the interpreter with SHA-256",
+            there.interpreter_sha256,
+            here.interpreter_sha256,
+            DIGITS,
+        ),
+    ];
+    let different = properties
+        .into_iter()
+        .filter_map(|(name, there, here, most)| {
+            let (there, here) = there.zip(here).filter(|(there, here)| there != here)?;
+            let short = |text: String| text.chars().take(most).collect();
+            Some(Part {
+                name,
+                there: short(there),
+                here: short(here),
+            })
+        });
+    let parts: Vec<Part> = different.collect();
+    (!parts.is_empty()).then(|| Mismatch {
+        program: program.to_owned(),
+        arm: arm.id.to_owned(),
+        baseline: base.id.to_owned(),
+        parts,
+    })
 }
 
 /// Why an arm lacks the tool; `None` if it has it, or was not checked.
@@ -142,7 +135,7 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
         .iter()
         .map(|program| {
             let what = fact::name_for(fact::TOOL, program);
-            if let Some(mismatch) = mismatches(base, arm, std::slice::from_ref(program)).first() {
+            if let Some(mismatch) = mismatch(base, arm, program) {
                 let text = |value: fn(&Part) -> &String| {
                     let parts = mismatch.parts.iter();
                     let parts: Vec<String> = parts

@@ -8,7 +8,7 @@ use tare_model::outcome::Bytes;
 use super::{AnswerReader, postgres, redis};
 
 /// A request to a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// `GET`, `POST` …
     pub method: String,
@@ -34,10 +34,7 @@ impl Request {
         Self {
             method: "GET".to_owned(),
             path: path.to_owned(),
-            headers: Vec::new(),
-            body: Bytes::default(),
-            command: Vec::new(),
-            query: String::new(),
+            ..Self::default()
         }
     }
 
