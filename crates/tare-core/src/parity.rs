@@ -337,22 +337,15 @@ fn unread(base: Side<'_>, arm: Side<'_>, names: &[&str]) -> String {
 
 fn agent(base: Side<'_>, arm: Side<'_>) -> Finding {
     const MEANING: &str = "not the same bytes, so that nothing is attributable to the environment";
-    match (base.agent_sha256, arm.agent_sha256) {
-        (Some(there), Some(here)) if there == here => {
-            Finding::new(arm, "agent", CheckResult::Pass, here.to_owned())
-        }
-        (Some(there), Some(here)) => {
-            let detail = format!("`{there}` and `{here}`: {MEANING}");
-            Finding::new(arm, "agent", CheckResult::Fail, detail)
-                .with_difference(there, here, MEANING)
-        }
-        _ => Finding::new(
-            arm,
-            "agent",
-            CheckResult::NotKnown,
-            "the hash of an agent is not recorded".to_owned(),
-        ),
+    let (Some(there), Some(here)) = (base.agent_sha256, arm.agent_sha256) else {
+        let why = "the hash of an agent is not recorded".to_owned();
+        return Finding::new(arm, "agent", CheckResult::NotKnown, why);
+    };
+    if there == here {
+        return Finding::new(arm, "agent", CheckResult::Pass, here.to_owned());
     }
+    let detail = format!("`{there}` and `{here}`: {MEANING}");
+    Finding::new(arm, "agent", CheckResult::Fail, detail).with_difference(there, here, MEANING)
 }
 
 /// Whether both run on one boot of one kernel. `None` if one side does not report it: then only the kernel's release

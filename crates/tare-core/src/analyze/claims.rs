@@ -30,32 +30,31 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         publication,
         dossier,
     };
-    let text_of = |verdict: ClaimVerdict, because: String| DossierClaim {
+    let decided = decided(claim, &look);
+    let (verdict, because) = decided.unwrap_or_else(|why| (ClaimVerdict::NotTestable, why));
+    DossierClaim {
         id: claim.id.clone(),
         published: claim.published.clone(),
         at: claim.at.clone(),
         verdict,
         because,
         own: authors_numbers::judged(&claim.rule, &look),
-    };
-    let Some(bounds) = claim.rule.bounds() else {
-        let Rule::NotTestable { because } = &claim.rule else {
-            unreachable!("every other rule has bounds");
-        };
-        return text_of(ClaimVerdict::NotTestable, because.clone());
-    };
-    if let Some(why) = too_small(claim, &look).or_else(|| without_premise(claim, &look)) {
-        return text_of(ClaimVerdict::NotTestable, why);
+    }
+}
+
+/// Returns the verdict and what it is based on; why there is none for a claim that cannot be tested.
+fn decided(claim: &Claim, look: &Lookup<'_>) -> Result<(ClaimVerdict, String), String> {
+    let bounds = match &claim.rule {
+        Rule::NotTestable { because } => Err(because.clone()),
+        rule => Ok(rule.bounds().expect("every other rule has bounds")),
+    }?;
+    if let Some(why) = too_small(claim, look).or_else(|| without_premise(claim, look)) {
+        return Err(why);
     }
     let Some(several) = claim.rule.several() else {
-        return match look.ratio(&claim.rule) {
-            Err(why) => text_of(ClaimVerdict::NotTestable, why),
-            Ok(ratio) => {
-                let outcome = place(&ratio, bounds);
-                let because = format!("{} was claimed to be {}", shown(&ratio), wanted(bounds));
-                text_of(outcome, because)
-            }
-        };
+        let ratio = look.ratio(&claim.rule)?;
+        let because = format!("{} was claimed to be {}", shown(&ratio), wanted(bounds));
+        return Ok((place(&ratio, bounds), because));
     };
     let n = several.quantities.len();
     // "All" is tested in every quantity, so a failure of one is corrected for their number.
@@ -87,9 +86,8 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
                 reasons.push(why);
             }
         }
-        return text_of(ClaimVerdict::NotTestable, reasons.join("; "));
+        return Err(reasons.join("; "));
     }
-    let outcome = of_several(&claim.rule, holds, fails, n);
     let mut because = format!(
         "of {n} ratios, {holds} {}, {fails} clearly not, {undecided} undecided",
         wanted(bounds)
@@ -97,7 +95,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     if !missing.is_empty() {
         let _ = write!(because, ", {} not measured", missing.len());
     }
-    text_of(outcome, because)
+    Ok((of_several(&claim.rule, holds, fails, n), because))
 }
 
 /// The reason, if a quantity of the claim was measured at a scale at which it is a different one.

@@ -11,12 +11,11 @@ use tare_model::{Absence, Spread, Study, Trial};
 
 use super::Find;
 use super::blocks::Blocks;
-use super::failures::{Counted, Tally};
+use super::failures::{Counted, Tally, hint_for};
 use super::input::TrialRef;
 use super::kept_trial::{Group, GroupKey};
-use super::placing::{NotTaken, Placing, Says};
+use super::placing::{Placing, Says};
 use super::turns::Turns;
-use crate::workload::DecodeError;
 
 /// From this number of trials on, memory is freed in the background.
 const MANY: u32 = 10_000;
@@ -127,33 +126,19 @@ impl<'a> Collector<'a> {
             group.settle(before);
         }
         let arm = &self.placing.arms[place.arm];
-        let counted = |kind, reason: String| Counted {
-            arm: arm.id.to_string(),
-            workload: group.name.clone(),
-            kind,
-            reason,
-            hint: None,
-        };
         let taken = match taken {
             Ok(taken) => taken,
-            Err(NotTaken::Counted(counted)) => return self.tally.count(*counted),
-            Err(NotTaken::Unread(DecodeError::Unavailable(reason))) => {
-                return self.tally.count(Counted {
-                    hint: super::failures::hint_for(&reason, arm),
-                    ..counted(Absence::Unavailable, reason.to_string())
-                });
-            }
-            Err(NotTaken::Unread(problem)) => {
-                let counted = counted(Absence::Failed, problem.to_string());
-                return self.tally.count(counted);
-            }
+            Err(counted) => return self.tally.count(*counted),
         };
         let shown = taken.timed_ns.zip(self.timed_ns);
         self.timed_ns = shown.map(|(timed_ns, before_ns)| timed_ns + before_ns);
         for (metric, reason) in &taken.unavailable {
             self.tally.count(Counted {
-                hint: super::failures::hint_for(reason, arm),
-                ..counted(Absence::Unavailable, format!("{metric}: {reason}"))
+                arm: arm.id.to_string(),
+                workload: group.name.clone(),
+                kind: Absence::Unavailable,
+                reason: format!("{metric}: {reason}"),
+                hint: hint_for(reason, arm),
             });
         }
         let may_settle = !self.keeps_slices && matches!(taken.kept.turns, Turns::Slices(_));

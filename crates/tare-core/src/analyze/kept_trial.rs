@@ -120,17 +120,9 @@ impl Group {
 
     /// Compares the arms of a block that have slices and drops the slices.
     pub(super) fn settle(&mut self, block: u32) {
-        let of_block: Vec<Option<&Turns>> = self
-            .arms
-            .iter()
-            .map(|arm| Some(&arm.get(block)?.turns))
-            .collect();
-        let settled = Turns::settled(&of_block);
-        for (arm, turns) in self.arms.iter_mut().zip(settled) {
-            if let (Some(kept), Some(turns)) = (arm.get_mut(block), turns) {
-                kept.turns = turns;
-            }
-        }
+        let of_block = self.arms.iter_mut();
+        let of_block = of_block.map(|arm| Some(&mut arm.get_mut(block)?.turns));
+        Turns::settle(of_block.collect());
     }
 }
 

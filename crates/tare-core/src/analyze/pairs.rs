@@ -450,6 +450,10 @@ mod tests {
         is_near(d.second.unwrap(), (4.0_f64 / 3.0).ln());
         is_near(both(&two, Better::Higher).unwrap().mean(), -(2.0_f64.ln()));
         assert_eq!(values(&two), Differences::two(8.0, 3.0));
+        // Both copies are averaged by logarithm, as their differences are.
+        assert_eq!(two.base.value(|reading| reading.typical), 6.0);
+        let middle = both(&two, Better::Lower).unwrap().mean();
+        is_near(middle, (two.env.1.typical / 6.0).ln());
         let one = pair(4.0, None, 12.0);
         assert_eq!(both(&one, Better::Lower).unwrap().second, None);
         assert_eq!(one.apart(), None);
@@ -458,20 +462,5 @@ mod tests {
         let none = pair(0.0, Some(2.0), 12.0);
         assert_eq!(both(&none, Better::Lower), None);
         assert_eq!(values(&none), Differences::two(12.0, 10.0));
-    }
-
-    #[test]
-    fn baseline_copies_are_averaged_by_logarithm() {
-        let kept = KeptTrial::default();
-        let base = Level {
-            first: (&kept, reading(4.0)),
-            twin: Some((&kept, reading(9.0))),
-        };
-        let shown = base.value(|reading| reading.typical);
-        assert_eq!(shown, 6.0);
-        let pair = Pair::new(0, base, (&kept, reading(12.0)), 0, BOTH);
-        // The mean of the two differences equals that of the displayed values.
-        let middle = both(&pair, Better::Lower).unwrap().mean();
-        is_near(middle, (pair.env.1.typical / shown).ln());
     }
 }

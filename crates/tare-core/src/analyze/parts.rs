@@ -140,12 +140,6 @@ fn settle(says: &mut [Says], n_arms: Option<usize>) {
                 arms[place.arm] = Some(&mut taken.kept.turns);
             }
         }
-        let of_block: Vec<Option<&Turns>> = arms.iter().map(|turns| turns.as_deref()).collect();
-        let settled = Turns::settled(&of_block);
-        for (turns, settled) in arms.into_iter().zip(settled) {
-            if let (Some(turns), Some(settled)) = (turns, settled) {
-                *turns = settled;
-            }
-        }
+        Turns::settle(arms);
     }
 }

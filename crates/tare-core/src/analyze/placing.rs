@@ -1,7 +1,7 @@
 //! Assigns a stored trial to its place and decodes it: a function of the trial and the study alone, so that many can
 //! be read in parallel.
 
-use tare_model::{Absence, ArmSpec, Failure, Outcome, Study, WorkloadId};
+use tare_model::{Absence, ArmSpec, Failure, Outcome, Reason, Study, WorkloadId};
 
 use super::Find;
 use super::failures::{Counted, describe, hint_after, hint_for};
@@ -26,16 +26,8 @@ pub(super) enum Says {
     /// The trial's data, or how it is counted.
     OfWork {
         place: TrialPosition,
-        taken: Result<UsableTrial, NotTaken>,
+        taken: Result<UsableTrial, Box<Counted>>,
     },
-}
-
-/// Why a trial left nothing usable.
-pub(super) enum NotTaken {
-    /// It left nothing to decode, and is counted as this.
-    Counted(Box<Counted>),
-    /// Its output cannot be read.
-    Unread(DecodeError),
 }
 
 /// The data of a study that is needed to read its trials.
@@ -94,40 +86,40 @@ impl<'a> Placing<'a> {
             host_ns: data.host_elapsed_ns,
         };
         let of_trial = (self.find)(workload);
-        let not = |counted: Counted| Err(NotTaken::Counted(Box::new(counted)));
+        let unavailable = |reason: &Reason| Counted {
+            hint: hint_for(reason, &self.arms[arm]),
+            ..counted(Absence::Unavailable, reason)
+        };
         let taken = match data.outcome {
-            Outcome::Completed(raw) => {
-                if let Some(workload) = of_trial {
-                    decoded(workload, raw)
-                        .map(|decoded| decoded.taken(&place, &data.charged()))
-                        .map_err(NotTaken::Unread)
-                } else {
+            Outcome::Completed(raw) => of_trial
+                .ok_or_else(|| {
                     let reason = format!("this version of Tare has no workload `{workload}`");
-                    not(counted(Absence::Failed, &reason))
-                }
-            }
-            Outcome::Unavailable(reason) => not(Counted {
-                hint: hint_for(reason, &self.arms[arm]),
-                ..counted(Absence::Unavailable, reason)
-            }),
+                    counted(Absence::Failed, &reason)
+                })
+                .and_then(|workload| {
+                    decoded(workload, raw).map_err(|problem| match &problem {
+                        DecodeError::Unavailable(reason) => unavailable(reason),
+                        _ => counted(Absence::Failed, &problem),
+                    })
+                }),
+            Outcome::Unavailable(reason) => Err(unavailable(reason)),
             Outcome::Failed(failure) => {
-                let limit_ns = match failure {
+                let cut_off = match (of_trial, failure) {
                     // A timeout still shows that it took at least so long.
-                    Failure::TimedOut { limit_ns } => Some(*limit_ns),
+                    (Some(workload), Failure::TimedOut { limit_ns }) => {
+                        cut_off(workload, &cell.params, *limit_ns)
+                    }
                     _ => None,
                 };
-                let cut_off = of_trial
-                    .zip(limit_ns)
-                    .and_then(|(workload, limit_ns)| cut_off(workload, &cell.params, limit_ns));
-                match cut_off {
-                    Some(decoded) => Ok(decoded.taken(&place, &data.charged())),
-                    None => not(Counted {
-                        hint: hint_after(failure),
-                        ..counted(Absence::Failed, &describe(failure))
-                    }),
-                }
+                cut_off.ok_or_else(|| Counted {
+                    hint: hint_after(failure),
+                    ..counted(Absence::Failed, &describe(failure))
+                })
             }
         };
+        let taken = taken
+            .map(|usable| usable.taken(&place, &data.charged()))
+            .map_err(Box::new);
         Says::OfWork { place, taken }
     }
 }

@@ -137,7 +137,8 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
             let numbers: Vec<&PublishedNumber> = numbers
                 .filter(|number| number.quantity.as_deref() == Some(name) && column.holds(number))
                 .collect();
-            if column.over.is_some() {
+            let is_ratio = column.over.is_some();
+            if is_ratio {
                 "ratio".clone_into(&mut unit);
             }
             let place = (name, column.arm.as_str(), column.instances);
@@ -149,9 +150,10 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
                     .between(place, (name, over, column.instances))
                     .map(|ratio| (ratio.span, "ratio".to_owned())),
             };
-            let recorded = match column.over {
-                None if here.is_err() => look.recorded(place),
-                _ => None,
+            let recorded = if is_ratio || here.is_ok() {
+                None
+            } else {
+                look.recorded(place)
             };
             let (here, reason) = match here {
                 Ok((span, of_value)) => {
@@ -164,13 +166,10 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
                 }
                 Err(why) => (None, Some(why)),
             };
-            let range = match column.over {
-                None => look.range(place),
-                Some(_) => None,
-            };
+            let range = if is_ratio { None } else { look.range(place) };
             // Instances are listed separately if the publication does so.
             let n_parts = numbers.iter().filter(|it| it.part.is_some()).count();
-            let each = if n_parts > 1 && column.over.is_none() {
+            let each = if n_parts > 1 && !is_ratio {
                 look.each(place)
             } else {
                 Vec::new()

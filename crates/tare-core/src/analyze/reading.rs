@@ -88,31 +88,23 @@ mod tests {
     }
 
     #[test]
-    fn native_loop_series_has_no_warm_up_cut() {
-        let mut series = vec![90.0; 30];
-        series.extend([10.0; 30]);
-        assert_eq!(read(&series, Better::Lower, false).unwrap().typical, 50.0);
-        assert_eq!(read(&series, Better::Lower, true).unwrap().typical, 10.0);
-    }
-
-    #[test]
     fn short_series_has_no_warm_up_cut() {
-        let series: Vec<f64> = (0..39).map(f64::from).collect();
-        assert_eq!(read(&series, Better::Lower, true).unwrap().typical, 19.0);
-    }
-
-    #[test]
-    fn a_series_that_falls_to_its_end_is_not_steady() {
-        let series: Vec<f64> = (0..80).map(|step| 200.0 - f64::from(step)).collect();
-        assert!(read(&series, Better::Lower, true).unwrap().unsteady);
-    }
-
-    #[test]
-    fn the_best_rate_is_the_largest() {
-        assert_eq!(
-            read(&[1.0, 3.0, 2.0], Better::Higher, true).unwrap().floor,
-            3.0
-        );
+        let mut settling = vec![90.0; 30];
+        settling.extend([10.0; 30]);
+        let short: Vec<f64> = (0..39).map(f64::from).collect();
+        // Neither has the series of a loop in native code.
+        for (series, may_warm_up, typical) in [
+            (&settling, false, 50.0),
+            (&settling, true, 10.0),
+            (&short, true, 19.0),
+        ] {
+            let found = read(series, Better::Lower, may_warm_up).unwrap();
+            assert_eq!(found.typical, typical);
+        }
+        let falling: Vec<f64> = (0..80).map(|step| 200.0 - f64::from(step)).collect();
+        assert!(read(&falling, Better::Lower, true).unwrap().unsteady);
+        let best_rate = read(&[1.0, 3.0, 2.0], Better::Higher, true).unwrap().floor;
+        assert_eq!(best_rate, 3.0);
     }
 
     #[test]

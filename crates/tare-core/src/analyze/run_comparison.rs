@@ -110,8 +110,8 @@ pub fn beside<'a>(first: &'a Dossier, second: &'a Dossier) -> RunComparison<'a> 
 
 /// Compares two cells that ask the same question.
 pub fn row<'a>(first: &'a DossierCell, second: &'a DossierCell) -> Row<'a> {
+    let narrow = quotient(first.ratio90, second.ratio90, 0.90);
     let quotient = quotient(first.ratio, second.ratio, LEVEL);
-    let narrow = quotient_of_90(first, second);
     let verdict = match (&quotient, &narrow) {
         (Some(ci95), Some(ci90)) => verdict(ci95, ci90, second.margin),
         _ => Verdict::Inconclusive,
@@ -132,21 +132,15 @@ pub fn row<'a>(first: &'a DossierCell, second: &'a DossierCell) -> Row<'a> {
     }
 }
 
-fn quotient_of_90(first: &DossierCell, second: &DossierCell) -> Option<Interval> {
-    quotient(first.ratio90, second.ratio90, 0.90)
-}
-
 /// ln of the second over the first; `None` if an end has no logarithm.
 fn quotient(first: Option<Span>, second: Option<Span>, level: f64) -> Option<Interval> {
     let logarithm = |span: Span| -> Option<Interval> {
         let ends = [span.low, span.point, span.high];
         let has_logarithm = |end: &f64| end.is_finite() && *end > 0.0;
-        ends.iter().all(has_logarithm).then(|| Interval {
-            point: span.point.ln(),
-            low: span.low.ln(),
-            high: span.high.ln(),
-            level,
-        })
+        let [low, point, high] = ends.map(f64::ln);
+        ends.iter()
+            .all(has_logarithm)
+            .then_some(Interval::new(low, point, high, level))
     };
     let (first, second) = (logarithm(first?)?, logarithm(second?)?);
     Some(difference_of_independent(&first, &second))

@@ -113,9 +113,20 @@ impl Turns {
         (other.were_taken() && !median.is_nan()).then_some(median)
     }
 
+    /// Replaces the slices of a block's arms by their comparison.
+    pub(super) fn settle(arms: Vec<Option<&mut Self>>) {
+        let of_block: Vec<Option<&Self>> = arms.iter().map(|turns| turns.as_deref()).collect();
+        let settled = Self::settled(&of_block);
+        for (turns, settled) in arms.into_iter().zip(settled) {
+            if let (Some(turns), Some(settled)) = (turns, settled) {
+                *turns = settled;
+            }
+        }
+    }
+
     /// Compares the arms of a block pairwise, by index in the study; `None` for an arm without slices, which is not
     /// compared. Two arms that ran in different stages are compared by what each is to the arms of all stages.
-    pub(crate) fn settled(of_block: &[Option<&Self>]) -> Vec<Option<Self>> {
+    fn settled(of_block: &[Option<&Self>]) -> Vec<Option<Self>> {
         let n_arms = of_block.len();
         let all: Vec<Option<&Slices>> = of_block.iter().map(|turns| (*turns)?.all()).collect();
         let n_metrics = all.iter().flatten().map(|slices| slices.metrics.len());

@@ -169,14 +169,9 @@ pub fn drawn(
     changes: &[Change],
     search: Search,
 ) -> String {
-    let most = points
-        .iter()
-        .map(|point| point.ratio)
-        .fold(f64::MIN, f64::max);
-    let least = points
-        .iter()
-        .map(|point| point.ratio)
-        .fold(f64::MAX, f64::min);
+    let ratios = || points.iter().map(|point| point.ratio);
+    let most = ratios().fold(f64::MIN, f64::max);
+    let least = ratios().fold(f64::MAX, f64::min);
     let mut lines = vec![
         format!("{row} as a ratio to {}", harmless(reference)),
         String::new(),

@@ -1,5 +1,7 @@
 //! The structure of a study file, with the position of every value.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -111,54 +113,36 @@ pub(super) struct Workload {
 pub(super) fn read(name: &str, text: &str) -> Result<StudyFile, StudyError> {
     toml::from_str(text).map_err(|error| {
         let message = error.message();
-        let written = error.span().and_then(|span| Written::find(text, span));
         StudyError {
             file: name.to_owned(),
             text: text.to_owned(),
             span: error.span(),
             problem: message.to_owned(),
-            hint: unknown_field(message).or_else(|| written?.hint(message)),
+            hint: unknown_field(message).or_else(|| hint_at(text, error.span()?, message)),
         }
     })
 }
 
-/// The line with an error.
-struct Written<'a> {
-    line: &'a str,
-    /// The marked text.
-    value: &'a str,
-}
-
-impl<'a> Written<'a> {
-    fn find(text: &'a str, span: std::ops::Range<usize>) -> Option<Self> {
-        let from = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
-        Some(Self {
-            line: text.get(from..)?.lines().next()?,
-            value: text.get(span)?,
-        })
+/// How to write the value at an error's place.
+fn hint_at(text: &str, span: Range<usize>, message: &str) -> Option<String> {
+    /// Keys whose values have a unit of time.
+    const TIMES: [&str; 4] = ["budget", "trial", "limit", "settle"];
+    let from = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(from..)?.lines().next()?.trim();
+    let value = text.get(span)?;
+    if line.starts_with('[') {
+        let table = line.trim_matches(['[', ']']).trim();
+        return ["arm", "workload"]
+            .contains(&table)
+            .then(|| format!("there may be several: write `[[{table}]]`, in double brackets"));
     }
-
-    fn hint(&self, message: &str) -> Option<String> {
-        /// Keys whose values have a unit of time.
-        const TIMES: [&str; 4] = ["budget", "trial", "limit", "settle"];
-        let line = self.line.trim();
-        if line.starts_with('[') {
-            let table = line.trim_matches(['[', ']']).trim();
-            return ["arm", "workload"]
-                .contains(&table)
-                .then(|| format!("there may be several: write `[[{table}]]`, in double brackets"));
-        }
-        let is_number = message.starts_with("invalid type: integer")
-            || message.starts_with("invalid type: floating point");
-        let key = line.split('=').next()?.trim();
-        (is_number && message.ends_with("expected a string")).then(|| {
-            let unit = if TIMES.contains(&key) { "s" } else { "%" };
-            format!(
-                "with its unit and in quotes: `{key} = \"{}{unit}\"`",
-                self.value
-            )
-        })
-    }
+    let is_number = message.starts_with("invalid type: integer")
+        || message.starts_with("invalid type: floating point");
+    let key = line.split('=').next()?.trim();
+    (is_number && message.ends_with("expected a string")).then(|| {
+        let unit = if TIMES.contains(&key) { "s" } else { "%" };
+        format!("with its unit and in quotes: `{key} = \"{value}{unit}\"`")
+    })
 }
 
 /// `unknown field `x`, expected one of `a`, `b`` → "did you mean", or where such names belong.

@@ -353,43 +353,20 @@ fn metric(quantity: &Quantity, measured: &Measured<'_>) -> Result<(), Problem> {
             known,
         ));
     }
-    let fits = |spec: &&&WorkloadSpec| quantity.is_of(&spec.params, spec.path);
+    let fits = |spec: &&WorkloadSpec| quantity.is_of(&spec.params, spec.path);
     // Workloads that differ only in the number of instances count as one.
-    let mut meant: Vec<&WorkloadSpec> = Vec::new();
-    for spec in with_metric.iter().filter(fits) {
-        let is_known = meant.iter().any(|known| {
-            known.id == spec.id && known.params == spec.params && known.path == spec.path
-        });
-        if !is_known {
-            meant.push(spec);
-        }
-    }
-    if meant.is_empty() && !is_wanted || matches!(measured.wanted, RequiredNames::Nothing) {
+    let is_same = |one: &WorkloadSpec, other: &WorkloadSpec| {
+        one.id == other.id && one.params == other.params && one.path == other.path
+    };
+    let mut meant = with_metric.into_iter().filter(fits);
+    let first = meant.next();
+    if first.is_none() && !is_wanted || matches!(measured.wanted, RequiredNames::Nothing) {
         return Ok(());
     }
-    if let [one] = meant.as_slice() {
-        let params = workload::completed(one.id.as_str(), &one.params, one.path);
-        let mut names = quantity.there.0.keys();
-        if let Some(name) = names.find(|name| params.value(name).is_none()) {
-            let wrong = format!(
-                "`{}` has no parameter `{name}` in its workload",
-                quantity.name
-            );
-            return Err(problem(name, wrong, params.0.keys().cloned()));
-        }
-        let mut counts = quantity.times.iter();
-        let is_count = |name: &str| name == INSTANCES || one.params.int(name).is_some();
-        return match counts.find(|name| !is_count(name)) {
-            None => Ok(()),
-            Some(name) => Err(problem(
-                name,
-                format!(
-                    "`{}` is multiplied by `{name}`, which is no whole number among the parameters of its workload",
-                    quantity.name
-                ),
-                one.params.0.keys().cloned(),
-            )),
-        };
+    if let Some(one) = first
+        && meant.all(|other| is_same(one, other))
+    {
+        return parameters(quantity, one);
     }
     Err(problem(
         &quantity.name,
@@ -399,4 +376,27 @@ fn metric(quantity: &Quantity, measured: &Measured<'_>) -> Result<(), Problem> {
         ),
         [],
     ))
+}
+
+/// Checks the parameters of its workload that a quantity names.
+fn parameters(quantity: &Quantity, spec: &WorkloadSpec) -> Result<(), Problem> {
+    let params = workload::completed(spec.id.as_str(), &spec.params, spec.path);
+    let mut names = quantity.there.0.keys();
+    if let Some(name) = names.find(|name| params.value(name).is_none()) {
+        let wrong = format!(
+            "`{}` has no parameter `{name}` in its workload",
+            quantity.name
+        );
+        return Err(problem(name, wrong, params.0.keys().cloned()));
+    }
+    let mut counts = quantity.times.iter();
+    let is_count = |name: &str| name == INSTANCES || spec.params.int(name).is_some();
+    let Some(name) = counts.find(|name| !is_count(name)) else {
+        return Ok(());
+    };
+    let wrong = format!(
+        "`{}` is multiplied by `{name}`, which is no whole number among the parameters of its workload",
+        quantity.name
+    );
+    Err(problem(name, wrong, spec.params.0.keys().cloned()))
 }

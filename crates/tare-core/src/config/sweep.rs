@@ -13,6 +13,7 @@ use toml::Spanned;
 use super::Table;
 use super::error::{Source, StudyError};
 use super::file::Workload;
+use super::resolve::plain;
 
 /// More points than this are an error: each is measured in every arm and block.
 const MOST_POINTS: usize = 200;
@@ -86,10 +87,11 @@ fn chosen(
 ) -> Result<Vec<Table>, StudyError> {
     let wrong =
         |(problem, hint): Wrong| source.error(Some(text.span()), problem, Some(hint.to_owned()));
-    let condition = Condition::read(text.get_ref()).map_err(wrong)?;
+    let (left, right, compare) = comparison(text.get_ref()).map_err(wrong)?;
     let mut kept = Vec::new();
     for point in points {
-        if condition.holds(&point).map_err(wrong)? {
+        let level = |term| level(term, &point).map_err(wrong);
+        if compare(level(left)?, level(right)?) {
             kept.push(point);
         }
     }
@@ -115,49 +117,32 @@ const SIGNS: [(&str, Compare); 6] = [
     (">", |left, right| left > right),
 ];
 
-/// A comparison of two parameters, or of one with a number or a size.
-struct Condition<'a> {
-    left: &'a str,
-    right: &'a str,
-    compare: Compare,
+/// Reads a comparison of two parameters, or of one with a number or a size.
+fn comparison(text: &str) -> Result<(&str, &str, Compare), Wrong> {
+    let parts = SIGNS.iter().find_map(|(sign, compare)| {
+        let (left, right) = text.split_once(sign)?;
+        Some((left.trim(), right.trim(), *compare))
+    });
+    parts.ok_or_else(|| {
+        let hint = "for example `record <= size`";
+        (format!("`{text}` compares nothing"), hint)
+    })
 }
 
-impl<'a> Condition<'a> {
-    fn read(text: &'a str) -> Result<Self, Wrong> {
-        let parts = SIGNS.iter().find_map(|(sign, compare)| {
-            let (left, right) = text.split_once(sign)?;
-            Some((left.trim(), right.trim(), *compare))
-        });
-        let Some((left, right, compare)) = parts else {
-            let hint = "for example `record <= size`";
-            return Err((format!("`{text}` compares nothing"), hint));
-        };
-        Ok(Self {
-            left,
-            right,
-            compare,
-        })
-    }
-
-    fn holds(&self, point: &Table) -> Result<bool, Wrong> {
-        let level = |term: &str| {
-            let given = point.iter().find(|(name, _)| name.get_ref() == term);
-            let value = match given.map(|(_, value)| value.get_ref()) {
-                Some(toml::Value::Integer(number)) => Value::Int(*number),
-                Some(toml::Value::String(text)) => Value::Text(text.clone()),
-                Some(_) => Value::Bool(false),
-                None => {
-                    let number = term.parse().map(Value::Int);
-                    number.unwrap_or_else(|_| Value::Text(term.to_owned()))
-                }
-            };
-            value.level().ok_or_else(|| {
-                (
-                    format!("`{term}` has no number or size here"),
-                    "compare what stands below `params` or `sweep`, or with a value such as `64k`",
-                )
-            })
-        };
-        Ok((self.compare)(level(self.left)?, level(self.right)?))
-    }
+/// The number or size that a term of a condition stands for at a point.
+fn level(term: &str, point: &Table) -> Result<i64, Wrong> {
+    let given = point.iter().find(|(name, _)| name.get_ref() == term);
+    let value = match given {
+        Some((_, value)) => plain(value.get_ref()),
+        None => Some(
+            term.parse()
+                .map_or_else(|_| Value::Text(term.to_owned()), Value::Int),
+        ),
+    };
+    value.and_then(|value| value.level()).ok_or_else(|| {
+        (
+            format!("`{term}` has no number or size here"),
+            "compare what stands below `params` or `sweep`, or with a value such as `64k`",
+        )
+    })
 }

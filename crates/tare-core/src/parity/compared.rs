@@ -129,18 +129,13 @@ fn cpu_quota(facts: &Facts) -> Option<String> {
 /// Bytes. Without a limit v2 reports `max` and v1 a number near 2⁶³.
 fn memory_limit(facts: &Facts) -> Option<String> {
     let names = [fact::CGROUP_MEMORY_MAX, fact::CGROUP_MEMORY_LIMIT];
-    let Some(text) = names.iter().find_map(|name| facts.get(*name)) else {
-        return Some(NO_LIMIT.to_owned());
+    let text = names.iter().find_map(|name| facts.get(*name));
+    let bytes = match text.map(String::as_str) {
+        None | Some("max") => None,
+        Some(text) => Some(text.parse::<u64>().ok()?),
     };
-    if text == "max" {
-        return Some(NO_LIMIT.to_owned());
-    }
-    let bytes: u64 = text.parse().ok()?;
-    Some(if bytes >= 1 << 62 {
-        NO_LIMIT.to_owned()
-    } else {
-        format!("{bytes} bytes")
-    })
+    let limit = bytes.filter(|bytes| *bytes < 1 << 62);
+    Some(limit.map_or(NO_LIMIT.to_owned(), |bytes| format!("{bytes} bytes")))
 }
 
 /// Processes and threads.

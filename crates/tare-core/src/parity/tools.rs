@@ -165,24 +165,15 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
                 };
                 Some(format!("`{}`: {why}", side.id))
             });
-            match (untold, &answers[1].1) {
+            let (result, detail) = match (untold, &answers[1].1) {
                 (None, ToolAnswer::Present(tool)) => {
                     let version = tool.version.as_deref().unwrap_or("no version reported");
                     let hash = tool.sha256.as_deref().unwrap_or_default();
-                    Finding::new(
-                        arm,
-                        &what,
-                        CheckResult::Pass,
-                        format!("{version}; SHA-256 {hash}"),
-                    )
+                    (CheckResult::Pass, format!("{version}; SHA-256 {hash}"))
                 }
-                (untold, _) => Finding::new(
-                    arm,
-                    &what,
-                    CheckResult::NotKnown,
-                    untold.unwrap_or_default(),
-                ),
-            }
+                (untold, _) => (CheckResult::NotKnown, untold.unwrap_or_default()),
+            };
+            Finding::new(arm, &what, result, detail)
         })
         .collect()
 }

@@ -83,10 +83,7 @@ impl AnswerReader {
         } else if self.answered.status == 0 {
             self.answered.status = GOOD;
         }
-        self.part = Part::Message(kind, left, missing);
-        if left == 0 {
-            self.end_message(kind, missing)?;
-        }
+        self.go_on(kind, left, missing)?;
         Ok(used)
     }
 
@@ -110,14 +107,16 @@ impl AnswerReader {
             _ => {}
         }
         let left = left - u32::try_from(used).unwrap_or(left);
-        self.part = Part::Message(kind, left, missing);
-        if left == 0 {
-            self.end_message(kind, missing)?;
-        }
+        self.go_on(kind, left, missing)?;
         Ok(used)
     }
 
-    fn end_message(&mut self, kind: u8, missing: u8) -> Result<(), Unreadable> {
+    /// Ends a message of which no bytes are left, or waits for them.
+    fn go_on(&mut self, kind: u8, left: u32, missing: u8) -> Result<(), Unreadable> {
+        if left > 0 {
+            self.part = Part::Message(kind, left, missing);
+            return Ok(());
+        }
         let content = std::mem::take(&mut self.pending);
         if kind == AUTHENTICATION && content != [0; 4] {
             return Err(Unreadable::Password);

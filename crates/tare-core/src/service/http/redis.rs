@@ -77,12 +77,10 @@ impl AnswerReader {
                 Ok(length) => Part::Bulk(length + 2, missing),
                 Err(_) => Part::Reply(missing),
             },
-            b'*' | b'~' | b'>' => {
-                Part::Reply(missing.saturating_add(u64::try_from(number()?).unwrap_or(0)))
-            }
-            b'%' => {
-                let pairs = u64::try_from(number()?).unwrap_or(0);
-                Part::Reply(missing.saturating_add(pairs.saturating_mul(2)))
+            b'*' | b'~' | b'>' | b'%' => {
+                let each = if *kind == b'%' { 2 } else { 1 };
+                let count = u64::try_from(number()?).unwrap_or(0);
+                Part::Reply(missing.saturating_add(count.saturating_mul(each)))
             }
             _ => return Err(not_redis()),
         };
