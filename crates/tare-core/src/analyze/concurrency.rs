@@ -39,7 +39,7 @@ const LITTLE_OVERLAP: f64 = 0.8;
 
 /// Groups that differ only in the number of instances, by that number.
 struct Series<'a> {
-    spread: Spread,
+    first: &'a Group,
     groups: BTreeMap<u32, &'a Group>,
 }
 
@@ -47,24 +47,16 @@ struct Series<'a> {
 pub(crate) fn series(head: &RunHead, collected: &Collector<'_>) -> Vec<Concurrency> {
     let mut all: Vec<Series<'_>> = Vec::new();
     for (key, group) in &collected.groups {
-        let Some(spread) = group.spread else {
+        if group.spread.is_none() {
             continue;
-        };
-        let is_same = |other: &&mut Series<'_>| {
-            let first = other.groups.values().next();
-            other.spread == spread
-                && first.is_some_and(|first| {
-                    first.name == group.name
-                        && first.params == group.params
-                        && first.path == group.path
-                })
-        };
-        match all.iter_mut().find(is_same) {
+        }
+        let work = |it: &Group| (it.name.clone(), it.params.clone(), it.path, it.spread);
+        match all.iter_mut().find(|it| work(it.first) == work(group)) {
             Some(found) => {
                 found.groups.insert(key.instances, group);
             }
             None => all.push(Series {
-                spread,
+                first: group,
                 groups: BTreeMap::from([(key.instances, group)]),
             }),
         }
@@ -97,10 +89,8 @@ fn adjust_for_many(told: &mut [Concurrency]) {
 
 impl Series<'_> {
     fn results(&self, head: &RunHead, collected: &Collector<'_>) -> Vec<Concurrency> {
-        let Some(first) = self.groups.values().next() else {
-            return Vec::new();
-        };
-        let Some(workload) = first.workload else {
+        let first = self.first;
+        let (Some(workload), Some(spread)) = (first.workload, first.spread) else {
             return Vec::new();
         };
         let study = &head.study;
@@ -125,7 +115,7 @@ impl Series<'_> {
                 let baseline = collected.arm_index(study.baseline.as_str())?;
                 let has_own_clock =
                     void::has_own_clock(Some(&arm.facts), head.facts(&study.baseline));
-                let shares_clock = self.spread == Spread::Processes || !has_own_clock;
+                let shares_clock = spread == Spread::Processes || !has_own_clock;
                 let against = Reference::baseline(study, collected, index)?;
                 Some(of_metric.arm(arm.spec.id.as_str(), index, baseline, against, shares_clock))
             });
@@ -133,7 +123,7 @@ impl Series<'_> {
                 workload: first.name.clone(),
                 params: first.params.clone(),
                 path: first.path,
-                spread: self.spread,
+                spread,
                 metric: metric.id.to_owned(),
                 unit: metric.unit.symbol().to_owned(),
                 better: metric.better,

@@ -10,6 +10,7 @@ use tare_model::{Params, Path, Reason, Spread, Trial, WorkSpan};
 
 use super::blocks::Blocks;
 use super::counters::CounterRow;
+use super::input::TrialRef;
 use super::reading::Reading;
 use super::turns::Turns;
 use crate::workload::{Remark, Workload};
@@ -80,9 +81,6 @@ pub(super) struct TrialPosition {
     /// The arm's index in the study.
     pub(super) arm: usize,
     pub(super) block: u32,
-    pub(super) position: u32,
-    pub(super) launch: u32,
-    pub(super) host_ns: u64,
 }
 
 /// A usable trial: the data to keep, and the data that is only counted.
@@ -98,15 +96,15 @@ pub(super) struct UsableTrial {
 
 impl UsableTrial {
     /// Adds what is known of the trial from outside.
-    pub(super) fn taken(mut self, place: &TrialPosition, charged: &CounterRow) -> Self {
+    pub(super) fn taken(mut self, data: TrialRef<'_>) -> Self {
         let kept = &mut self.kept;
-        kept.position = place.position;
-        kept.launch = place.launch;
-        kept.host_ns = place.host_ns;
+        kept.position = data.trial.position;
+        kept.launch = data.trial.launch;
+        kept.host_ns = data.host_elapsed_ns;
         match &mut kept.probe {
-            Some(probe) => probe.counters.put_row(charged),
+            Some(probe) => probe.counters.put_row(&data.charged()),
             // A program that times nothing itself is timed from start to end.
-            None => self.timed_ns = self.timed_ns.or(Some(place.host_ns)),
+            None => self.timed_ns = self.timed_ns.or(Some(data.host_elapsed_ns)),
         }
         self
     }

@@ -81,9 +81,6 @@ impl<'a> Placing<'a> {
             key: GroupKey::new(trial),
             arm,
             block: trial.block,
-            position: trial.position,
-            launch: trial.launch,
-            host_ns: data.host_elapsed_ns,
         };
         let of_trial = (self.find)(workload);
         let unavailable = |reason: &Reason| Counted {
@@ -117,9 +114,7 @@ impl<'a> Placing<'a> {
                 })
             }
         };
-        let taken = taken
-            .map(|usable| usable.taken(&place, &data.charged()))
-            .map_err(Box::new);
+        let taken = taken.map(|usable| usable.taken(data)).map_err(Box::new);
         Says::OfWork { place, taken }
     }
 }

@@ -44,22 +44,16 @@ const FLOOR_BYTES: f64 = 131_072.0;
 impl Limits {
     /// The margin of a row.
     pub fn margin_of(&self, row: &str) -> f64 {
-        let own = self.max.iter().rev().find(|(glob, _)| fits(glob, row));
-        own.map_or(self.margin, |(_, margin)| *margin)
+        last_fitting(&self.max, row).unwrap_or(self.margin)
     }
 
     /// The absolute difference of a row below which nothing counts.
     pub fn floor_of(&self, row: &str, unit: Unit) -> f64 {
-        let mut floors = self.floor.iter().rev();
-        let own = floors.find(|(glob, _)| fits(glob, row));
-        own.map_or(
-            match unit {
-                Unit::Nanoseconds => FLOOR_NS,
-                Unit::Bytes => FLOOR_BYTES,
-                Unit::Count => 0.0,
-            },
-            |(_, floor)| *floor,
-        )
+        last_fitting(&self.floor, row).unwrap_or(match unit {
+            Unit::Nanoseconds => FLOOR_NS,
+            Unit::Bytes => FLOOR_BYTES,
+            Unit::Count => 0.0,
+        })
     }
 
     /// Whether a row is gated.
@@ -72,6 +66,12 @@ impl Limits {
     pub fn alarm_rate(&self) -> f64 {
         ALARM_RATE / self.shares.max(1) as f64
     }
+}
+
+/// The number of the last pattern that matches a row.
+fn last_fitting(numbers: &[(String, f64)], row: &str) -> Option<f64> {
+    let mut numbers = numbers.iter().rev();
+    Some(numbers.find(|(glob, _)| fits(glob, row))?.1)
 }
 
 /// Whether a pattern matches a row by its whole name, or without its suite's entry and its side.
