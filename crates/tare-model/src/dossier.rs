@@ -19,6 +19,7 @@ use crate::words::{
 };
 
 mod published;
+mod span;
 
 pub use published::{
     DossierClaim, DossierLayout, DossierLayoutRow, DossierLayoutValue, DossierMistake, DossierNote,
@@ -50,17 +51,6 @@ impl Span {
             low,
             high,
             level: None,
-        }
-    }
-
-    /// Applies `of` to the estimate and both ends.
-    #[must_use]
-    pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
-        Self {
-            point: of(self.point),
-            low: of(self.low),
-            high: of(self.high),
-            level: self.level,
         }
     }
 }

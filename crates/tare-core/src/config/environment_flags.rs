@@ -6,7 +6,7 @@
 
 use tare_model::{Params, Value};
 
-use super::resolve::plain;
+use super::file::plain;
 
 /// An environment with settings.
 #[derive(Debug, Clone, PartialEq)]

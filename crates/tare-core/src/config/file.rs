@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use serde::Deserialize;
+use tare_model::Value;
 use toml::Spanned;
 
 use super::Table;
@@ -166,4 +167,16 @@ fn unknown_field(message: &str) -> Option<String> {
         }
         _ => Some(suggest::hint(offender, known)),
     }
+}
+
+/// Converts a value of a table; `None` for a date or a table.
+pub(super) fn plain(value: &toml::Value) -> Option<Value> {
+    Some(match value {
+        toml::Value::String(text) => Value::Text(text.clone()),
+        toml::Value::Integer(number) => Value::Int(*number),
+        toml::Value::Float(number) => Value::Float(*number),
+        toml::Value::Boolean(truth) => Value::Bool(*truth),
+        toml::Value::Array(values) => Value::List(values.iter().map(plain).collect::<Option<_>>()?),
+        toml::Value::Datetime(_) | toml::Value::Table(_) => return None,
+    })
 }

@@ -7,7 +7,7 @@ use tare_model::{ArmId, ArmSpec, Params, Path, Study, Value, WorkloadId, Workloa
 
 use super::design::{blocks, count, lift_the_bound_of_blocks, margins, written};
 use super::error::{Source, StudyError};
-use super::file::{Arm, StudyFile, Workload};
+use super::file::{Arm, StudyFile, Workload, plain};
 use super::{Adjustments, Drivers, Table, instances, publication, sweep, units};
 use crate::suggest;
 use crate::{driver, workload};
@@ -423,17 +423,6 @@ fn table(
         params = params.with(name, plain);
     }
     Ok(params)
-}
-
-pub(super) fn plain(value: &toml::Value) -> Option<Value> {
-    Some(match value {
-        toml::Value::String(text) => Value::Text(text.clone()),
-        toml::Value::Integer(number) => Value::Int(*number),
-        toml::Value::Float(number) => Value::Float(*number),
-        toml::Value::Boolean(truth) => Value::Bool(*truth),
-        toml::Value::Array(values) => Value::List(values.iter().map(plain).collect::<Option<_>>()?),
-        toml::Value::Datetime(_) | toml::Value::Table(_) => return None,
-    })
 }
 
 fn value_span(table: &Table, name: &str) -> Option<Range<usize>> {

@@ -12,8 +12,7 @@ use toml::Spanned;
 
 use super::Table;
 use super::error::{Source, StudyError};
-use super::file::Workload;
-use super::resolve::plain;
+use super::file::{Workload, plain};
 
 /// More points than this are an error: each is measured in every arm and block.
 const MOST_POINTS: usize = 200;
