@@ -89,7 +89,7 @@ pub struct MetricSpec {
 
 /// Declares metrics as a table, one row each: `"id", Unit, Better, ResourceClass: "what is inside";`, with `floor`
 /// after the class if the best value of a trial may decide a verdict. With `NAME = ` before them, the rows are
-/// constants.
+/// constants. Rows of one kind can share it: `Unit, Better, ResourceClass { "id": "what is inside"; … }`.
 #[macro_export]
 macro_rules! metrics {
     (@) => { false };
@@ -103,14 +103,19 @@ macro_rules! metrics {
             $crate::metrics! { $id, $unit, $better, $class $(, $floor)?: $doc; }[0];
     )+};
     ($($id:tt, $unit:ident, $better:ident, $class:ident $(, $floor:ident)?: $doc:literal;)+) => {
-        &[$($crate::MetricSpec {
+        $crate::metrics! { $($unit, $better, $class { $id $(, $floor)?: $doc; })+ }
+    };
+    ($(
+        $unit:ident, $better:ident, $class:ident { $($id:tt $(, $floor:ident)?: $doc:literal;)+ }
+    )+) => {
+        &[$($($crate::MetricSpec {
             id: $id,
             unit: $crate::Unit::$unit,
             better: $crate::Better::$better,
             class: $crate::ResourceClass::$class,
             floor_ok: $crate::metrics!(@ $($floor)?),
             doc: $doc,
-        }),+]
+        }),+),+]
     };
 }
 

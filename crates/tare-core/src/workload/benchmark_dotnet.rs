@@ -319,10 +319,7 @@ mod tests {
             .with("benchmark", "A.M")
             .with("case", "n=1")
             .with("warmups", 3);
-        let Recipe::Probe(call) = BenchmarkDotnet.recipe(&params, None).unwrap() else {
-            panic!("a benchmark has one end");
-        };
-        let call = CommandCall::from_args(&call.args).unwrap();
+        let call = command_output::tests::call_of(&BenchmarkDotnet, &params).unwrap();
         assert_eq!(call.pick.unwrap().pattern, "A.M [n=1]");
         assert_eq!(
             call.argv[1..],

@@ -107,9 +107,8 @@ pub(super) const PYTHON: ParamSpec = ParamSpec {
 /// The program failed, or printed something else.
 pub(super) fn parsed<T: DeserializeOwned>(raw: &RawOutput) -> Result<T, DecodeError> {
     let report = report(raw)?;
-    serde_json::from_str(&stdout(&report)).map_err(|error| DecodeError::Garbled {
-        format: "the JSON of a program around NumPy".to_owned(),
-        problem: unreadable(&error),
+    serde_json::from_str(&stdout(&report)).map_err(|error| {
+        DecodeError::garbled("the JSON of a program around NumPy", unreadable(&error))
     })
 }
 

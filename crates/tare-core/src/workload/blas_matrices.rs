@@ -28,13 +28,19 @@ pub(super) static ENTRY: Blas = Blas {
             + THREADS;
             + PYTHON;
         }
-        "blas.matrices.time", Nanosecond, Lower, Compute: "Time of all four operations on all matrices.";
-        "blas.matrices-transpose.time", Nanosecond, Lower, Compute: "Time of turning all matrices, which NumPy does without moving an element.";
-        "blas.matrices-inverse.time", Nanosecond, Lower, Compute: "Time of inverting all matrices, one after the other.";
-        "blas.matrices-add.time", Nanosecond, Lower, Compute: "Time of adding the matrices of all pairs.";
-        "blas.matrices-multiply.time", Nanosecond, Lower, Compute: "Time of multiplying the matrices of all pairs, element by element.";
-        "blas.matrices.processors", Ratio, Lower, Compute: "How many processors the operations kept busy: processor time of all threads over time passed.";
-        "blas.matrices.memory", Byte, Lower, Compute: "The most memory that the program held at once, interpreter and library included.";
+        Nanosecond, Lower, Compute {
+            "blas.matrices.time": "Time of all four operations on all matrices.";
+            "blas.matrices-transpose.time": "Time of turning all matrices, which NumPy does without moving an element.";
+            "blas.matrices-inverse.time": "Time of inverting all matrices, one after the other.";
+            "blas.matrices-add.time": "Time of adding the matrices of all pairs.";
+            "blas.matrices-multiply.time": "Time of multiplying the matrices of all pairs, element by element.";
+        }
+        Ratio, Lower, Compute {
+            "blas.matrices.processors": "How many processors the operations kept busy: processor time of all threads over time passed.";
+        }
+        Byte, Lower, Compute {
+            "blas.matrices.memory": "The most memory that the program held at once, interpreter and library included.";
+        }
     },
     script: concat!(
         include_str!("blas_common.py"),

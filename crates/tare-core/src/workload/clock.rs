@@ -8,6 +8,8 @@ use super::probe_output::probe;
 
 probe! {
     "clock": "reading the clock through the vDSO and through a system call";
-    "clock.vdso.time", Nanosecond, Lower, Kernel, floor: "One clock_gettime(CLOCK_MONOTONIC) through the C library, which takes the vDSO where there is one.";
-    "clock.syscall.time", Nanosecond, Lower, Kernel, floor: "One clock_gettime(CLOCK_MONOTONIC) as a real system call.";
+    Nanosecond, Lower, Kernel {
+        "clock.vdso.time", floor: "One clock_gettime(CLOCK_MONOTONIC) through the C library, which takes the vDSO where there is one.";
+        "clock.syscall.time", floor: "One clock_gettime(CLOCK_MONOTONIC) as a real system call.";
+    }
 }

@@ -196,9 +196,9 @@ fn picked(pick: &str, report: &CommandReport) -> Result<Vec<f64>, DecodeError> {
         .captures_iter(&output)
         .filter_map(|captures| captures.get(1))
         .map(|group| {
-            number(group.as_str()).ok_or_else(|| DecodeError::NoValue {
-                metric: PICKED.id.to_owned(),
-                problem: format!("`{}` is no number", group.as_str().escape_debug()),
+            number(group.as_str()).ok_or_else(|| {
+                let problem = format!("`{}` is no number", group.as_str().escape_debug());
+                DecodeError::no_value(&PICKED, problem)
             })
         })
         .collect()
@@ -206,9 +206,9 @@ fn picked(pick: &str, report: &CommandReport) -> Result<Vec<f64>, DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::ProbeReport;
     use tare_model::outcome::Bytes;
 
+    use super::super::command_output::tests::{call_of, raw_with};
     use super::*;
 
     fn list(texts: &[&str]) -> Value {
@@ -216,22 +216,17 @@ mod tests {
     }
 
     fn call(params: &Params) -> Result<CommandCall, ParamError> {
-        match AnyCommand.recipe(params, None)? {
-            Recipe::Probe(probe) => Ok(CommandCall::from_args(&probe.args).unwrap()),
-            other => panic!("{other:?}"),
-        }
+        call_of(&AnyCommand, params)
     }
 
     /// The raw output of a run of `call` that printed `stdout`.
     fn left(call: &CommandCall, stdout: &str, code: i32) -> RawOutput {
-        let mut raw = command_output::tests::raw(code, stdout.as_bytes(), b"");
-        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-        let command = report.command.as_mut().unwrap();
-        command.pick = call.pick.clone();
-        command.tolerated = call.tolerated.clone();
-        command.usage.insert("user_ns".into(), 5e6);
-        raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
-        raw
+        raw_with(code, |report| {
+            report.stdout = Bytes(stdout.into());
+            report.pick = call.pick.clone();
+            report.tolerated = call.tolerated.clone();
+            report.usage.insert("user_ns".into(), 5e6);
+        })
     }
 
     #[test]

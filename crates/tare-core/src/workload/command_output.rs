@@ -20,10 +20,9 @@ const SAID_LIMIT: usize = 400;
 /// [`DecodeError::Unsuccessful`] for any other end, with the last bytes of the program's output.
 pub fn report(raw: &RawOutput) -> Result<CommandReport, DecodeError> {
     let Some(report) = probe_output::report(raw)?.command else {
-        return Err(DecodeError::Garbled {
-            format: raw.format.escape_default().to_string(),
-            problem: "it is not the report of a program".to_owned(),
-        });
+        let format = raw.format.escape_default().to_string();
+        let problem = "it is not the report of a program";
+        return Err(DecodeError::garbled(format, problem));
     };
     let how = match report.exit {
         Exit::Code(code) if code == 0 || report.tolerated.contains(&code) => return Ok(report),
@@ -76,44 +75,57 @@ fn checked(
     observations: Vec<f64>,
     is_value: fn(f64) -> bool,
 ) -> Result<Sample, DecodeError> {
-    let problem = if observations.is_empty() {
-        Some("there is none".to_owned())
-    } else {
-        observations
-            .iter()
-            .find(|value| !(value.is_finite() && is_value(**value)))
-            .map(|value| format!("`{value}` is no value of it"))
-    };
-    match problem {
-        Some(problem) => Err(DecodeError::NoValue {
-            metric: metric.id.to_owned(),
-            problem,
-        }),
-        None => Ok(Sample {
-            metric: MetricId::new(metric.id).expect("the ids of metrics are checked by a test"),
-            observations,
-        }),
+    if observations.is_empty() {
+        return Err(DecodeError::no_value(metric, "there is none"));
     }
+    let mut values = observations.iter();
+    if let Some(value) = values.find(|value| !(value.is_finite() && is_value(**value))) {
+        let problem = format!("`{value}` is no value of it");
+        return Err(DecodeError::no_value(metric, problem));
+    }
+    Ok(Sample {
+        metric: MetricId::new(metric.id).expect("the ids of metrics are checked by a test"),
+        observations,
+    })
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use tare_model::ProbeReport;
     use tare_model::outcome::Bytes;
+    use tare_model::{CommandCall, Params, ProbeReport, Recipe};
 
+    use super::super::{ParamError, Workload};
     use super::*;
     pub(crate) use crate::testing::raw;
 
-    /// The raw output of a trial whose program succeeded and left these files.
-    pub(crate) fn raw_with_files(files: &[(&str, &str)]) -> RawOutput {
-        let mut raw = raw(0, b"", b"");
+    /// The raw output of a trial whose program exited with `code`, and its report changed.
+    pub(crate) fn raw_with(code: i32, change: impl FnOnce(&mut CommandReport)) -> RawOutput {
+        let mut raw = raw(code, b"", b"");
         let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-        report.command.as_mut().unwrap().files = files
-            .iter()
-            .map(|(name, text)| ((*name).to_owned(), Bytes(text.as_bytes().to_vec())))
-            .collect();
+        change(report.command.as_mut().unwrap());
         raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
         raw
+    }
+
+    /// The raw output of a trial whose program succeeded and left these files.
+    pub(crate) fn raw_with_files(files: &[(&str, &str)]) -> RawOutput {
+        raw_with(0, |report| {
+            report.files = files
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), Bytes(text.as_bytes().to_vec())))
+                .collect();
+        })
+    }
+
+    /// The call of a workload with one end.
+    pub(crate) fn call_of(
+        workload: &dyn Workload,
+        params: &Params,
+    ) -> Result<CommandCall, ParamError> {
+        match workload.recipe(params, None)? {
+            Recipe::Probe(probe) => Ok(CommandCall::from_args(&probe.args).unwrap()),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -125,15 +137,9 @@ pub(crate) mod tests {
             "{text}"
         );
         assert!(!text.contains('\u{1b}'), "{text:?}");
-        let tolerating = |codes: &str| {
-            let mut raw = raw(2, b"", b"");
-            let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-            report.command.as_mut().unwrap().tolerated = serde_json::from_str(codes).unwrap();
-            raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
-            raw
-        };
-        assert!(report(&tolerating("[2]")).is_ok());
-        assert!(report(&tolerating("[1]")).is_err());
+        let tolerating = |code: i32| raw_with(2, |report| report.tolerated = vec![code]);
+        assert!(report(&tolerating(2)).is_ok());
+        assert!(report(&tolerating(1)).is_err());
     }
 
     #[test]

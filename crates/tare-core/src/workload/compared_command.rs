@@ -149,19 +149,16 @@ impl Workload for Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::command_output::tests::raw;
-    use tare_model::ProbeReport;
+    use crate::workload::command_output::tests::raw_with;
 
     #[test]
     fn interleaved_runs_are_observations_of_their_own() {
-        let mut raw = raw(0, b"", b"");
-        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-        let command = report.command.as_mut().unwrap();
-        command.usage = [("user_ns", 9.0), ("sys_ns", 1.0)]
-            .map(|(name, ns)| (name.to_owned(), ns))
-            .into();
-        command.each_run_ns = vec![[9.0, 8.0], [14.0, 13.0], [9.5, 8.5]];
-        raw.stdout.0 = serde_json::to_vec(&report).unwrap();
+        let raw = raw_with(0, |report| {
+            report.usage = [("user_ns", 9.0), ("sys_ns", 1.0)]
+                .map(|(name, ns)| (name.to_owned(), ns))
+                .into();
+            report.each_run_ns = vec![[9.0, 8.0], [14.0, 13.0], [9.5, 8.5]];
+        });
         let samples = ComparedCommand.decode(&raw).unwrap();
         let of = |id: &str| {
             let sample = samples.iter().find(|sample| sample.metric.as_str() == id);
@@ -173,21 +170,16 @@ mod tests {
 
     #[test]
     fn kernel_counters_become_metrics_if_present() {
-        let mut raw = raw(0, b"", b"");
-        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-        let usage = &mut report.command.as_mut().unwrap().usage;
-        usage.clear();
-        for (name, value) in [
+        let usage = [
             ("user_ns", 2e6),
             ("sys_ns", 1e6),
             ("max_rss_bytes", 4096.0),
             ("minflt", 90.0),
             ("majflt", 2.0),
             ("oublock", 3.0),
-        ] {
-            usage.insert(name.to_owned(), value);
-        }
-        raw.stdout.0 = serde_json::to_vec(&report).unwrap();
+        ];
+        let usage = usage.map(|(name, value)| (name.to_owned(), value));
+        let raw = raw_with(0, |report| report.usage = usage.into());
         let values = |workload: &dyn Workload| -> Vec<(String, f64)> {
             let samples = workload.decode(&raw).unwrap().into_iter();
             samples

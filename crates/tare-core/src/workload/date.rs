@@ -7,6 +7,8 @@ use super::probe_output::probe;
 
 probe! {
     "date": "reading the clock and breaking the time down, in universal and in local time";
-    "clock.utc-date.time", Nanosecond, Lower, Kernel: "Reading the real-time clock and breaking it down into year to second, in universal time.";
-    "clock.local-date.time", Nanosecond, Lower, Kernel: "Reading the real-time clock and breaking it down into year to second, by the arm's time zone.";
+    Nanosecond, Lower, Kernel {
+        "clock.utc-date.time": "Reading the real-time clock and breaking it down into year to second, in universal time.";
+        "clock.local-date.time": "Reading the real-time clock and breaking it down into year to second, by the arm's time zone.";
+    }
 }

@@ -7,8 +7,12 @@ use super::probe_output::probe;
 
 probe! {
     "directory": "asking for the working directory, making, removing and listing directories";
-    "fs.getcwd.time", Nanosecond, Lower, Kernel: "One `getcwd` system call in the worker's directory.";
-    "fs.mkdir.time", Nanosecond, Lower, Disk: "Making one directory, in a batch of 16 in one directory.";
-    "fs.rmdir.time", Nanosecond, Lower, Disk: "Removing one empty directory, in a batch of 16.";
-    "fs.readdir.time", Nanosecond, Lower, Disk: "Opening a directory of 64 entries, reading all of them and closing it.";
+    Nanosecond, Lower, Kernel {
+        "fs.getcwd.time": "One `getcwd` system call in the worker's directory.";
+    }
+    Nanosecond, Lower, Disk {
+        "fs.mkdir.time": "Making one directory, in a batch of 16 in one directory.";
+        "fs.rmdir.time": "Removing one empty directory, in a batch of 16.";
+        "fs.readdir.time": "Opening a directory of 64 entries, reading all of them and closing it.";
+    }
 }

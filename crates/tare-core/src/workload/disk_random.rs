@@ -11,7 +11,11 @@ probe! {
     params {
         "file_mib" = Int(64), Between(1, 65_536): "size of the file in MiB, 1 to 65536; larger than the caches below is better";
     }
-    "disk.random-read-sync.time", Nanosecond, Lower, Disk: "Time of one direct `pread` of 4 KiB at a random place.";
-    "disk.random-read-qd1.time", Nanosecond, Lower, Disk: "Time of one direct read of 4 KiB at a random place by io_uring, submission and wait in one call.";
-    "disk.random-read-qd32.rate", OperationPerSecond, Higher, Disk: "Direct reads of 4 KiB at random places completed per second, 32 in flight by io_uring.";
+    Nanosecond, Lower, Disk {
+        "disk.random-read-sync.time": "Time of one direct `pread` of 4 KiB at a random place.";
+        "disk.random-read-qd1.time": "Time of one direct read of 4 KiB at a random place by io_uring, submission and wait in one call.";
+    }
+    OperationPerSecond, Higher, Disk {
+        "disk.random-read-qd32.rate": "Direct reads of 4 KiB at random places completed per second, 32 in flight by io_uring.";
+    }
 }

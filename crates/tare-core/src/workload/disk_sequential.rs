@@ -12,8 +12,10 @@ probe! {
         "depth" = Int(4), Between(1, 64): "reads in flight at once for `disk.sequential-read.rate`, 1 to 64";
         "file_mib" = Int(64), Between(1, 65_536): "size of the file in MiB, 1 to 65536; larger than the caches below is better";
     }
-    "disk.sequential-read.rate", BytePerSecond, Higher, Disk:
-        "Bytes per second of direct reads in order, `depth` of `block_kib` KiB in flight by io_uring (4 of 1 MiB by default).";
-    "disk.sequential-read-sync.rate", BytePerSecond, Higher, Disk:
-        "Bytes per second of direct reads in order, one `pread` of `block_kib` KiB after the other (1 MiB by default).";
+    BytePerSecond, Higher, Disk {
+        "disk.sequential-read.rate":
+            "Bytes per second of direct reads in order, `depth` of `block_kib` KiB in flight by io_uring (4 of 1 MiB by default).";
+        "disk.sequential-read-sync.rate":
+            "Bytes per second of direct reads in order, one `pread` of `block_kib` KiB after the other (1 MiB by default).";
+    }
 }

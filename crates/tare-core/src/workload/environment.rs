@@ -8,8 +8,10 @@ use super::probe_output::probe;
 
 probe! {
     "environment": "reading and writing environment variables, and asking for the locale";
-    "environment.get.time", Nanosecond, Lower, Compute: "One `getenv` of the last of 32 variables.";
-    "environment.all.time", Nanosecond, Lower, Compute: "Copying all 32 variables.";
-    "environment.set.time", Nanosecond, Lower, Compute: "One `setenv` of a variable that exists.";
-    "environment.locale.time", Nanosecond, Lower, Compute: "One `setlocale` that only asks for the present locale.";
+    Nanosecond, Lower, Compute {
+        "environment.get.time": "One `getenv` of the last of 32 variables.";
+        "environment.all.time": "Copying all 32 variables.";
+        "environment.set.time": "One `setenv` of a variable that exists.";
+        "environment.locale.time": "One `setlocale` that only asks for the present locale.";
+    }
 }

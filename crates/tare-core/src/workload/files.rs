@@ -8,7 +8,9 @@ use super::probe_output::probe;
 
 probe! {
     "files": "creating, writing and removing files of 4 KiB";
-    "fs.create.time", Nanosecond, Lower, Disk: "One open with O_CREAT and O_EXCL, in a batch of 16 in one directory.";
-    "fs.write.time", Nanosecond, Lower, Disk: "Writing 4 KiB to a new file and closing it, in a batch of 16.";
-    "fs.unlink.time", Nanosecond, Lower, Disk: "Removing a file of 4 KiB by name, in a batch of 16.";
+    Nanosecond, Lower, Disk {
+        "fs.create.time": "One open with O_CREAT and O_EXCL, in a batch of 16 in one directory.";
+        "fs.write.time": "Writing 4 KiB to a new file and closing it, in a batch of 16.";
+        "fs.unlink.time": "Removing a file of 4 KiB by name, in a batch of 16.";
+    }
 }

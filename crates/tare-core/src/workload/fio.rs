@@ -74,33 +74,47 @@ static DECLARED: Declared = described! {
             "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s, for which a trial needs a `limit` of 6 minutes); parameters that differ from their default win";
         "percentiles" = Text("50:99"): "percentiles of the times, such as `1:50:95:99:99.99`; metrics there are of these five";
     }
-    "disk.fio-read.rate", OperationPerSecond, Higher, Disk: "Reads completed per second of fio's run time.";
-    "disk.fio-read.throughput", BytePerSecond, Higher, Disk: "Bytes read per second of fio's run time.";
-    "disk.fio-read.time", Nanosecond, Lower, Disk: "Mean time of a read from before its submission to its completion.";
-    "disk.fio-read-p99.time", Nanosecond, Lower, Disk: "Time that 99 of 100 reads did not exceed, from before their submission to their completion.";
-    "disk.fio-read-submission.time", Nanosecond, Lower, Disk: "Mean time of handing over a read to the kernel, where the engine has a queue to hand it to.";
-    "disk.fio-read-completion.time", Nanosecond, Lower, Disk: "Mean time of a read from the end of its submission to its completion.";
-    "disk.fio-read-completion-p1.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 1 of 100 reads did not exceed.";
-    "disk.fio-read-completion-p50.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that half of the reads did not exceed.";
-    "disk.fio-read-completion-p95.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 95 of 100 reads did not exceed.";
-    "disk.fio-read-completion-p99.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 99 of 100 reads did not exceed.";
-    "disk.fio-read-completion-p9999.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 9999 of 10000 reads did not exceed.";
-    "disk.fio-write.rate", OperationPerSecond, Higher, Disk: "Writes completed per second of fio's run time.";
-    "disk.fio-write.throughput", BytePerSecond, Higher, Disk: "Bytes written per second of fio's run time.";
-    "disk.fio-write.time", Nanosecond, Lower, Disk: "Mean time of a write from before its submission to its completion.";
-    "disk.fio-write-p99.time", Nanosecond, Lower, Disk: "Time that 99 of 100 writes did not exceed, from before their submission to their completion.";
-    "disk.fio-write-submission.time", Nanosecond, Lower, Disk: "Mean time of handing over a write to the kernel, where the engine has a queue to hand it to.";
-    "disk.fio-write-completion.time", Nanosecond, Lower, Disk: "Mean time of a write from the end of its submission to its completion.";
-    "disk.fio-write-completion-p1.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 1 of 100 writes did not exceed.";
-    "disk.fio-write-completion-p50.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that half of the writes did not exceed.";
-    "disk.fio-write-completion-p95.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 95 of 100 writes did not exceed.";
-    "disk.fio-write-completion-p99.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 99 of 100 writes did not exceed.";
-    "disk.fio-write-completion-p9999.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 9999 of 10000 writes did not exceed.";
-    "disk.fio-user.share", Ratio, Lower, Disk: "Share of its time that a job of fio's spent in user code.";
-    "disk.fio-system.share", Ratio, Lower, Disk: "Share of its time that a job of fio's spent in the kernel.";
-    "disk.fio-switches.ratio", Ratio, Lower, Disk: "Context switches of fio's jobs for each read or write.";
-    "disk.fio-device-operations.ratio", Ratio, Lower, Disk: "Operations of the block devices below, while fio ran and warmed up, for each read or write that counts.";
-    "disk.fio-device-busy.share", Ratio, Lower, Disk: "Share of the time in which the busiest block device below had something to do.";
+    OperationPerSecond, Higher, Disk {
+        "disk.fio-read.rate": "Reads completed per second of fio's run time.";
+    }
+    BytePerSecond, Higher, Disk {
+        "disk.fio-read.throughput": "Bytes read per second of fio's run time.";
+    }
+    Nanosecond, Lower, Disk {
+        "disk.fio-read.time": "Mean time of a read from before its submission to its completion.";
+        "disk.fio-read-p99.time": "Time that 99 of 100 reads did not exceed, from before their submission to their completion.";
+        "disk.fio-read-submission.time": "Mean time of handing over a read to the kernel, where the engine has a queue to hand it to.";
+        "disk.fio-read-completion.time": "Mean time of a read from the end of its submission to its completion.";
+        "disk.fio-read-completion-p1.time": "Time from the end of its submission to its completion that 1 of 100 reads did not exceed.";
+        "disk.fio-read-completion-p50.time": "Time from the end of its submission to its completion that half of the reads did not exceed.";
+        "disk.fio-read-completion-p95.time": "Time from the end of its submission to its completion that 95 of 100 reads did not exceed.";
+        "disk.fio-read-completion-p99.time": "Time from the end of its submission to its completion that 99 of 100 reads did not exceed.";
+        "disk.fio-read-completion-p9999.time": "Time from the end of its submission to its completion that 9999 of 10000 reads did not exceed.";
+    }
+    OperationPerSecond, Higher, Disk {
+        "disk.fio-write.rate": "Writes completed per second of fio's run time.";
+    }
+    BytePerSecond, Higher, Disk {
+        "disk.fio-write.throughput": "Bytes written per second of fio's run time.";
+    }
+    Nanosecond, Lower, Disk {
+        "disk.fio-write.time": "Mean time of a write from before its submission to its completion.";
+        "disk.fio-write-p99.time": "Time that 99 of 100 writes did not exceed, from before their submission to their completion.";
+        "disk.fio-write-submission.time": "Mean time of handing over a write to the kernel, where the engine has a queue to hand it to.";
+        "disk.fio-write-completion.time": "Mean time of a write from the end of its submission to its completion.";
+        "disk.fio-write-completion-p1.time": "Time from the end of its submission to its completion that 1 of 100 writes did not exceed.";
+        "disk.fio-write-completion-p50.time": "Time from the end of its submission to its completion that half of the writes did not exceed.";
+        "disk.fio-write-completion-p95.time": "Time from the end of its submission to its completion that 95 of 100 writes did not exceed.";
+        "disk.fio-write-completion-p99.time": "Time from the end of its submission to its completion that 99 of 100 writes did not exceed.";
+        "disk.fio-write-completion-p9999.time": "Time from the end of its submission to its completion that 9999 of 10000 writes did not exceed.";
+    }
+    Ratio, Lower, Disk {
+        "disk.fio-user.share": "Share of its time that a job of fio's spent in user code.";
+        "disk.fio-system.share": "Share of its time that a job of fio's spent in the kernel.";
+        "disk.fio-switches.ratio": "Context switches of fio's jobs for each read or write.";
+        "disk.fio-device-operations.ratio": "Operations of the block devices below, while fio ran and warmed up, for each read or write that counts.";
+        "disk.fio-device-busy.share": "Share of the time in which the busiest block device below had something to do.";
+    }
 };
 
 impl Workload for Fio {
@@ -135,19 +149,15 @@ impl Workload for Fio {
                 // Without a queue the time is absent, not zero.
                 Some(direction.submission_ns).filter(|ns| *ns != 0.0),
                 Some(direction.completion_ns).filter(|ns| *ns != 0.0),
-                direction.completion_p1_ns,
-                direction.completion_p50_ns,
-                direction.completion_p95_ns,
-                direction.completion_p99_ns,
-                direction.completion_p9999_ns,
             ];
+            let values = [&values[..], &direction.completion_percentiles_ns].concat();
             add(&mut samples, metrics, &values, command_output::sample)?;
         }
         if samples.is_empty() {
-            return Err(DecodeError::NoValue {
-                metric: DECLARED.metrics[0].id.to_owned(),
-                problem: "fio did neither a read nor a write".to_owned(),
-            });
+            return Err(DecodeError::no_value(
+                &DECLARED.metrics[0],
+                "fio did neither a read nor a write",
+            ));
         }
         let whole = whole(&job, &output);
         // A job may have no context switches and no device operations.
@@ -288,10 +298,7 @@ mod tests {
     use super::*;
 
     fn argv(params: &Params) -> Result<Vec<String>, ParamError> {
-        match Fio.recipe(params, None)? {
-            Recipe::Probe(probe) => Ok(CommandCall::from_args(&probe.args).unwrap().argv),
-            other => panic!("{other:?}"),
-        }
+        Ok(command_output::tests::call_of(&Fio, params)?.argv)
     }
 
     #[test]

@@ -14,6 +14,7 @@
 mod problem;
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use tare_model::cluster::{HOSTFILE, NODE, SHARED, SUBNET};
 use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
@@ -48,25 +49,19 @@ const SSH_CONFIG: &str = "Host *
   LogLevel ERROR
 ";
 
-/// A metric's key in the summary, and the factor to convert its unit.
-struct Entry {
-    key: &'static str,
-    factor: f64,
-}
-
-/// In the order of the metrics.
-const ENTRIES: &[Entry] = &tare_model::rows! {
-    Entry { key: "HPL_Tflops", factor: 1e12, },
-    Entry { key: "StarDGEMM_Gflops", factor: 1e9, },
-    Entry { key: "PTRANS_GBs", factor: 1e9, },
-    Entry { key: "MPIRandomAccess_GUPs", factor: 1e9, },
-    Entry { key: "StarSTREAM_Triad", factor: 1e9, },
-    Entry { key: "MPIFFT_Gflops", factor: 1e9, },
-    Entry { key: "AvgPingPongBandwidth_GBytes", factor: 1e9, },
-    Entry { key: "RandomlyOrderedRingBandwidth_GBytes", factor: 1e9, },
-    Entry { key: "AvgPingPongLatency_usec", factor: 1e3, },
-    Entry { key: "RandomlyOrderedRingLatency_usec", factor: 1e3, },
-};
+/// Each metric's key in the summary, in the order of the metrics, and the factor to convert its unit.
+const ENTRIES: &[(&str, f64)] = &[
+    ("HPL_Tflops", 1e12),
+    ("StarDGEMM_Gflops", 1e9),
+    ("PTRANS_GBs", 1e9),
+    ("MPIRandomAccess_GUPs", 1e9),
+    ("StarSTREAM_Triad", 1e9),
+    ("MPIFFT_Gflops", 1e9),
+    ("AvgPingPongBandwidth_GBytes", 1e9),
+    ("RandomlyOrderedRingBandwidth_GBytes", 1e9),
+    ("AvgPingPongLatency_usec", 1e3),
+    ("RandomlyOrderedRingLatency_usec", 1e3),
+];
 
 /// The numeric parameters, once defaults are filled in.
 fn numbers(params: &Params) -> [u64; 5] {
@@ -148,16 +143,30 @@ impl Workload for Hpcc {
             "block" = Int(64), Between(1, 1024): "order of the matrix's blocks (NB), 1 to 1024";
             "scale" = Int(10), Between(1, 100): "order of the matrix in percent of what the memory allows, for small machines, 1 to 100";
         }
-        "hpcc.hpl.rate", OperationPerSecond, Higher, Compute: "Floating-point operations a second of all processes together while HPL solves the system of equations.";
-        "hpcc.dgemm.rate", OperationPerSecond, Higher, Compute: "Floating-point operations a second of one process in a matrix product, while all processes compute one.";
-        "hpcc.ptrans.rate", BytePerSecond, Higher, Network: "Bytes a second of all processes together in the transposition of a distributed matrix.";
-        "hpcc.random-access.rate", OperationPerSecond, Higher, Network: "Updates a second of all processes together at random places of a distributed table.";
-        "hpcc.stream.rate", BytePerSecond, Higher, Compute: "Bytes a second of one process in the triad of STREAM, while all processes run it.";
-        "hpcc.fft.rate", OperationPerSecond, Higher, Network: "Floating-point operations a second of all processes together in a distributed Fourier transform.";
-        "hpcc.ping-pong.rate", BytePerSecond, Higher, Network: "Bytes a second between two processes that send each other 2 000 000 bytes in turns, mean of the pairs.";
-        "hpcc.ring.rate", BytePerSecond, Higher, Network: "Bytes a second of one process while all exchange 2 000 000 bytes with two neighbours in rings of random order.";
-        "hpcc.ping-pong.latency", Nanosecond, Lower, Network: "Half a round trip of 8 bytes between two processes, mean of the pairs.";
-        "hpcc.ring.latency", Nanosecond, Lower, Network: "Time of one process to exchange 8 bytes with two neighbours while all do so in rings of random order.";
+        OperationPerSecond, Higher, Compute {
+            "hpcc.hpl.rate": "Floating-point operations a second of all processes together while HPL solves the system of equations.";
+            "hpcc.dgemm.rate": "Floating-point operations a second of one process in a matrix product, while all processes compute one.";
+        }
+        BytePerSecond, Higher, Network {
+            "hpcc.ptrans.rate": "Bytes a second of all processes together in the transposition of a distributed matrix.";
+        }
+        OperationPerSecond, Higher, Network {
+            "hpcc.random-access.rate": "Updates a second of all processes together at random places of a distributed table.";
+        }
+        BytePerSecond, Higher, Compute {
+            "hpcc.stream.rate": "Bytes a second of one process in the triad of STREAM, while all processes run it.";
+        }
+        OperationPerSecond, Higher, Network {
+            "hpcc.fft.rate": "Floating-point operations a second of all processes together in a distributed Fourier transform.";
+        }
+        BytePerSecond, Higher, Network {
+            "hpcc.ping-pong.rate": "Bytes a second between two processes that send each other 2 000 000 bytes in turns, mean of the pairs.";
+            "hpcc.ring.rate": "Bytes a second of one process while all exchange 2 000 000 bytes with two neighbours in rings of random order.";
+        }
+        Nanosecond, Lower, Network {
+            "hpcc.ping-pong.latency": "Half a round trip of 8 bytes between two processes, mean of the pairs.";
+            "hpcc.ring.latency": "Time of one process to exchange 8 bytes with two neighbours while all do so in rings of random order.";
+        }
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -214,9 +223,9 @@ impl Workload for Hpcc {
         self.metrics()
             .iter()
             .zip(ENTRIES)
-            .map(|(metric, entry)| {
-                let value = number(&summary, entry.key)?;
-                command_output::sample(metric, vec![value * entry.factor])
+            .map(|(metric, (key, factor))| {
+                let value: f64 = value(&summary, "number", key)?;
+                command_output::sample(metric, vec![value * factor])
             })
             .collect()
     }
@@ -233,10 +242,7 @@ pub fn solved(raw: &RawOutput) -> Result<Problem, DecodeError> {
 }
 
 fn garbled(problem: impl Into<String>) -> DecodeError {
-    DecodeError::Garbled {
-        format: OUTPUT.to_owned(),
-        problem: problem.into(),
-    }
+    DecodeError::garbled(OUTPUT, problem)
 }
 
 fn file<'a>(report: &'a CommandReport, name: &str) -> Result<&'a str, DecodeError> {
@@ -284,16 +290,18 @@ fn summary(report: &CommandReport) -> Result<BTreeMap<&str, &str>, DecodeError> 
     }
 }
 
-fn number(summary: &BTreeMap<&str, &str>, key: &str) -> Result<f64, DecodeError> {
-    let missing = || garbled(format!("the summary has no number `{key}`"));
-    let value = summary.get(key).ok_or_else(missing)?;
-    value.trim().parse().map_err(|_| missing())
+/// The value of `key`; `kind` says in an error what it should be.
+fn value<T: FromStr>(
+    summary: &BTreeMap<&str, &str>,
+    kind: &str,
+    key: &str,
+) -> Result<T, DecodeError> {
+    let value = summary.get(key).and_then(|text| text.trim().parse().ok());
+    value.ok_or_else(|| garbled(format!("the summary has no {kind} `{key}`")))
 }
 
 fn count(summary: &BTreeMap<&str, &str>, key: &str) -> Result<u64, DecodeError> {
-    let missing = || garbled(format!("the summary has no whole number `{key}`"));
-    let value = summary.get(key).ok_or_else(missing)?;
-    value.trim().parse().map_err(|_| missing())
+    value(summary, "whole number", key)
 }
 
 fn problem_of(summary: &BTreeMap<&str, &str>) -> Result<Problem, DecodeError> {

@@ -56,19 +56,21 @@ impl Workload for Iozone {
             "record" = Text("64k"): "bytes of one record, such as `4k` or `1m`";
         }
         // In the order of the table's columns.
-        "disk.iozone-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file.";
-        "disk.iozone-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again.";
-        "disk.iozone-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file.";
-        "disk.iozone-reread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file again.";
-        "disk.iozone-random-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading records at random places.";
-        "disk.iozone-random-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing records at random places.";
-        "disk.iozone-backward-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file backwards.";
-        "disk.iozone-record-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing one record over and over.";
-        "disk.iozone-stride-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading every 17th record.";
-        "disk.iozone-fwrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file by fwrite.";
-        "disk.iozone-refwrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again by fwrite.";
-        "disk.iozone-fread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file by fread.";
-        "disk.iozone-refread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file again by fread.";
+        BytePerSecond, Higher, Disk {
+            "disk.iozone-write.throughput": "Bytes per second of writing a new file.";
+            "disk.iozone-rewrite.throughput": "Bytes per second of writing the file again.";
+            "disk.iozone-read.throughput": "Bytes per second of reading the file.";
+            "disk.iozone-reread.throughput": "Bytes per second of reading the file again.";
+            "disk.iozone-random-read.throughput": "Bytes per second of reading records at random places.";
+            "disk.iozone-random-write.throughput": "Bytes per second of writing records at random places.";
+            "disk.iozone-backward-read.throughput": "Bytes per second of reading the file backwards.";
+            "disk.iozone-record-rewrite.throughput": "Bytes per second of writing one record over and over.";
+            "disk.iozone-stride-read.throughput": "Bytes per second of reading every 17th record.";
+            "disk.iozone-fwrite.throughput": "Bytes per second of writing a new file by fwrite.";
+            "disk.iozone-refwrite.throughput": "Bytes per second of writing the file again by fwrite.";
+            "disk.iozone-fread.throughput": "Bytes per second of reading the file by fread.";
+            "disk.iozone-refread.throughput": "Bytes per second of reading the file again by fread.";
+        }
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -126,29 +128,27 @@ impl Workload for Iozone {
 }
 
 /// Iozone's output.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    /// For example `3.489`.
-    pub version: String,
+#[derive(Debug)]
+struct Table {
     /// The resolution of its clock, seconds; `None` if unknown.
-    pub resolution_s: Option<f64>,
+    resolution_s: Option<f64>,
     /// Whether a write's time includes fsync.
-    pub has_fsync: bool,
+    has_fsync: bool,
     /// Whether the page cache was bypassed.
-    pub is_direct: bool,
+    is_direct: bool,
     /// Whether it reports completion.
-    pub is_complete: bool,
+    is_complete: bool,
     /// One row for each file size and record size.
-    pub rows: Vec<Row>,
+    rows: Vec<Row>,
 }
 
 /// One row of the table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+#[derive(Debug)]
+struct Row {
     /// File size, bytes.
-    pub file_bytes: f64,
+    file_bytes: f64,
     /// The index of each test in [`Workload::metrics`], with its bytes per second.
-    pub bytes_per_s: Vec<(usize, f64)>,
+    bytes_per_s: Vec<(usize, f64)>,
 }
 
 impl Table {
@@ -156,16 +156,12 @@ impl Table {
     ///
     /// # Errors
     /// [`DecodeError::Garbled`] if it is not a table, or if a row does not have one value per test.
-    pub fn parse(text: &str) -> Result<Self, DecodeError> {
+    fn parse(text: &str) -> Result<Self, DecodeError> {
         let after = |what: &str| {
             text.lines()
                 .find_map(|line| Some(line.split_once(what)?.1.trim()))
         };
-        let version = after("Version $Revision:")
-            .and_then(|rest| rest.split('$').next())
-            .ok_or_else(|| garbled("there is no version"))?
-            .trim()
-            .to_owned();
+        after("Version $Revision:").ok_or_else(|| garbled("there is no version"))?;
         let command = after("Command line used:")
             .ok_or_else(|| garbled("it does not say its command line"))?;
         if !text.contains("Output is in kBytes/sec") {
@@ -197,7 +193,6 @@ impl Table {
             return Err(garbled("the table has no row"));
         }
         Ok(Self {
-            version,
             resolution_s,
             has_fsync: text.contains("Include fsync in write timing"),
             is_direct: text.contains("O_DIRECT feature enabled"),
@@ -306,10 +301,7 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
 }
 
 fn garbled(problem: &str) -> DecodeError {
-    DecodeError::Garbled {
-        format: "Iozone's table".to_owned(),
-        problem: problem.to_owned(),
-    }
+    DecodeError::garbled("Iozone's table", problem)
 }
 
 #[cfg(test)]
@@ -333,12 +325,9 @@ mod tests {
             .with("size", "1g")
             .with("record", "4k")
             .with("fsync", 0);
-        let Recipe::Probe(probe) = Iozone.recipe(&params, None).unwrap() else {
-            panic!("no probe")
-        };
-        let argv = CommandCall::from_args(&probe.args).unwrap().argv;
+        let call = command_output::tests::call_of(&Iozone, &params).unwrap();
         assert_eq!(
-            argv.join(" "),
+            call.argv.join(" "),
             "iozone -s1048576k -r4k -ftare.iozone -i 0 -i 2 -I"
         );
         for (name, value) in [("size", "32k"), ("record", "32m"), ("tests", "none")] {

@@ -43,12 +43,18 @@ impl Workload for Iperf3 {
             "bitrate" = Text("0"): "bits per second for each stream, such as `100m`; `0`: as fast as it can";
             "length" = Text("default"): "bytes of one write, such as `128k`; `default`: iperf3's own";
         }
-        "net.iperf3.throughput", BytePerSecond, Higher, Network: "Bytes that the receivers of all streams got per second, slow start included.";
-        "net.iperf3-least.throughput", BytePerSecond, Higher, Network:
-            "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.";
-        "net.iperf3-resent.count", Count, Lower, Network: "Segments that the sender's system sent again, of all streams together; not reported for UDP.";
-        "net.iperf3-sent.throughput", BytePerSecond, Higher, Network:
-            "Bytes that the senders of all streams gave to their system per second, over their own time.";
+        BytePerSecond, Higher, Network {
+            "net.iperf3.throughput": "Bytes that the receivers of all streams got per second, slow start included.";
+            "net.iperf3-least.throughput":
+                "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.";
+        }
+        Count, Lower, Network {
+            "net.iperf3-resent.count": "Segments that the sender's system sent again, of all streams together; not reported for UDP.";
+        }
+        BytePerSecond, Higher, Network {
+            "net.iperf3-sent.throughput":
+                "Bytes that the senders of all streams gave to their system per second, over their own time.";
+        }
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -142,43 +148,41 @@ fn reported_error(raw: &RawOutput) -> Option<DecodeError> {
 }
 
 /// The result of one iperf3 test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Test {
-    /// For example `iperf 3.12`.
-    pub version: String,
+#[derive(Debug)]
+struct Test {
     /// `TCP` or `UDP`.
-    pub protocol: String,
+    protocol: String,
     /// The requested duration, seconds.
-    pub duration_s: f64,
+    duration_s: f64,
     /// The requested number of streams.
-    pub streams: f64,
+    streams: f64,
     /// The sent bytes.
-    pub sent: Flow,
+    sent: Flow,
     /// The received bytes.
-    pub received: Flow,
+    received: Flow,
     /// Retransmitted segments; `None` if iperf3 does not know.
-    pub retransmits: Option<f64>,
+    retransmits: Option<f64>,
     /// Segment size, bytes.
-    pub segment: Option<f64>,
+    segment: Option<f64>,
     /// Lost packets, percent.
-    pub lost_percent: Option<f64>,
+    lost_percent: Option<f64>,
     /// The lengths of the intervals that count, seconds.
-    pub intervals_s: Vec<f64>,
+    intervals_s: Vec<f64>,
     /// Bytes per second in each of these intervals.
-    pub rates: Vec<f64>,
+    rates: Vec<f64>,
     /// The largest number of streams in any interval.
-    pub streams_seen: usize,
+    streams_seen: usize,
 }
 
 /// Bytes transferred in a time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Flow {
+#[derive(Debug)]
+struct Flow {
     /// Bytes.
-    pub bytes: f64,
+    bytes: f64,
     /// Seconds.
-    pub duration_s: f64,
+    duration_s: f64,
     /// Bytes per second, as reported.
-    pub bytes_per_s: f64,
+    bytes_per_s: f64,
 }
 
 impl Test {
@@ -186,7 +190,7 @@ impl Test {
     ///
     /// # Errors
     /// [`DecodeError::Unsuccessful`] if it contains an `error`, [`DecodeError::Garbled`] if it is incomplete.
-    pub fn parse(text: &str) -> Result<Self, DecodeError> {
+    fn parse(text: &str) -> Result<Self, DecodeError> {
         // Other text may precede and follow the JSON.
         let start = text.find('{').ok_or_else(|| garbled("there is no JSON"))?;
         let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
@@ -214,8 +218,7 @@ impl Test {
             number(path)
                 .ok_or_else(|| garbled(&format!("`{path}` is no number that is not below 0")))
         };
-        let version = words("/start/version")?;
-        if !version.starts_with("iperf 3") {
+        if !words("/start/version")?.starts_with("iperf 3") {
             return Err(garbled("it is not of iperf 3"));
         }
         let intervals = at("/intervals")
@@ -244,7 +247,6 @@ impl Test {
             }
         };
         Ok(Self {
-            version,
             protocol: words("/start/test_start/protocol")?,
             duration_s: needed("/start/test_start/duration")?,
             streams: needed("/start/test_start/num_streams")?,
@@ -357,8 +359,5 @@ fn gaps(test: &Test) -> Option<Remark> {
 }
 
 fn garbled(problem: &str) -> DecodeError {
-    DecodeError::Garbled {
-        format: "iperf3's JSON".to_owned(),
-        problem: problem.to_owned(),
-    }
+    DecodeError::garbled("iperf3's JSON", problem)
 }

@@ -13,7 +13,9 @@ probe! {
         "line_bytes" = Int(31), Between(2, 4096): "characters in a line, its end included, 2 to 4096";
         "files" = Int(1), Between(1, 64): "files that are written and read at the same time, 1 to 64";
     }
-    "fs.line-write.time", Nanosecond, Lower, Disk: "Writing one line through a buffer of 8 KiB to a file, opening and closing included, all files at once.";
-    "fs.line-write-direct.time", Nanosecond, Lower, Disk: "Writing one line by a `write` of its own to a file, all files at once.";
-    "fs.line-read.time", Nanosecond, Lower, Disk: "Reading one line of a file that was just written, all files at once.";
+    Nanosecond, Lower, Disk {
+        "fs.line-write.time": "Writing one line through a buffer of 8 KiB to a file, opening and closing included, all files at once.";
+        "fs.line-write-direct.time": "Writing one line by a `write` of its own to a file, all files at once.";
+        "fs.line-read.time": "Reading one line of a file that was just written, all files at once.";
+    }
 }

@@ -12,8 +12,10 @@ probe! {
         "size" = Text("large"), OneOf(&["small", "large", "source-small", "source-large"]):
             "rows and columns: `small` is 64 (32 KiB a matrix), `large` is 512 (2 MiB), `source-small` is 500, `source-large` is 8000 (512 MB; needs minutes and 3 GB)";
     }
-    "cpu.matrix.transpose.time", Nanosecond, Lower, Compute, floor: "Writing the transpose of one matrix to another, in memory that exists.";
-    "cpu.matrix.inverse.time", Nanosecond, Lower, Compute, floor: "Copying a matrix and inverting it by elimination with partial pivoting, in memory that exists.";
-    "cpu.matrix.add.time", Nanosecond, Lower, Compute, floor: "Writing the sum of two matrices to a third, in memory that exists.";
-    "cpu.matrix.multiply.time", Nanosecond, Lower, Compute, floor: "Writing the element-wise product of two matrices to a third, in memory that exists.";
+    Nanosecond, Lower, Compute {
+        "cpu.matrix.transpose.time", floor: "Writing the transpose of one matrix to another, in memory that exists.";
+        "cpu.matrix.inverse.time", floor: "Copying a matrix and inverting it by elimination with partial pivoting, in memory that exists.";
+        "cpu.matrix.add.time", floor: "Writing the sum of two matrices to a third, in memory that exists.";
+        "cpu.matrix.multiply.time", floor: "Writing the element-wise product of two matrices to a third, in memory that exists.";
+    }
 }

@@ -131,9 +131,9 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &ping::Ping,
     &pipe::ENTRY,
     &pyperf::Pyperf,
-    &python_des::PythonDes,
+    &python_des::ENTRY,
     &python_files::PythonFiles,
-    &python_mix::PythonMix,
+    &python_mix::ENTRY,
     &random::ENTRY,
     &random_access::ENTRY,
     &read_files::ENTRY,
@@ -308,6 +308,24 @@ pub enum DecodeError {
         /// The problem.
         problem: String,
     },
+}
+
+impl DecodeError {
+    /// An error for output that is not of this format.
+    pub fn garbled(format: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Garbled {
+            format: format.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// An error for a metric without a usable value.
+    pub fn no_value(metric: &MetricSpec, problem: impl Into<String>) -> Self {
+        Self::NoValue {
+            metric: metric.id.to_owned(),
+            problem: problem.into(),
+        }
+    }
 }
 
 /// A workload: how to run it, and how to decode its output.

@@ -7,7 +7,11 @@ use super::probe_output::probe;
 
 probe! {
     "mutex": "taking and giving back locks, alone and against another thread";
-    "lock.mutex.time", Nanosecond, Lower, Compute, floor: "Taking and giving back an uncontended mutex.";
-    "lock.read.time", Nanosecond, Lower, Compute, floor: "Taking and giving back the shared side of an uncontended lock.";
-    "lock.contended.time", Nanosecond, Lower, Kernel: "Taking and giving back a mutex that a second thread takes all the time, per operation of both.";
+    Nanosecond, Lower, Compute {
+        "lock.mutex.time", floor: "Taking and giving back an uncontended mutex.";
+        "lock.read.time", floor: "Taking and giving back the shared side of an uncontended lock.";
+    }
+    Nanosecond, Lower, Kernel {
+        "lock.contended.time": "Taking and giving back a mutex that a second thread takes all the time, per operation of both.";
+    }
 }

@@ -42,8 +42,10 @@ impl Workload for Netcat {
             "count" = Int(100), Between(1, 10_000_000): "blocks that are sent, 1 to 10000000";
             "bs" = Text("1m"): "bytes of one block, such as `64k` or `1m`";
         }
-        "net.netcat.throughput", BytePerSecond, Higher, Network: "Bytes per second between the start of `dd | nc` and the end of both, the connection included.";
-        "net.netcat-sent.throughput", BytePerSecond, Higher, Network: "Bytes per second until `dd` had handed the last of them over, as `dd` prints it: what pipe and socket buffers hold is not received by then.";
+        BytePerSecond, Higher, Network {
+            "net.netcat.throughput": "Bytes per second between the start of `dd | nc` and the end of both, the connection included.";
+            "net.netcat-sent.throughput": "Bytes per second until `dd` had handed the last of them over, as `dd` prints it: what pipe and socket buffers hold is not received by then.";
+        }
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -166,8 +168,5 @@ fn wanted(report: &CommandReport) -> Result<u64, DecodeError> {
 }
 
 fn garbled(problem: &str) -> DecodeError {
-    DecodeError::Garbled {
-        format: "the output of dd".to_owned(),
-        problem: problem.to_owned(),
-    }
+    DecodeError::garbled("the output of dd", problem)
 }

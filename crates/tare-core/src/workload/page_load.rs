@@ -12,7 +12,9 @@ probe! {
         "files" = Int(200), Between(1, 100_000): "files in the tree, 1 to 100000, in folders of 50";
         "bytes" = Int(4096), Between(0, 1 << 20): "bytes in each file, 0 to 1048576";
     }
-    "fs.page-load.time", Nanosecond, Lower, Disk: "One pass over the tree: listing every folder; stat, open, fstat, read and close of every file.";
-    "fs.source-file.time", Nanosecond, Lower, Disk: "One file: stat, open, fstat, read to its end, close.";
-    "fs.missing-file.time", Nanosecond, Lower, Disk: "One stat of a file that is not there.";
+    Nanosecond, Lower, Disk {
+        "fs.page-load.time": "One pass over the tree: listing every folder; stat, open, fstat, read and close of every file.";
+        "fs.source-file.time": "One file: stat, open, fstat, read to its end, close.";
+        "fs.missing-file.time": "One stat of a file that is not there.";
+    }
 }

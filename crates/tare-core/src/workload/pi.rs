@@ -5,56 +5,13 @@
 //! Not a workload itself.
 
 use serde::Deserialize;
-use tare_model::{Params, Path, RawOutput, Recipe, Sample};
+use tare_model::{MetricSpec, RawOutput, Sample};
 
-use super::declared::Declared;
-use super::python_tool;
-use super::tool_text::{garbled, whole};
-use super::{DecodeError, ParamError, Tool, Workload, command_output};
+use super::tool_text::garbled;
+use super::{DecodeError, command_output, python_tool};
 
 /// The format of both scripts' output.
 const FORMAT: &str = "tare-pi/1";
-
-/// An estimate of π by a script.
-#[derive(Debug)]
-pub(super) struct Pi {
-    pub(super) declared: Declared,
-    /// The script's file name.
-    pub(super) script: &'static str,
-    pub(super) source: &'static str,
-    /// The interpreter's options.
-    pub(super) options: &'static [&'static str],
-    /// What the script imports.
-    pub(super) modules: &'static str,
-    /// Code appended to the one that prints the version.
-    pub(super) version: &'static str,
-}
-
-impl Workload for Pi {
-    fn declared(&self) -> &Declared {
-        &self.declared
-    }
-
-    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = self.complete(params, path)?;
-        let arguments = [whole(&params, "samples"), whole(&params, "repeats")];
-        let call = python_tool::call(&params, self.options, self.script, self.source, &arguments)?;
-        Ok(Recipe::Probe(call.to_probe()))
-    }
-
-    fn tools(&self, params: &Params) -> Vec<Tool> {
-        let mut tool = python_tool::tool(params, self.modules);
-        if let Some(code) = tool.version.last_mut() {
-            code.push_str(self.version);
-        }
-        vec![tool]
-    }
-
-    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let values = per_point(raw)?;
-        Ok(vec![command_output::sample(&self.metrics()[0], values)?])
-    }
-}
 
 /// The parts of the scripts' output that are read.
 #[derive(Deserialize)]
@@ -68,17 +25,14 @@ struct ProgramOutput {
 ///
 /// # Errors
 /// `Garbled` if the points do not estimate π: something else was done.
-fn per_point(raw: &RawOutput) -> Result<Vec<f64>, DecodeError> {
+pub(super) fn decode(metrics: &[MetricSpec], raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
     let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
     let estimate = 4.0 * printed.inside / printed.samples;
     // The standard deviation of the estimate from n points is 1.64 / √n; six of them never occur.
     let limit = 6.0 * 1.642 / printed.samples.sqrt();
     if (estimate - std::f64::consts::PI).abs() <= limit {
-        return Ok(printed
-            .ns
-            .iter()
-            .map(|value| value / printed.samples)
-            .collect());
+        let per_point = printed.ns.iter().map(|ns| ns / printed.samples).collect();
+        return Ok(vec![command_output::sample(&metrics[0], per_point)?]);
     }
     Err(garbled(FORMAT, format!("the estimate of π is {estimate}")))
 }
@@ -86,8 +40,7 @@ fn per_point(raw: &RawOutput) -> Result<Vec<f64>, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::super::command_output::tests::raw;
-    use super::super::pi_loop::PI_LOOP;
-    use super::*;
+    use super::super::{Workload as _, pi_loop::PI_LOOP};
 
     #[test]
     fn an_estimate_that_is_not_pi_is_no_reading() {

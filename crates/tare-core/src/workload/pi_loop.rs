@@ -5,10 +5,10 @@
 //! Limits: does not show the reason; the arm's mitigations and the interpreter's build are among its facts.
 
 use super::declared::described;
-use super::pi::Pi;
-use super::python_tool::PYTHON;
+use super::pi::decode;
+use super::python_tool::{ISOLATED, PYTHON, PythonScript};
 
-pub(super) static PI_LOOP: Pi = Pi {
+pub(super) static PI_LOOP: PythonScript = PythonScript {
     declared: described! {
         "pi-loop": "an estimate of π by random points in a Python loop";
         params {
@@ -20,7 +20,9 @@ pub(super) static PI_LOOP: Pi = Pi {
     },
     script: "pi_loop.py",
     source: include_str!("python/pi_loop.py"),
-    options: &["-I", "-B"],
+    options: ISOLATED,
     modules: "json, platform, random, sysconfig, time",
     version: "",
+    arguments: &["samples", "repeats"],
+    decode,
 };

@@ -5,10 +5,10 @@
 //! Limits: does not see how NumPy was built; its version is compared before the first trial.
 
 use super::declared::described;
-use super::pi::Pi;
-use super::python_tool::PYTHON;
+use super::pi::decode;
+use super::python_tool::{PYTHON, PythonScript};
 
-pub(super) static PI_NUMPY: Pi = Pi {
+pub(super) static PI_NUMPY: PythonScript = PythonScript {
     declared: described! {
         "pi-numpy": "an estimate of π by random points with NumPy";
         params {
@@ -25,4 +25,6 @@ pub(super) static PI_NUMPY: Pi = Pi {
     options: &["-B"],
     modules: "json, platform, sysconfig, time, numpy, numpy.random",
     version: "; import numpy; print(numpy.__version__)",
+    arguments: &["samples", "repeats"],
+    decode,
 };

@@ -41,11 +41,13 @@ impl Workload for Ping {
             "interval" = Text("10ms"): "between two requests, such as `10ms` or `1s`; below 200 ms some versions need root";
         }
         // The typical time, and `ping`'s summary: minimum, mean, maximum and deviation.
-        "net.ping.time", Nanosecond, Lower, Network: "Time between the sending of an ICMP echo request and the arrival of its first reply.";
-        "net.ping-least.time", Nanosecond, Lower, Network: "The least of a trial's times to the first reply.";
-        "net.ping-mean.time", Nanosecond, Lower, Network: "The mean of a trial's times to the first reply.";
-        "net.ping-greatest.time", Nanosecond, Lower, Network: "The greatest of a trial's times to the first reply.";
-        "net.ping-deviation.time", Nanosecond, Lower, Network: "The root of the mean square by which a trial's times differ from their mean.";
+        Nanosecond, Lower, Network {
+            "net.ping.time": "Time between the sending of an ICMP echo request and the arrival of its first reply.";
+            "net.ping-least.time": "The least of a trial's times to the first reply.";
+            "net.ping-mean.time": "The mean of a trial's times to the first reply.";
+            "net.ping-greatest.time": "The greatest of a trial's times to the first reply.";
+            "net.ping-deviation.time": "The root of the mean square by which a trial's times differ from their mean.";
+        }
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -164,19 +166,19 @@ fn explained(raw: &RawOutput, error: DecodeError) -> DecodeError {
 }
 
 /// The output of `ping`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answers {
+#[derive(Debug)]
+struct Answers {
     /// The times of the first replies, nanoseconds, in order.
-    pub times_ns: Vec<f64>,
+    times_ns: Vec<f64>,
     /// Number of requests.
-    pub sent: u64,
+    sent: u64,
     /// Number of answered requests.
-    pub received: u64,
+    received: u64,
     /// Further replies to one request.
-    pub duplicates: u64,
+    duplicates: u64,
     /// Minimum, mean and maximum time of all replies, nanoseconds. The deviation is not read, because its definition
     /// differs, as its names do (`mdev`, `stddev`).
-    pub summary_ns: Option<[f64; 3]>,
+    summary_ns: Option<[f64; 3]>,
 }
 
 impl Answers {
@@ -185,7 +187,7 @@ impl Answers {
     /// # Errors
     /// [`DecodeError::Unsuccessful`] if there was no reply, [`DecodeError::Garbled`] if the lines do not match the
     /// summary's count.
-    pub fn parse(text: &str) -> Result<Self, DecodeError> {
+    fn parse(text: &str) -> Result<Self, DecodeError> {
         let (lines, summary) = text
             .split_once("ping statistics ---")
             .ok_or_else(|| garbled("there is no summary"))?;
@@ -301,8 +303,5 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
 }
 
 fn garbled(problem: &str) -> DecodeError {
-    DecodeError::Garbled {
-        format: "the output of ping".to_owned(),
-        problem: problem.to_owned(),
-    }
+    DecodeError::garbled("the output of ping", problem)
 }

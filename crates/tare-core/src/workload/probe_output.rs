@@ -177,63 +177,36 @@ pub fn values<'a>(
     for metric in metrics {
         let mut found = series.iter().filter(|series| series.metric == metric.id);
         let absent = unavailable.contains_key(metric.id);
-        match (found.next(), found.next(), absent) {
-            (Some(series), None, false) => all.push(Some(sound(metric, *series)?)),
-            (None, _, true) => all.push(None),
-            (Some(_), _, true) => {
-                return Err(no_value(
-                    metric,
-                    "it is reported both measured and unavailable".to_owned(),
-                ));
-            }
-            (Some(_), Some(_), false) => {
-                return Err(no_value(metric, "it is reported twice".to_owned()));
-            }
-            (None, _, false) => {
-                return Err(no_value(metric, "it is not in the report".to_owned()));
-            }
-        }
+        let values = match (found.next(), found.next(), absent) {
+            (Some(series), None, false) => sound(metric, *series).map(Some),
+            (None, _, true) => Ok(None),
+            (Some(_), _, true) => Err("it is reported both measured and unavailable".to_owned()),
+            (Some(_), Some(_), false) => Err("it is reported twice".to_owned()),
+            (None, _, false) => Err("it is not in the report".to_owned()),
+        };
+        all.push(values.map_err(|problem| DecodeError::no_value(metric, problem))?);
     }
     Ok(all)
 }
 
-/// The values of a series, if they are valid.
-fn sound<'a>(metric: &MetricSpec, series: SeriesView<'a>) -> Result<&'a [f64], DecodeError> {
+/// The values of a series, or why they are not valid.
+fn sound<'a>(metric: &MetricSpec, series: SeriesView<'a>) -> Result<&'a [f64], String> {
+    let [found, wanted] = [series.unit, metric.unit].map(|unit| unit.symbol());
     if series.unit != metric.unit {
-        return Err(no_value(
-            metric,
-            format!(
-                "the unit is `{}` instead of `{}`",
-                series.unit.symbol(),
-                metric.unit.symbol()
-            ),
-        ));
+        return Err(format!("the unit is `{found}` instead of `{wanted}`"));
     }
     if series.values.is_empty() {
-        return Err(no_value(metric, "the series is empty".to_owned()));
+        return Err("the series is empty".to_owned());
     }
-    if let Some(value) = series
-        .values
-        .iter()
-        .find(|value| !(value.is_finite() && **value > 0.0))
-    {
-        return Err(no_value(metric, format!("`{value}` is not above 0")));
+    let mut values = series.values.iter();
+    match values.find(|value| !(value.is_finite() && **value > 0.0)) {
+        Some(value) => Err(format!("`{value}` is not above 0")),
+        None => Ok(series.values),
     }
-    Ok(series.values)
 }
 
 fn garbled(problem: String) -> DecodeError {
-    DecodeError::Garbled {
-        format: PROBE_FORMAT.to_owned(),
-        problem,
-    }
-}
-
-fn no_value(metric: &MetricSpec, problem: String) -> DecodeError {
-    DecodeError::NoValue {
-        metric: metric.id.to_owned(),
-        problem,
-    }
+    DecodeError::garbled(PROBE_FORMAT, problem)
 }
 
 #[cfg(test)]

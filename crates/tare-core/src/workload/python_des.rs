@@ -6,54 +6,42 @@
 //! Limits: does not show the reason; the interpreter's version and build are among the arm's tools.
 
 use serde::Deserialize;
-use tare_model::{Params, Path, RawOutput, Recipe, Sample};
+use tare_model::{MetricSpec, RawOutput, Sample};
 
-use super::declared::declared;
-use super::python_tool::{self, PYTHON};
-use super::tool_text::{garbled, whole};
-use super::{DecodeError, ParamError, Tool, Workload, command_output};
+use super::declared::described;
+use super::python_tool::{self, ISOLATED, PYTHON, PythonScript};
+use super::tool_text::garbled;
+use super::{DecodeError, command_output};
 
-const ID: &str = "python-des";
 const FORMAT: &str = "tare-des/1";
 /// The example's block, encrypted with its key.
 const EXAMPLE: &str = "85e813540f0ab405";
 
-#[derive(Debug)]
-pub(super) struct PythonDes;
-
-impl Workload for PythonDes {
-    declared! {
-        ID: "DES encryption of a text in plain Python";
+pub(super) static ENTRY: PythonScript = PythonScript {
+    declared: described! {
+        "python-des": "DES encryption of a text in plain Python";
         params {
             "characters" = Int(8_000), Between(8, 100_000_000): "characters in the text, 8 to 100000000; eight are a block";
             "repeats" = Int(3), Between(1, 1000): "timed repeats, 1 to 1000; one more is warm-up";
             + PYTHON;
         }
         "python.des.time", Nanosecond, Lower, Compute: "DES encryption of a text in electronic codebook mode, key schedule prepared.";
-    }
+    },
+    script: "des.py",
+    source: include_str!("python/des.py"),
+    options: ISOLATED,
+    modules: "json, platform, sysconfig, time",
+    version: "",
+    arguments: &["characters", "repeats"],
+    decode,
+};
 
-    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = self.complete(params, path)?;
-        let arguments = [whole(&params, "characters"), whole(&params, "repeats")];
-        let source = include_str!("python/des.py");
-        let call = python_tool::call(&params, &["-I", "-B"], "des.py", source, &arguments)?;
-        Ok(Recipe::Probe(call.to_probe()))
+fn decode(metrics: &[MetricSpec], raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+    let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
+    if printed.example != EXAMPLE {
+        return Err(garbled(FORMAT, format!("`{}` is not DES", printed.example)));
     }
-
-    fn tools(&self, params: &Params) -> Vec<Tool> {
-        vec![python_tool::tool(params, "json, platform, sysconfig, time")]
-    }
-
-    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
-        if printed.example != EXAMPLE {
-            return Err(garbled(FORMAT, format!("`{}` is not DES", printed.example)));
-        }
-        Ok(vec![command_output::sample(
-            &self.metrics()[0],
-            printed.ns,
-        )?])
-    }
+    Ok(vec![command_output::sample(&metrics[0], printed.ns)?])
 }
 
 /// The parts of `des.py`'s output that are read.
@@ -65,14 +53,14 @@ struct ProgramOutput {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_output::tests::raw;
+    use super::super::{Workload as _, command_output::tests::raw};
     use super::*;
 
     #[test]
     fn another_cipher_is_no_reading() {
         let of = |example: &str| {
             let text = format!(r#"{{"format":"tare-des/1","example":"{example}","ns":[5,7]}}"#);
-            PythonDes.decode(&raw(0, text.as_bytes(), b""))
+            ENTRY.decode(&raw(0, text.as_bytes(), b""))
         };
         assert_eq!(of(EXAMPLE).unwrap()[0].observations, [5.0, 7.0]);
         assert!(of("85e813540f0ab406").is_err());

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::python_tool::{self, PYTHON};
+use super::python_tool::{self, ISOLATED, PYTHON};
 use super::tool_text::{garbled, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
@@ -65,7 +65,7 @@ impl Workload for PythonFiles {
             ]
         };
         let source = include_str!("python/files.py");
-        let call = python_tool::call(&params, &["-I", "-B"], "files.py", source, &arguments)?;
+        let call = python_tool::call(&params, ISOLATED, "files.py", source, &arguments)?;
         Ok(Recipe::Probe(call.to_probe()))
     }
 
@@ -107,7 +107,7 @@ struct ProgramOutput {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_output::tests::raw;
+    use super::super::command_output::tests::{call_of, raw};
     use super::*;
 
     fn printed(what: &str, bytes: u32) -> RawOutput {
@@ -135,13 +135,7 @@ mod tests {
 
     #[test]
     fn script_gets_only_the_arguments_of_its_work() {
-        let arguments = |params: &Params| match PythonFiles.recipe(params, None).unwrap() {
-            Recipe::Probe(probe) => {
-                let call = tare_model::CommandCall::from_args(&probe.args).unwrap();
-                call.argv[4..].to_vec()
-            }
-            other => panic!("{other:?}"),
-        };
+        let arguments = |params: &Params| call_of(&PythonFiles, params).unwrap().argv[4..].to_vec();
         let write = Params::new().with("files", 10).with("lines", 800_000);
         assert_eq!(arguments(&write), ["write", "10", "800000", "31"]);
         let read = Params::new()

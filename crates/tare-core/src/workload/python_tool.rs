@@ -10,12 +10,65 @@
 //! Not a workload itself.
 
 use serde::Deserialize;
-use tare_model::{CommandCall, Params, RawOutput};
+use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample};
 
-use super::tool_text::{self, garbled};
+use super::declared::Declared;
+use super::tool_text::{self, garbled, whole};
 use super::{
-    Accepts, DecodeError, DefaultValue, ParamError, ParamSpec, Tool, command_output, unreadable,
+    Accepts, DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output,
+    unreadable,
 };
+
+/// Ignores the user's packages and Python variables, and writes no bytecode.
+pub(super) const ISOLATED: &[&str] = &["-I", "-B"];
+
+/// A workload that is one of Tare's scripts.
+#[derive(Debug)]
+pub(super) struct PythonScript {
+    pub(super) declared: Declared,
+    /// The script's file name.
+    pub(super) script: &'static str,
+    pub(super) source: &'static str,
+    /// The interpreter's options.
+    pub(super) options: &'static [&'static str],
+    /// What the script imports.
+    pub(super) modules: &'static str,
+    /// Code appended to the one that prints the version.
+    pub(super) version: &'static str,
+    /// The names of the parameters that are its arguments.
+    pub(super) arguments: &'static [&'static str],
+    /// Decodes its output into samples of these metrics.
+    pub(super) decode: fn(&[MetricSpec], &RawOutput) -> Result<Vec<Sample>, DecodeError>,
+}
+
+impl Workload for PythonScript {
+    fn declared(&self) -> &Declared {
+        &self.declared
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let params = self.complete(params, path)?;
+        let arguments: Vec<String> = self
+            .arguments
+            .iter()
+            .map(|name| whole(&params, name))
+            .collect();
+        let call = call(&params, self.options, self.script, self.source, &arguments)?;
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn tools(&self, params: &Params) -> Vec<Tool> {
+        let mut tool = tool(params, self.modules);
+        if let Some(code) = tool.version.last_mut() {
+            code.push_str(self.version);
+        }
+        vec![tool]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        (self.decode)(self.metrics(), raw)
+    }
+}
 
 /// Prints the interpreter and every file that it has loaded, one absolute path a line.
 const LOADED: &str = "import os, sys, sysconfig

@@ -7,7 +7,11 @@ use super::probe_output::probe;
 
 probe! {
     "random": "random numbers of an own generator and of the kernel";
-    "random.integer.time", Nanosecond, Lower, Compute, floor: "One random whole number below a limit, of a generator in registers.";
-    "random.bytes.time", Nanosecond, Lower, Compute, floor: "Filling 1 000 bytes from a generator in registers.";
-    "random.kernel.time", Nanosecond, Lower, Kernel: "One `getrandom` system call for 32 bytes.";
+    Nanosecond, Lower, Compute {
+        "random.integer.time", floor: "One random whole number below a limit, of a generator in registers.";
+        "random.bytes.time", floor: "Filling 1 000 bytes from a generator in registers.";
+    }
+    Nanosecond, Lower, Kernel {
+        "random.kernel.time": "One `getrandom` system call for 32 bytes.";
+    }
 }

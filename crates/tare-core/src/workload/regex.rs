@@ -7,7 +7,9 @@ use super::probe_output::probe;
 
 probe! {
     "regex": "matching regular expressions by backtracking";
-    "cpu.regex.time", Nanosecond, Lower, Compute, floor: "Finding all addresses of mail in a text of 2 000 characters.";
-    "cpu.regex-heavy.time", Nanosecond, Lower, Compute, floor: "Refusing a text of 14 letters after backtracking through some ten thousand ways.";
-    "cpu.regex-threads.time", Nanosecond, Lower, Compute: "The same refusal by two threads at once, per refusal of both.";
+    Nanosecond, Lower, Compute {
+        "cpu.regex.time", floor: "Finding all addresses of mail in a text of 2 000 characters.";
+        "cpu.regex-heavy.time", floor: "Refusing a text of 14 letters after backtracking through some ten thousand ways.";
+        "cpu.regex-threads.time": "The same refusal by two threads at once, per refusal of both.";
+    }
 }

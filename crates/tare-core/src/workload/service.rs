@@ -45,14 +45,22 @@ pub const PERCENTILES: [(&str, f64); 4] = [
 ];
 
 const METRICS: &[MetricSpec] = metrics! {
-    TYPICAL, Nanosecond, Lower, Network: "Median time from the first byte of a request to the last byte of its answer, of each slice; with `rate` from the intended time of sending.";
-    RATE, OperationPerSecond, Higher, Network: "Requests answered per second over `connections` connections.";
-    READY, Nanosecond, Lower, StartUp: "From the request to start the server until its first answer as expected.";
-    CPU, Nanosecond, Lower, Network: "Processor time of the server per request: of its container's cgroup, on the host of the process that listens.";
-    "service.latency.p50", Nanosecond, Lower, Network: "Latency that 50 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
-    "service.latency.p90", Nanosecond, Lower, Network: "Latency that 90 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
-    "service.latency.p99", Nanosecond, Lower, Network: "Latency that 99 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
-    "service.latency.p999", Nanosecond, Lower, Network: "Latency that 99.9 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+    Nanosecond, Lower, Network {
+        TYPICAL: "Median time from the first byte of a request to the last byte of its answer, of each slice; with `rate` from the intended time of sending.";
+    }
+    OperationPerSecond, Higher, Network {
+        RATE: "Requests answered per second over `connections` connections.";
+    }
+    Nanosecond, Lower, StartUp {
+        READY: "From the request to start the server until its first answer as expected.";
+    }
+    Nanosecond, Lower, Network {
+        CPU: "Processor time of the server per request: of its container's cgroup, on the host of the process that listens.";
+        "service.latency.p50": "Latency that 50 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+        "service.latency.p90": "Latency that 90 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+        "service.latency.p99": "Latency that 99 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+        "service.latency.p999": "Latency that 99.9 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+    }
 };
 
 impl Workload for Service {

@@ -8,6 +8,8 @@ use super::probe_output::probe;
 
 probe! {
     "socket": "one byte over a TCP connection within one thread";
-    "net.tcp.send-receive.time", Nanosecond, Lower, Network: "Writing a byte at one end of a connection and reading it at the other, in one thread.";
-    "net.tcp.receive-send.time", Nanosecond, Lower, Network: "Asking for a byte that is not there, writing it at the other end, waiting with epoll, and reading it.";
+    Nanosecond, Lower, Network {
+        "net.tcp.send-receive.time": "Writing a byte at one end of a connection and reading it at the other, in one thread.";
+        "net.tcp.receive-send.time": "Asking for a byte that is not there, writing it at the other end, waiting with epoll, and reading it.";
+    }
 }

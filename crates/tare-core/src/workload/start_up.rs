@@ -8,9 +8,7 @@
 //! those that another workload of the study asks for, are idle meanwhile too.
 
 use tare_model::outcome::Exit;
-use tare_model::{
-    LIFECYCLE_FORMAT, LifecycleReport, MetricId, Params, Path, RawOutput, Recipe, Sample,
-};
+use tare_model::{LIFECYCLE_FORMAT, LifecycleReport, Params, Path, RawOutput, Recipe, Sample};
 
 use super::declared::declared;
 use super::{DecodeError, ParamError, Workload, command_output};
@@ -25,17 +23,25 @@ impl Workload for StartUp {
         params {
             "held" = Int(0), Between(0, 64): "number of idle environments of the same arm that run meanwhile, 0 to 64";
         }
-        "start-up.ready.time", Nanosecond, Lower, StartUp: "Time from asking for an environment to the first answer of the agent inside.";
-        "start-up.total.time", Nanosecond, Lower, StartUp: "Time from asking for an environment until it has answered, been stopped and been removed.";
-        "start-up.stop.time", Nanosecond, Lower, StartUp: "Time from asking for an environment's end until it has been stopped and removed.";
-        "start-up.memory.size", Byte, Lower, StartUp:
-            "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds is not included.";
-        "start-up.create.time", Nanosecond, Lower, StartUp: "Part of the time until ready: from asking for an environment until it is there and the agent is started in it.";
-        "start-up.first.time", Nanosecond, Lower, StartUp: "Part of the time until ready: from then to the first answer of the agent inside.";
-        "start-up.disk.size", Byte, Lower, StartUp:
-            "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.";
-        "start-up.all-memory.size", Byte, Lower, StartUp:
-            "Memory of this machine's that this environment and the idle ones that `held` asks for hold together.";
+        Nanosecond, Lower, StartUp {
+            "start-up.ready.time": "Time from asking for an environment to the first answer of the agent inside.";
+            "start-up.total.time": "Time from asking for an environment until it has answered, been stopped and been removed.";
+            "start-up.stop.time": "Time from asking for an environment's end until it has been stopped and removed.";
+        }
+        Byte, Lower, StartUp {
+            "start-up.memory.size":
+                "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds is not included.";
+        }
+        Nanosecond, Lower, StartUp {
+            "start-up.create.time": "Part of the time until ready: from asking for an environment until it is there and the agent is started in it.";
+            "start-up.first.time": "Part of the time until ready: from then to the first answer of the agent inside.";
+        }
+        Byte, Lower, StartUp {
+            "start-up.disk.size":
+                "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.";
+            "start-up.all-memory.size":
+                "Memory of this machine's that this environment and the idle ones that `held` asks for hold together.";
+        }
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -61,49 +67,32 @@ impl Workload for StartUp {
             )));
         }
         if raw.exit != Exit::Code(0) {
-            return Err(garbled(
-                "the environment's life did not end well".to_owned(),
-            ));
+            return Err(garbled("the environment's life did not end well"));
         }
         let report: LifecycleReport =
             serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))?;
-        let mut samples: Vec<Sample> = [
-            (&self.metrics()[0], report.ready_ns, "the first answer"),
-            (&self.metrics()[1], report.removed_ns, "the removal"),
-        ]
-        .into_iter()
-        .map(|(metric, mark_ns, what)| {
-            let no_value = |problem: &str| DecodeError::NoValue {
-                metric: metric.id.to_owned(),
-                problem: problem.to_owned(),
-            };
-            let elapsed_ns = mark_ns
-                .checked_sub(report.created_ns)
-                .filter(|elapsed_ns| *elapsed_ns > 0)
-                .ok_or_else(|| no_value(&format!("{what} is not after the creation")))?;
-            if report.removed_ns < report.ready_ns {
-                return Err(no_value("the removal is before the first answer"));
-            }
-            Ok(Sample {
-                metric: MetricId::new(metric.id).map_err(|error| garbled(error.to_string()))?,
-                observations: vec![elapsed_ns as f64],
-            })
-        })
-        .collect::<Result<_, DecodeError>>()?;
         let created_ns = report.created_ns;
-        let create_ns = report.started_ns.map(|at| at.saturating_sub(created_ns));
-        let first_ns = report
-            .started_ns
-            .map(|at| report.ready_ns.saturating_sub(at));
-        for (metric, value) in [
-            (&self.metrics()[2], report.stop_ns),
-            (&self.metrics()[3], report.memory_bytes),
-            (&self.metrics()[4], create_ns),
-            (&self.metrics()[5], first_ns),
-            (&self.metrics()[6], report.disk_bytes),
-            (&self.metrics()[7], report.all_memory_bytes),
-        ] {
-            // Earlier reports have none of these, and some environments cannot be inspected from outside; 0 means
+        let no_value = |problem| Err(DecodeError::no_value(&self.metrics()[0], problem));
+        if report.ready_ns <= created_ns {
+            return no_value("the first answer is not after the creation");
+        }
+        if report.removed_ns < report.ready_ns {
+            return no_value("the removal is before the first answer");
+        }
+        let started_ns = report.started_ns;
+        let values = [
+            Some(report.ready_ns - created_ns),
+            Some(report.removed_ns - created_ns),
+            report.stop_ns,
+            report.memory_bytes,
+            started_ns.map(|at| at.saturating_sub(created_ns)),
+            started_ns.map(|at| report.ready_ns.saturating_sub(at)),
+            report.disk_bytes,
+            report.all_memory_bytes,
+        ];
+        let mut samples = Vec::new();
+        for (metric, value) in self.metrics().iter().zip(values) {
+            // Earlier reports have only the first two, and some environments cannot be inspected from outside; 0 means
             // unknown.
             if let Some(value) = value.filter(|value| *value > 0) {
                 samples.push(command_output::sample(metric, vec![value as f64])?);
@@ -113,11 +102,8 @@ impl Workload for StartUp {
     }
 }
 
-fn garbled(problem: String) -> DecodeError {
-    DecodeError::Garbled {
-        format: LIFECYCLE_FORMAT.to_owned(),
-        problem,
-    }
+fn garbled(problem: impl Into<String>) -> DecodeError {
+    DecodeError::garbled(LIFECYCLE_FORMAT, problem)
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use super::probe_output::probe;
 
 probe! {
     "stat": "attributes of files that exist";
-    "fs.stat.time", Nanosecond, Lower, Kernel, floor: "One stat of the root directory.";
-    "fs.stat-path.time", Nanosecond, Lower, Kernel, floor: "One fstatat of a file four components below an open directory in the working directory.";
+    Nanosecond, Lower, Kernel {
+        "fs.stat.time", floor: "One stat of the root directory.";
+        "fs.stat-path.time", floor: "One fstatat of a file four components below an open directory in the working directory.";
+    }
 }

@@ -8,7 +8,9 @@ use super::probe_output::probe;
 
 probe! {
     "threads": "starting threads, switching between two, and giving way";
-    "thread.create.time", Nanosecond, Lower, Kernel: "Starting a thread that returns at once and waiting for its end.";
-    "thread.switch.time", Nanosecond, Lower, Kernel: "Waking another thread on the same processor and sleeping until woken, per switch.";
-    "thread.yield.time", Nanosecond, Lower, Kernel: "One `sched_yield`.";
+    Nanosecond, Lower, Kernel {
+        "thread.create.time": "Starting a thread that returns at once and waiting for its end.";
+        "thread.switch.time": "Waking another thread on the same processor and sleeping until woken, per switch.";
+        "thread.yield.time": "One `sched_yield`.";
+    }
 }

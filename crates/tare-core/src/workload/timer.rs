@@ -7,7 +7,9 @@ use super::probe_output::probe;
 
 probe! {
     "timer": "setting and taking back timers, and sleeping for a short while";
-    "timer.short.time", Nanosecond, Lower, Kernel: "Making a timer, setting it to 50 ms, and closing it before it expires.";
-    "timer.long.time", Nanosecond, Lower, Kernel: "Making a timer, setting it to one hour, and closing it.";
-    "timer.sleep.time", Nanosecond, Lower, Kernel: "A sleep of 50 µs, until the thread runs again.";
+    Nanosecond, Lower, Kernel {
+        "timer.short.time": "Making a timer, setting it to 50 ms, and closing it before it expires.";
+        "timer.long.time": "Making a timer, setting it to one hour, and closing it.";
+        "timer.sleep.time": "A sleep of 50 µs, until the thread runs again.";
+    }
 }

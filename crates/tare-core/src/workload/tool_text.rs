@@ -41,10 +41,7 @@ pub fn after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
 
 /// An error for output of `tool` that is not as expected.
 pub fn garbled(tool: &str, problem: impl Into<String>) -> DecodeError {
-    DecodeError::Garbled {
-        format: format!("output of {tool}"),
-        problem: problem.into(),
-    }
+    DecodeError::garbled(format!("output of {tool}"), problem)
 }
 
 /// Checks that two values of one quantity agree.

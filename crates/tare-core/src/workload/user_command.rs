@@ -42,11 +42,19 @@ const PATTERN_LIMIT: usize = 1 << 20;
 pub struct UserCommand;
 
 const METRICS: &[MetricSpec] = metrics! {
-    WALL, Nanosecond, Lower, Compute, floor: "From the request to start the command until its first process has ended.";
-    CPU, Nanosecond, Lower, Compute, floor: "Processor time, user and system, of the command and those of its children that it waited for.";
-    COST, Count, Lower, Compute: "The number that a pattern finds in the output; less is better.";
-    RATE, Count, Higher, Compute: "The number that a pattern finds in the output; more is better.";
-    REQUEST, Nanosecond, Lower, Network: "Time of a request to a server, from its first byte to the last byte of the answer, as a client on the host measures it: the median of a trial (its mean where a processor quota is at work), or the percentile asked for.";
+    Nanosecond, Lower, Compute {
+        WALL, floor: "From the request to start the command until its first process has ended.";
+        CPU, floor: "Processor time, user and system, of the command and those of its children that it waited for.";
+    }
+    Count, Lower, Compute {
+        COST: "The number that a pattern finds in the output; less is better.";
+    }
+    Count, Higher, Compute {
+        RATE: "The number that a pattern finds in the output; more is better.";
+    }
+    Nanosecond, Lower, Network {
+        REQUEST: "Time of a request to a server, from its first byte to the last byte of the answer, as a client on the host measures it: the median of a trial (its mean where a processor quota is at work), or the percentile asked for.";
+    }
 };
 
 /// Compiles a pattern.
@@ -96,24 +104,16 @@ fn metric_of(pick: &Pick) -> &'static MetricSpec {
 
 /// The number that `pick` finds.
 fn number(report: &CommandReport, pick: &Pick) -> Result<f64, DecodeError> {
-    let metric = metric_of(pick).id;
-    let none = |problem: String| DecodeError::NoValue {
-        metric: metric.to_owned(),
-        problem,
-    };
     let texts = [&report.stdout.0, &report.stderr.0];
     let found = with_pattern(&pick.pattern, |pattern| {
         let mut texts = texts.iter().map(|bytes| String::from_utf8_lossy(bytes));
         texts.find_map(|text| picked(pattern, &text))
     });
-    match found {
-        Ok(Some(value)) => Ok(value),
-        Ok(None) => Err(none(format!(
-            "`{}` finds no number in the output",
-            pick.pattern.escape_debug()
-        ))),
-        Err(problem) => Err(none(problem)),
-    }
+    let found = found.and_then(|value| {
+        let pattern = pick.pattern.escape_debug();
+        value.ok_or_else(|| format!("`{pattern}` finds no number in the output"))
+    });
+    found.map_err(|problem| DecodeError::no_value(metric_of(pick), problem))
 }
 
 /// Stored in place of a text that is not needed.
@@ -231,19 +231,16 @@ impl Workload for UserCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::command_output::tests::raw;
-    use tare_model::ProbeReport;
+    use crate::workload::command_output::tests::{raw, raw_with};
 
     /// The raw output of a trial with this pick.
     fn with_pick(stdout: &str, pick: Option<Pick>) -> RawOutput {
-        let mut raw = raw(0, stdout.as_bytes(), b"");
-        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-        let command = report.command.as_mut().unwrap();
-        command.pick = pick;
-        command.usage.insert("user_ns".into(), 3e6);
-        command.usage.insert("sys_ns".into(), 1e6);
-        raw.stdout.0 = serde_json::to_vec(&report).unwrap();
-        raw
+        raw_with(0, |report| {
+            report.stdout = Bytes(stdout.into());
+            report.pick = pick;
+            report.usage.insert("user_ns".into(), 3e6);
+            report.usage.insert("sys_ns".into(), 1e6);
+        })
     }
 
     fn pick(pattern: &str, more_is_better: bool) -> Pick {

@@ -14,8 +14,6 @@ use tare_model::Reason;
 /// The result of one run of fio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Output {
-    /// For example `fio-3.33`.
-    pub version: String,
     /// The jobs, or their groups.
     pub jobs: Vec<Job>,
     /// Totals of the block devices; `None` if fio does not report them.
@@ -75,17 +73,18 @@ pub struct Direction {
     pub completion_ns: f64,
     /// 99th percentile of the time.
     pub p99_ns: Option<f64>,
-    /// 1st percentile of the time from the submission to the completion.
-    pub completion_p1_ns: Option<f64>,
-    /// 50th percentile of the same.
-    pub completion_p50_ns: Option<f64>,
-    /// 95th percentile of the same.
-    pub completion_p95_ns: Option<f64>,
-    /// 99th percentile of the same.
-    pub completion_p99_ns: Option<f64>,
-    /// 99.99th percentile of the same.
-    pub completion_p9999_ns: Option<f64>,
+    /// Percentiles of the time from the submission to the completion, as in [`COMPLETION_PERCENTILES`].
+    pub completion_percentiles_ns: [Option<f64>; 5],
 }
+
+/// The percentiles of the completion that are metrics, as fio writes them.
+const COMPLETION_PERCENTILES: [&str; 5] = [
+    "1.000000",
+    "50.000000",
+    "95.000000",
+    "99.000000",
+    "99.990000",
+];
 
 impl Output {
     /// Parses fio's output.
@@ -98,8 +97,7 @@ impl Output {
         let version = document
             .get("fio version")
             .and_then(Value::as_str)
-            .ok_or_else(|| garbled("there is no `fio version`"))?
-            .to_owned();
+            .ok_or_else(|| garbled("there is no `fio version`"))?;
         if !version.starts_with("fio-3") {
             let version = version.escape_default();
             return Err(garbled(&format!(
@@ -115,7 +113,6 @@ impl Output {
             .map(|job| Job::read(job, &common))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            version,
             jobs,
             devices: devices(&document),
         })
@@ -236,11 +233,7 @@ impl Direction {
             submission_ns: mean("slat_ns").unwrap_or(0.0),
             completion_ns: mean("clat_ns")?,
             p99_ns: percentile("lat_ns", "99.000000"),
-            completion_p1_ns: percentile("clat_ns", "1.000000"),
-            completion_p50_ns: percentile("clat_ns", "50.000000"),
-            completion_p95_ns: percentile("clat_ns", "95.000000"),
-            completion_p99_ns: percentile("clat_ns", "99.000000"),
-            completion_p9999_ns: percentile("clat_ns", "99.990000"),
+            completion_percentiles_ns: COMPLETION_PERCENTILES.map(|key| percentile("clat_ns", key)),
         };
         if read.operations > 0.0 && read.rate > 0.0 && read.bytes_per_s > 0.0 && read.time_ns > 0.0
         {
@@ -270,11 +263,9 @@ impl Direction {
             completion_ns: weighted(self.completion_ns, other.completion_ns),
             // Percentiles of several jobs cannot be combined.
             p99_ns: other.p99_ns.filter(|_| is_first),
-            completion_p1_ns: other.completion_p1_ns.filter(|_| is_first),
-            completion_p50_ns: other.completion_p50_ns.filter(|_| is_first),
-            completion_p95_ns: other.completion_p95_ns.filter(|_| is_first),
-            completion_p99_ns: other.completion_p99_ns.filter(|_| is_first),
-            completion_p9999_ns: other.completion_p9999_ns.filter(|_| is_first),
+            completion_percentiles_ns: other
+                .completion_percentiles_ns
+                .map(|ns| ns.filter(|_| is_first)),
         };
     }
 }
@@ -372,8 +363,5 @@ fn number(value: &Value, key: &str) -> Result<f64, DecodeError> {
 }
 
 fn garbled(problem: &str) -> DecodeError {
-    DecodeError::Garbled {
-        format: "fio's JSON".to_owned(),
-        problem: problem.to_owned(),
-    }
+    DecodeError::garbled("fio's JSON", problem)
 }

@@ -1,7 +1,7 @@
 //! Tests of HPCC's recipe and decoder, with a real output and every kind of failure.
 
+use tare_model::Value;
 use tare_model::outcome::Bytes;
-use tare_model::{ProbeReport, Value};
 
 use super::*;
 
@@ -12,15 +12,13 @@ const GOLDEN_INPUT: &str =
 
 /// The raw output of a trial that ended with `code` and left these files.
 fn raw(code: i32, files: &[(&str, &str)]) -> RawOutput {
-    let mut raw = command_output::tests::raw(code, b"", b"from mpirun");
-    let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-    let command = report.command.as_mut().unwrap();
-    for (name, text) in files {
-        let bytes = Bytes(text.as_bytes().to_vec());
-        command.files.insert((*name).to_owned(), bytes);
-    }
-    raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
-    raw
+    command_output::tests::raw_with(code, |report| {
+        report.stderr = Bytes(b"from mpirun".to_vec());
+        for (name, text) in files {
+            let bytes = Bytes(text.as_bytes().to_vec());
+            report.files.insert((*name).to_owned(), bytes);
+        }
+    })
 }
 
 fn left(output: &str) -> RawOutput {
@@ -48,11 +46,11 @@ fn a_real_output_gives_every_metric_in_our_units() {
         .collect();
     let expected: Vec<&str> = Hpcc.metrics().iter().map(|metric| metric.id).collect();
     assert_eq!(ids, expected);
-    for (sample, entry) in samples.iter().zip(ENTRIES) {
-        let text = line(entry.key);
+    for (sample, (key, factor)) in samples.iter().zip(ENTRIES) {
+        let text = line(key);
         let (_, value) = text.split_once('=').unwrap();
         let value: f64 = value.parse().unwrap();
-        assert!((sample.observations[0] / entry.factor / value - 1.0).abs() < 1e-12);
+        assert!((sample.observations[0] / factor / value - 1.0).abs() < 1e-12);
     }
     // Three processes on two processors: between a megaflop and a teraflop.
     assert!((1e6..1e12).contains(&samples[0].observations[0]));
