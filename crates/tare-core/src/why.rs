@@ -46,6 +46,7 @@ mod total;
 pub mod user_container;
 
 pub use conclude::conclude;
+use counterfactual::TriedArm;
 pub use joined::joined;
 pub use observed::First;
 use observed::Observed;
@@ -136,9 +137,8 @@ impl Ask {
 
     /// The environment's arm.
     fn env_arm(&self, first: &First) -> ArmSpec {
-        let settings = self.settings.clone();
-        let mut arm = ArmSpec::new(arm_id(&self.driver), self.driver.as_str(), settings).required();
-        arm.change = self.change();
+        let arm = self.tried(self.settings.clone());
+        let mut arm = arm.named(arm_id(&self.driver)).required();
         arm.role.seen = seen_facts(&first.env);
         let asks = self.own.as_ref();
         arm.role.suspects =
@@ -166,6 +166,15 @@ impl Ask {
             argv: head.argv,
             variables: head.variables,
             ..self.change_in(&self.driver)
+        }
+    }
+
+    /// An arm like the environment with other settings.
+    fn tried(&self, settings: Params) -> TriedArm {
+        TriedArm {
+            driver: self.driver.clone(),
+            settings,
+            change: self.change(),
         }
     }
 

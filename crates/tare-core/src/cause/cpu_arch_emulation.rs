@@ -59,7 +59,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen(format!(
             "the arm's programs are for `{foreign}`, the machine is `{native}`"
         ))
-        .seen_if(handler.map(|name| format!("the kernel hands such files to `{name}`")))
+        .also_seen(handler.map(|name| format!("the kernel hands such files to `{name}`")))
         .with_counterfactual(switch::engine(
             case,
             "platform",

@@ -35,7 +35,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     }
     let cells = case.costs(&Kind::all_but(&[Kind::CopyUp, Kind::Disk, Kind::StartUp]));
     let leads = case.leads(&cells);
-    let is_stopped = leads.iter().any(|lead| lead.family == Family::Quota);
+    let is_stopped = case.shows(&cells, &[Family::Quota]);
     let likelihood = if is_stopped {
         0.95
     } else if leads.is_empty() {
@@ -43,17 +43,17 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     } else {
         0.25
     };
-    let stopped = case.led_by(&cells, Family::Quota);
+    let stopped = case.led_by(&cells, &[Family::Quota]);
     let cells = if stopped.is_empty() { cells } else { stopped };
     let found = case.found(&cells, likelihood, format!("A quota of {here} processors stops the arm"))
     .seen(match quota(&case.baseline.facts) {
         Some(there) => format!("a quota of {here} processors, in the baseline {there}"),
         None => format!("a quota of {here} processors, in the baseline none"),
     })
-    .seen_if((!is_stopped && !leads.is_empty()).then(|| {
+    .also_seen((!is_stopped && !leads.is_empty()).then(|| {
         "the group's count of throttled periods did not grow, which does not clear the limit on a busy machine".to_owned()
     }))
-    .because(case, &[Family::Quota]);
+    .because(&[Family::Quota]);
     Some(found.with_counterfactual(switch::cpuset_for_quota(case, here)))
 }
 

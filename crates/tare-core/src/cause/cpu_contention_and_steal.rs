@@ -40,18 +40,14 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         })
         .collect();
     case.largest(&cells)?;
-    let is_steal = case
-        .leads(&cells)
-        .iter()
-        .any(|lead| lead.family == Family::Steal);
-    let who = if is_steal {
+    let who = if case.shows(&cells, &[Family::Steal]) {
         "the hypervisor gave the processor to others"
     } else {
         "other work on this kernel had the processor"
     };
     Some(
         case.found(&cells, 0.75, format!("While the arm was measured, {who}"))
-            .because(case, FAMILIES)
+            .because(FAMILIES)
             .with_counterfactual(switch::other_cpus(case)),
     )
 }

@@ -57,17 +57,16 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         })
         .collect();
     Some(
-        case.found(&cells,
-            (if fewer.is_some() || halves.is_some() { 0.55 } else { 0.4 }) * case.fit(&cells, FAMILIES),
+        case.fitting(FAMILIES, &cells,
+            if fewer.is_some() || halves.is_some() { 0.55 } else { 0.4 },
             match fewer {
                 Some((there, here)) => format!("The arm has {here} processors where the baseline has {there}"),
                 None => "The arm's processors lie otherwise on cores and memory nodes than the baseline's".to_owned(),
             },
         )
-        .seen_if(case.differs(fact::CPU_AFFINITY).map(|(there, here)| format!("processors `{here}`, in the baseline `{there}`")))
-        .seen_if(halves.map(|(there, here)| format!("{here:.1} of them to a core, in the baseline {there:.1}")))
-        .seen_if(nodes.map(|(there, here)| format!("memory nodes `{here}`, in the baseline `{there}`")))
-        .because(case, FAMILIES)
+        .seen_differing("processors", case.differs(fact::CPU_AFFINITY))
+        .also_seen(halves.map(|(there, here)| format!("{here:.1} of them to a core, in the baseline {there:.1}")))
+        .seen_differing("memory nodes", nodes)
         .with_counterfactual(switch::without(case, "cpuset")),
     )
 }

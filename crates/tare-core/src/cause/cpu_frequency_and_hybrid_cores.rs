@@ -41,10 +41,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let governor = case.differs(fact::CPU_GOVERNOR);
     let host = |name: &str| case.baseline.fact(name);
     let hybrid = host(fact::CPU_EFFICIENCY_CORES).zip(host(fact::CPU_PERFORMANCE_CORES));
-    let fits = case
-        .leads(&all)
-        .iter()
-        .any(|lead| lead.family == Family::OtherCode);
+    let fits = case.shows(&all, &[Family::OtherCode]);
     let (cells, likelihood) = if !confounded.is_empty() {
         (confounded.clone(), 0.75)
     } else if governor.is_some() {
@@ -68,16 +65,14 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             likelihood,
             "The processor's clock, or the kind of core, differs between the sides",
         )
-        .seen_if((!confounded.is_empty()).then(|| {
+        .also_seen((!confounded.is_empty()).then(|| {
             "a fixed loop ahead of the trials did not take equally long on both sides".to_owned()
         }))
-        .seen_if(
-            governor.map(|(there, here)| format!("governor `{here}`, in the baseline `{there}`")),
-        )
-        .seen_if(hybrid.map(|(slow, fast)| {
+        .seen_differing("governor", governor)
+        .also_seen(hybrid.map(|(slow, fast)| {
             format!("the machine has fast cores `{fast}` and slow cores `{slow}`")
         }))
-        .because(case, FAMILIES)
+        .because(FAMILIES)
         .with_counterfactual(proof),
     )
 }

@@ -30,21 +30,21 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     }
     let cells = case.costs(&[Kind::Kernel, Kind::Metadata, Kind::Network, Kind::Clock]);
     Some(
-        case.found(
+        case.fitting(
+            FAMILIES,
             &cells,
-            0.45 * case.fit(&cells, FAMILIES),
+            0.45,
             format!(
                 "{} mitigations differ between the two kernels",
                 differing.len()
             ),
         )
-        .seen_all(differing.iter().take(4).map(|(name, there, here)| {
+        .also_seen(differing.iter().take(4).map(|(name, there, here)| {
             format!(
                 "`{}`: `{here}`, in the baseline `{there}`",
                 name.trim_start_matches(fact::beginning(fact::MITIGATION))
             )
         }))
-        .because(case, FAMILIES)
         .with_counterfactual(switch::not_here(
             "mitigations belong to a kernel's start and are not switched off in an arm",
         )),

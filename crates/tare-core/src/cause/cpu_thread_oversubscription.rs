@@ -52,16 +52,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     {
         return None;
     }
-    let spinning: Vec<usize> = cells
-        .iter()
-        .copied()
-        .filter(|cell| !is_single(case, *cell))
-        .filter(|cell| {
-            case.leads(&[*cell])
-                .iter()
-                .any(|lead| lead.family == Family::Spin)
-        })
-        .collect();
+    let mut spinning = case.led_by(&cells, &[Family::Spin]);
+    spinning.retain(|cell| !is_single(case, *cell));
     let unfair = unfair_growth(case, &cells);
     let threads = case
         .counter(&cells, counter::THREADS)
@@ -95,13 +87,13 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             likelihood,
             format!("More compute threads run than fit on {allowed}"),
         )
-        .seen_if(unfair.map(|(_, line)| line))
-        .seen_if(
+        .also_seen(unfair.map(|(_, line)| line))
+        .also_seen(
             crowded.map(|(threads, usable)| {
                 format!("{threads:.0} threads on {usable} usable processors")
             }),
         )
-        .seen_if(quota(&case.arm.facts).map(|quota| {
+        .also_seen(quota(&case.arm.facts).map(|quota| {
             format!(
                 "a quota of {quota} processors, while {} are visible to a library",
                 case.fact(fact::CPU_AFFINITY)
@@ -109,8 +101,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                     .map_or_else(|| "more".to_owned(), |count| count.to_string())
             )
         }))
-        .seen_if(pinned.map(|(name, threads)| format!("`{name}` asks for {threads} threads")))
-        .because(case, &[Family::Spin]);
+        .also_seen(pinned.map(|(name, threads)| format!("`{name}` asks for {threads} threads")))
+        .because(&[Family::Spin]);
     let pairs: Vec<(&str, String)> = VARIABLES
         .iter()
         .map(|name| (*name, format!("{size:.0}")))
@@ -159,11 +151,8 @@ fn hidden_quota(case: &Case<'_>, cells: &[usize]) -> Option<Vec<usize>> {
     let paid = quota(&case.arm.facts)?;
     let visible = case.fact(fact::CPU_AFFINITY).and_then(cpus_in)? as f64;
     // Tare's built-in probes have one thread.
-    let cells: Vec<usize> = cells
-        .iter()
-        .copied()
-        .filter(|index| !is_own_probe(&case.cells[*index]) && !is_single(case, *index))
-        .collect();
+    let mut cells = case.without_probes(cells.to_vec());
+    cells.retain(|index| !is_single(case, *index));
     (paid < visible && !cells.is_empty()).then_some(cells)
 }
 

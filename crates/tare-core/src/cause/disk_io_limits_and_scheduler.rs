@@ -46,17 +46,13 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             strength * case.fit(&cells, FAMILIES).max(0.6),
             claim,
         )
-        .seen_if(
+        .also_seen(
             limit.map(|(name, value)| {
                 format!("`{}` is `{value}`", name.trim_start_matches("cgroup."))
             }),
         )
-        .seen_if(
-            scheduler.map(|(there, here)| {
-                format!("the scheduler is `{here}`, in the baseline `{there}`")
-            }),
-        )
-        .because(case, FAMILIES)
+        .seen_differing("the scheduler is", scheduler)
+        .because(FAMILIES)
         .with_counterfactual(switch::not_here(
             "the limit comes from outside of the arm's settings",
         )),

@@ -58,9 +58,10 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         |path| format!("The files of `{path}`"),
     );
     Some(
-        case.found(
+        case.fitting(
+            FAMILIES,
             &cells,
-            likelihood * case.fit(&cells, FAMILIES),
+            likelihood,
             if there == here {
                 format!("{files} lie on another device than in the baseline")
             } else {
@@ -71,8 +72,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             "{}: `{here}`, in the baseline `{there}`",
             place.words()
         ))
-        .seen_if(devices.map(|(there, here)| format!("device {here}, in the baseline {there}")))
-        .because(case, FAMILIES)
+        .also_seen(devices.map(|(there, here)| format!("device {here}, in the baseline {there}")))
         .with_counterfactual(if place.path.is_some() {
             switch::same_folder(case, &place)
         } else if is_in_memory(there) {

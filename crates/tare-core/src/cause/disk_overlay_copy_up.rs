@@ -65,12 +65,12 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             "the file system under the files is `overlay`, in the baseline `{}`",
             of_work_mount(&case.baseline.facts, fact::MOUNT_FSTYPE).unwrap_or("not recorded")
         ))
-        .seen_if(
+        .also_seen(
             layers.map(|layers| {
                 format!("{layers} lower layer{}", if layers == 1 { "" } else { "s" })
             }),
         )
-        .because(case, FAMILIES)
+        .because(FAMILIES)
         .with_counterfactual(switch::volume(case)),
     )
 }

@@ -86,12 +86,12 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         _ => return None,
     };
     let found = found
-        .seen_if(
+        .also_seen(
             case.fact(fact::ENGINE_SYSTEM)
                 .map(|system| format!("the engine says that it is `{system}`")),
         )
-        .seen_if(blocked_submission(case))
-        .because(case, FAMILIES);
+        .also_seen(blocked_submission(case))
+        .because(FAMILIES);
     // On one kernel the directory itself can be mounted instead of what serves it.
     let own = place.filter(|place| place.path.is_some() && case.same_kernel() == Some(true));
     Some(found.with_counterfactual(match own {
@@ -102,7 +102,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
 }
 
 fn is_bound(case: &Case<'_>) -> bool {
-    case.setting("storage").as_deref() == Some("bind") || case.fact(fact::ASKED_BINDS).is_some()
+    case.is_set("storage", "bind") || case.fact(fact::ASKED_BINDS).is_some()
 }
 
 fn runs_in_a_machine(case: &Case<'_>) -> bool {

@@ -68,8 +68,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             format!("The engine's storage driver `{name}` {why}"),
         )
         .seen(format!("the storage driver is `{name}`"))
-        .seen_if(fstype.map(|name| format!("the files lie on `{name}`")))
-        .seen_if(
+        .also_seen(fstype.map(|name| format!("the files lie on `{name}`")))
+        .also_seen(
             case.fact(fact::ENGINE_STORAGE_FILESYSTEM)
                 .map(|name| format!("the layers lie on `{name}`")),
         )

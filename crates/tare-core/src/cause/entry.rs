@@ -37,6 +37,7 @@ pub struct CauseMatch {
     evidence: Vec<String>,
     counterfactual: Counterfactual,
     advice: Option<String>,
+    families: &'static [Family],
 }
 
 impl CauseMatch {
@@ -51,6 +52,7 @@ impl CauseMatch {
                 "nothing that could be switched off is known".to_owned(),
             ),
             advice: None,
+            families: &[],
         }
     }
 
@@ -61,24 +63,25 @@ impl CauseMatch {
         self
     }
 
-    /// Adds lines of evidence.
+    /// Adds lines of evidence, if there are any.
     #[must_use]
-    pub fn seen_all(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+    pub fn also_seen(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.evidence.extend(lines);
         self
     }
 
-    /// Adds the evidence of its cells' counters for these families.
+    /// Adds the baseline's and the arm's value of something, if they differ.
     #[must_use]
-    pub fn because(mut self, case: &Case<'_>, families: &[Family]) -> Self {
-        self.evidence.extend(case.because(&self.cells, families));
-        self
+    pub fn seen_differing(self, what: &str, values: Option<(&str, &str)>) -> Self {
+        self.also_seen(
+            values.map(|(there, here)| format!("{what} `{here}`, in the baseline `{there}`")),
+        )
     }
 
-    /// Adds a line of evidence, if there is one.
+    /// Adds the evidence of its cells' counters for these families, after all other.
     #[must_use]
-    pub fn seen_if(mut self, line: Option<String>) -> Self {
-        self.evidence.extend(line);
+    pub fn because(mut self, families: &'static [Family]) -> Self {
+        self.families = families;
         self
     }
 
@@ -104,16 +107,30 @@ impl Case<'_> {
         let claim = format!("{claim}, and {}.", self.cost_clause(cells));
         CauseMatch::new(cells.to_vec(), likelihood, claim)
     }
+
+    /// The same with a likelihood and evidence that depend on how well the counters match these families.
+    pub fn fitting(
+        &self,
+        families: &'static [Family],
+        cells: &[usize],
+        likelihood: f64,
+        claim: impl Display,
+    ) -> CauseMatch {
+        let likelihood = likelihood * self.fit(cells, families);
+        self.found(cells, likelihood, claim).because(families)
+    }
 }
 
 impl Entry {
     /// Returns its suspicion in this case, if any.
     pub fn suspect(&self, case: &Case<'_>) -> Option<Suspicion> {
-        let found = (self.suspect)(case)?;
+        let mut found = (self.suspect)(case)?;
         // Facts alone are not a slowdown: a cause that explains no cell is not suspected.
         if found.cells.is_empty() {
             return None;
         }
+        let counters = case.because(&found.cells, found.families);
+        found.evidence.extend(counters);
         Some(Suspicion {
             claim: found.claim,
             size: case.cost_clause(&found.cells),

@@ -37,12 +37,9 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         return None;
     }
     let cells = case.costs(&[]);
-    let leads = case.leads(&cells);
     // Contention on the machine hides what the counters would show.
-    let fits = leads.iter().any(|lead| {
-        FAMILIES.contains(&lead.family)
-            || [Family::Contention, Family::Steal].contains(&lead.family)
-    });
+    let fits =
+        case.shows(&cells, FAMILIES) || case.shows(&cells, &[Family::Contention, Family::Steal]);
     // From this many descriptors on a single loop is noticeable. Fewer must be supported by the counters: time in the
     // kernel grew by at least what closing the additional descriptors takes, once.
     let loop_ns = (here - there) * CLOSE_NS;
@@ -50,14 +47,15 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let grown_ns =
         in_kernel(counter::SYS).map(|own| own + in_kernel(counter::CHILDREN_SYS).unwrap_or(0.0));
     let is_felt = here >= SEVERAL * there && fits && grown_ns.is_some_and(|ns| ns >= loop_ns);
-    if (here < MANY && !is_felt) || (!leads.is_empty() && !fits) {
+    if (here < MANY && !is_felt) || (!fits && !case.leads(&cells).is_empty()) {
         return None;
     }
     let likelihood = if here >= 1e8 { 0.6 } else { 0.3 };
     Some(
-        case.found(
+        case.fitting(
+            FAMILIES,
             &cells,
-            likelihood * case.fit(&cells, FAMILIES),
+            likelihood,
             format!(
                 "A loop over all {here:.0} descriptors would take {} each time",
                 seconds(here * CLOSE_NS)
@@ -66,7 +64,6 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .seen(format!(
             "a process may have {here:.0} descriptors, in the baseline {there:.0}"
         ))
-        .because(case, FAMILIES)
         .with_counterfactual(switch::engine(
             case,
             "ulimits",

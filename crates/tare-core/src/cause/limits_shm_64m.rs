@@ -52,11 +52,11 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             bytes(here),
             bytes(there)
         ))
-        .seen_if(
+        .also_seen(
             wanted
                 .map(|wanted| format!("in the baseline the command holds {} there", bytes(wanted))),
         )
-        .because(case, FAMILIES)
+        .because(FAMILIES)
         .with_counterfactual(switch::engine(case, "shm", "1g")),
     )
 }

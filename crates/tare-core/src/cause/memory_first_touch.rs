@@ -29,7 +29,7 @@ pub(super) static CAUSE: Entry = Entry {
 fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let touched = case.costs_only(&[Kind::Touch]);
     let cells = case.costs(&[Kind::Touch, Kind::Memory]);
-    let faulting = case.led_by(&cells, Family::Faults);
+    let faulting = case.led_by(&cells, FAMILIES);
     let which = if faulting.is_empty() {
         touched
     } else {
@@ -53,12 +53,12 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             }
             None => case.cost_clause(&which),
         })
-        .seen_if(
+        .also_seen(
             case.fact(fact::HYPERVISOR_VENDOR)
                 .filter(|name| *name != "none")
                 .map(|name| format!("it runs under `{name}`")),
         )
-        .because(case, FAMILIES)
+        .because(FAMILIES)
         .with_counterfactual(if is_command {
             switch::variables(&[
                 ("MALLOC_TRIM_THRESHOLD_", "1073741824".to_owned()),

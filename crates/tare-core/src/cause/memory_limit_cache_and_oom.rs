@@ -42,8 +42,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     Some(
         case.found(&cells, likelihood, format!("The arm reaches its memory limit of {}", bytes(here as f64)))
         .seen(format!("a memory limit of {}, which page cache counts towards", bytes(here as f64)))
-        .seen_if(hits.map(|(there, here)| format!("the limit was reached {here:.2} times per unit of work, in the baseline {there:.2} times")))
-        .because(case, FAMILIES)
+        .also_seen(hits.map(|(there, here)| format!("the limit was reached {here:.2} times per unit of work, in the baseline {there:.2} times")))
+        .because(FAMILIES)
         .with_counterfactual(switch::without(case, "memory")),
     )
 }

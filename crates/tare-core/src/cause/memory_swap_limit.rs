@@ -35,15 +35,15 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         return None;
     }
     Some(
-        case.found(
+        case.fitting(
+            FAMILIES,
             &cells,
-            0.5 * case.fit(&cells, FAMILIES),
+            0.5,
             "The arm reaches its memory limit with no swap behind it",
         )
         .seen(format!(
             "the limit was reached {here:.2} times per unit of work, and no swap is allowed"
         ))
-        .because(case, FAMILIES)
         .with_counterfactual(switch::without(case, "memory")),
     )
 }

@@ -59,12 +59,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let only_own = case.costs_only(&[Kind::Network]);
     // An unknown command needs counters that point outside: reading smaller pieces also runs more of its own code,
     // but not only that.
-    let points_outside = |family: Family| family != OtherCode && FAMILIES.contains(&family);
-    let cells = if only_own.is_empty()
-        && !case
-            .leads(&cells)
-            .iter()
-            .any(|lead| points_outside(lead.family))
+    let cells = if only_own.is_empty() && !case.shows(&cells, &[Waiting, CostlierCalls, MoreCalls])
     {
         Vec::new()
     } else {
@@ -77,21 +72,21 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             likelihood * case.fit(&cells, FAMILIES).max(0.7),
             "Packets cross a pair of virtual devices and a bridge",
         )
-        .seen_if(
+        .also_seen(
             case.differs(fact::NS_NET)
                 .map(|_| "the arm has a network namespace of its own".to_owned()),
         )
-        .seen_if(
+        .also_seen(
             case.fact(fact::NET_DEFAULT_DRIVER)
                 .map(|driver| format!("its default route leads through a `{driver}` device")),
         )
-        .seen_if(by_setting.then(|| {
+        .also_seen(by_setting.then(|| {
             format!(
                 "its network is `{}`",
                 case.setting("network").unwrap_or_default()
             )
         }))
-        .because(case, FAMILIES)
+        .because(FAMILIES)
         .with_counterfactual(switch::host_network(case)),
     )
 }

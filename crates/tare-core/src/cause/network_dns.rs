@@ -28,15 +28,8 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
-    let cells: Vec<usize> = case
-        .costs(&[Kind::Network])
-        .into_iter()
-        .filter(|index| !is_own_probe(&case.cells[*index]))
-        .collect();
-    let leads = case.leads(&cells);
-    if cells.is_empty()
-        || !(leads.is_empty() || leads.iter().any(|lead| lead.family == Family::Waiting))
-    {
+    let cells = case.without_probes(case.costs(&[Kind::Network]));
+    if cells.is_empty() || case.contradicts(&cells, FAMILIES) {
         return None;
     }
     let dots = |options: Option<&str>| {
@@ -61,17 +54,15 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         return None;
     }
     Some(
-        case.found(&cells,
-            (if multiplied { 0.5 } else { 0.25 }) * case.fit(&cells, FAMILIES),
+        case.fitting(FAMILIES, &cells, if multiplied { 0.5 } else { 0.25 },
             if multiplied {
                 format!("A name may take {} questions to resolve in the arm", suffixes_here + 1)
             } else {
                 "Names are resolved by another server in the arm".to_owned()
             },
         )
-        .seen_if(multiplied.then(|| format!("`ndots:{here}` with {suffixes_here} suffixes, in the baseline `ndots:{there}` with {suffixes_there}")))
-        .seen_if(other_server.map(|(there, here)| format!("name servers `{here}`, in the baseline `{there}`")))
-        .because(case, FAMILIES)
+        .also_seen(multiplied.then(|| format!("`ndots:{here}` with {suffixes_here} suffixes, in the baseline `ndots:{there}` with {suffixes_there}")))
+        .seen_differing("name servers", other_server)
         .with_counterfactual(switch::host_network(case)),
     )
 }

@@ -39,7 +39,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             format!("The network is that of another container (`{network}`)"),
         )
         .seen(format!("its network is `{network}`"))
-        .seen_all(differing.map(|(name, there, here)| {
+        .also_seen(differing.map(|(name, there, here)| {
             let name = name.trim_start_matches(fact::beginning(fact::SYSCTL));
             let [here, there] = [here, there].map(|it| it.replace('\t', " "));
             format!("`{name}`: `{here}`, in the baseline `{there}`")

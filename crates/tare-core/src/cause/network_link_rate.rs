@@ -30,7 +30,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
-    if case.setting("network").as_deref() == Some("host") {
+    if case.is_set("network", "host") {
         return None;
     }
     let own = case.link_held_back();
@@ -52,26 +52,26 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .costs(&[Kind::Network])
         .into_iter()
         .filter(|index| {
-            let leads = case.leads(&[*index]);
-            let waits = leads.iter().any(|lead| FAMILIES.contains(&lead.family));
-            waits || (leads.is_empty() && Kind::for_cell(&case.cells[*index]) == Kind::Network)
+            case.shows(&[*index], FAMILIES)
+                || (case.leads(&[*index]).is_empty()
+                    && Kind::for_cell(&case.cells[*index]) == Kind::Network)
         })
         .collect();
     Some(
-        case.found(
+        case.fitting(
+            FAMILIES,
             &cells,
-            (if own.is_some() { 0.9 } else { 0.6 }) * case.fit(&cells, FAMILIES),
+            if own.is_some() { 0.9 } else { 0.6 },
             format!(
                 "The queue of `{}` holds packets back",
                 own.unwrap_or_else(|| outer.first().copied().unwrap_or_default())
             ),
         )
-        .seen_if(own.map(|queue| format!("inside, the queue of a device holds back: `{queue}`")))
-        .seen_if(
+        .also_seen(own.map(|queue| format!("inside, the queue of a device holds back: `{queue}`")))
+        .also_seen(
             (own.is_none() && !outer.is_empty())
                 .then(|| format!("on the host, queues hold back: `{}`", outer.join(", "))),
         )
-        .because(case, FAMILIES)
         .with_counterfactual(switch::default_network(case)),
     )
 }

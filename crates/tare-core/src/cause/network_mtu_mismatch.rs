@@ -53,11 +53,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if is_held_back && counted.is_empty() {
         return None;
     }
-    let cells: Vec<usize> = if counted.is_empty() {
-        cells
-            .into_iter()
-            .filter(|index| !is_own_probe(&case.cells[*index]))
-            .collect()
+    let cells = if counted.is_empty() {
+        case.without_probes(cells)
     } else {
         cells
     };
@@ -69,7 +66,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     Some(
         case.found(&cells, likelihood, format!("The arm sends packets of up to {here} bytes where the machine's link takes {uplink}"))
             .seen(format!("the arm's default route has an MTU of {here}, the machine's of {uplink}"))
-            .seen_all(counted)
+            .also_seen(counted)
             .with_counterfactual(switch::host_network(case)),
     )
 }
@@ -80,9 +77,7 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> CauseMatch {
         .costs(&[Kind::Network])
         .into_iter()
         .filter(|index| {
-            let leads = case.leads(&[*index]);
-            Kind::for_cell(&case.cells[*index]) == Kind::Network
-                || leads.iter().any(|lead| FAMILIES.contains(&lead.family))
+            Kind::for_cell(&case.cells[*index]) == Kind::Network || case.shows(&[*index], FAMILIES)
         })
         .collect();
     case.found(
@@ -95,7 +90,7 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> CauseMatch {
     .seen(format!(
         "the arm's default route has an MTU of {here}, the machine's of {uplink}"
     ))
-    .because(case, FAMILIES)
+    .because(FAMILIES)
     .with_counterfactual(switch::default_network(case))
 }
 

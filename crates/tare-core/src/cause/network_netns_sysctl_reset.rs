@@ -58,7 +58,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 ),
             },
         )
-        .seen_all(differing.iter().take(4).map(|(name, there, here)| {
+        .also_seen(differing.iter().take(4).map(|(name, there, here)| {
             format!(
                 "`{}`: `{}`, in the baseline `{}`",
                 name.trim_start_matches(fact::beginning(fact::SYSCTL)),
@@ -66,7 +66,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 spaced(there)
             )
         }))
-        .seen_if(full.map(|share| format!("{:.0} % of the table are in use", share * 100.0)))
+        .also_seen(full.map(|share| format!("{:.0} % of the table are in use", share * 100.0)))
         .with_counterfactual(switch::host_network(case)),
     )
 }

@@ -36,9 +36,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .setting("network")
         .filter(|name| name == "slirp4netns" || name == "pasta");
     if !(rootless || stack.is_some())
-        || case
-            .setting("network")
-            .is_some_and(|name| name == "host" || name == "none")
+        || case.is_set("network", "host")
+        || case.is_set("network", "none")
     {
         return None;
     }
@@ -61,8 +60,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         } else {
             "the arm asks for a stack in user space"
         })
-        .seen_if(tap.then(|| "its default route leads through a tun or tap device".to_owned()))
-        .seen_if(
+        .also_seen(tap.then(|| "its default route leads through a tun or tap device".to_owned()))
+        .also_seen(
             case.fact(fact::NET_DEFAULT_MTU)
                 .map(|mtu| format!("with an MTU of {mtu}")),
         )

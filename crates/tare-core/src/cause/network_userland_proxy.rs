@@ -34,7 +34,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
-    let is_published = case.setting("network").as_deref() == Some("published")
+    let is_published = case.is_set("network", "published")
         || case.fact(fact::ASKED_PORTS).is_some_and(is_some_port);
     let busy = case.proxy_busy();
     let is_proxied = case.is_proxied();
@@ -56,17 +56,17 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .collect();
     Some(
         case.found(&cells, 0.9 * case.fit(&cells, FAMILIES).max(0.7), format!("Connections to {} are copied by the engine's proxy", if is_published { "the published port" } else { "a published port" }))
-        .seen_if(
+        .also_seen(
             is_published.then(|| "the arm's port is published on the loopback address".to_owned()),
         )
-        .seen_if(busy.filter(|_| is_proxied).map(|(there, here)| {
+        .also_seen(busy.filter(|_| is_proxied).map(|(there, here)| {
             format!(
                 "the engine's port proxies were on a processor for {:.0} % of the command's time inside, for {:.0} % of it outside",
                 here * 100.0,
                 there * 100.0
             )
         }))
-        .because(case, FAMILIES)
+        .because(FAMILIES)
         // A command that uses the port itself loses it with the setting; on the host network the kernel rewrites the
         // same address.
         .with_counterfactual(if is_proxied {

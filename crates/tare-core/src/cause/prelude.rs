@@ -12,5 +12,5 @@ pub(super) use super::queries::{
 #[cfg(test)]
 pub(super) use super::tests::composed::{Composed, cell, check};
 pub(super) use super::triage::Family;
-pub(super) use super::{ArmEvidence, Case, Counterfactual, switch};
+pub(super) use super::{Case, Counterfactual, switch};
 pub(super) use crate::driver::mechanism::Kind as Mechanism;

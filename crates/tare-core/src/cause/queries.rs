@@ -11,7 +11,7 @@ pub use tare_model::facts::{cpu_quota as quota, memory_limit};
 use tare_model::{Better, Facts};
 use tare_model::{counter, fact};
 
-use super::kind::Kind;
+use super::kind::{Kind, is_own_probe};
 use super::triage::{Family, Lead, Usage, triage};
 use super::{ArmEvidence, Case};
 
@@ -43,7 +43,7 @@ impl<'a> Case<'a> {
 
     /// Returns cells of these kinds that differ in either direction.
     pub fn differences(&self, kinds: &[Kind]) -> Vec<usize> {
-        self.pick(|cell| (is_cost(cell) || is_gain(cell)) && matches(cell, kinds))
+        self.pick(|cell| (is_cost(cell) || cell.verdict.is_gain()) && matches(cell, kinds))
     }
 
     /// Returns the cells for which `wanted` holds.
@@ -127,6 +127,11 @@ impl<'a> Case<'a> {
         Some(self.arm.settings.value(name)?.to_string())
     }
 
+    /// Whether the arm's setting of this name is this text.
+    pub fn is_set(&self, name: &str, value: &str) -> bool {
+        self.setting(name).as_deref() == Some(value)
+    }
+
     /// How busy the engine's port proxies were while the command ran in the baseline and in the arm, as shares of its
     /// run time; `None` if there were none or they were not observed.
     pub fn proxy_busy(&self) -> Option<(f64, f64)> {
@@ -169,10 +174,27 @@ impl<'a> Case<'a> {
             .is_some_and(|(there, here)| here >= BUSY_PROXY && here >= BUSIER * there)
     }
 
-    /// Returns those cells for whose workloads the counters indicate this family.
-    pub fn led_by(&self, cells: &[usize], family: Family) -> Vec<usize> {
-        let is_led = |cell: &usize| self.leads(&[*cell]).iter().any(|it| it.family == family);
+    /// Returns those cells for whose workloads the counters indicate one of these families.
+    pub fn led_by(&self, cells: &[usize], families: &[Family]) -> Vec<usize> {
+        let is_led = |cell: &usize| self.shows(&[*cell], families);
         cells.iter().copied().filter(is_led).collect()
+    }
+
+    /// Whether the counters of the cells' workloads indicate one of these families.
+    pub fn shows(&self, cells: &[usize], families: &[Family]) -> bool {
+        let leads = self.leads(cells);
+        leads.iter().any(|lead| families.contains(&lead.family))
+    }
+
+    /// Whether the counters indicate other families only.
+    pub fn contradicts(&self, cells: &[usize], families: &[Family]) -> bool {
+        !self.leads(cells).is_empty() && !self.shows(cells, families)
+    }
+
+    /// Returns those cells that are not of Tare's built-in probes.
+    pub fn without_probes(&self, mut cells: Vec<usize>) -> Vec<usize> {
+        cells.retain(|index| !is_own_probe(&self.cells[*index]));
+        cells
     }
 
     /// Returns the families that the counters of the cells' workloads indicate, the strongest of each workload first.
@@ -201,13 +223,12 @@ impl<'a> Case<'a> {
 
     /// How well the counters match these families, as a factor on a likelihood.
     pub fn fit(&self, cells: &[usize], families: &[Family]) -> f64 {
-        let leads = self.leads(cells);
-        if leads.is_empty() {
-            WITHOUT_COUNTERS
-        } else if leads.iter().any(|lead| families.contains(&lead.family)) {
+        if self.shows(cells, families) {
             1.0
-        } else {
+        } else if self.contradicts(cells, families) {
             AGAINST_COUNTERS
+        } else {
+            WITHOUT_COUNTERS
         }
     }
 
@@ -336,11 +357,6 @@ fn about(mount: &str, pattern: &str) -> String {
 /// Whether a cell's verdict is a cost.
 pub fn is_cost(cell: &DossierCell) -> bool {
     cell.verdict.is_cost()
-}
-
-/// Whether a cell's verdict is a gain.
-pub fn is_gain(cell: &DossierCell) -> bool {
-    cell.verdict.is_gain()
 }
 
 fn matches(cell: &DossierCell, kinds: &[Kind]) -> bool {

@@ -35,8 +35,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     if threads.is_some_and(|(there, here)| there.max(here) < 2.0) {
         return None;
     }
-    let cpus = |facts: &Facts| usable_cpus(facts);
-    let (there, here) = (cpus(&case.baseline.facts), cpus(&case.arm.facts));
+    let [there, here] = [case.baseline, case.arm].map(|side| usable_cpus(&side.facts));
     let fewer = here.is_some_and(|here| here < CLIENT_CPUS)
         && there.is_some_and(|there| there >= CLIENT_CPUS);
     let limit = memory_limit(&case.arm.facts);
@@ -47,10 +46,9 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     }
     let count = here.map_or(1.0, |here| here.ceil().max(1.0));
     Some(
-        case.found(&cells, 0.3 * case.fit(&cells, FAMILIES), "The arm's limits are those at which language runtimes choose other collectors and pools")
-            .seen_if(here.zip(there).filter(|_| fewer).map(|(here, there)| format!("{here} usable processors, in the baseline {there}")))
-            .seen_if(limit.filter(|_| less).map(|limit| format!("a memory limit of {}", bytes(limit as f64))))
-            .because(case, FAMILIES)
+        case.fitting(FAMILIES, &cells, 0.3, "The arm's limits are those at which language runtimes choose other collectors and pools")
+            .also_seen(here.zip(there).filter(|_| fewer).map(|(here, there)| format!("{here} usable processors, in the baseline {there}")))
+            .also_seen(limit.filter(|_| less).map(|limit| format!("a memory limit of {}", bytes(limit as f64))))
             .with_counterfactual(switch::variables(&[
                 ("JAVA_TOOL_OPTIONS", format!("-XX:+UseG1GC -XX:ActiveProcessorCount={count:.0}")),
                 ("DOTNET_gcServer", "0".to_owned()),

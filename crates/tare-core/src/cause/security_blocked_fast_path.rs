@@ -57,10 +57,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             .fact(fact::NUMA_NODES)
             .is_some_and(|nodes| nodes != "0")
     {
-        case.costs_only(&[Kind::Memory, Kind::Matrix])
-            .into_iter()
-            .filter(|index| !is_own_probe(&case.cells[*index]))
-            .collect()
+        case.without_probes(case.costs_only(&[Kind::Memory, Kind::Matrix]))
     } else {
         Vec::new()
     };
@@ -79,20 +76,20 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .map(|(name, ..)| format!("`{name}`"))
         .collect();
     Some(
-        case.found(
+        case.fitting(
+            FAMILIES,
             &cells,
-            likelihood * case.fit(&cells, FAMILIES),
+            likelihood,
             format!(
                 "The arm refuses {}, so that programs may take a slower way",
                 names.join(", ")
             ),
         )
-        .seen_all(
+        .also_seen(
             refused.iter().map(|(name, there, here)| {
                 format!("`{name}` answers {here}, in the baseline {there}")
             }),
         )
-        .because(case, FAMILIES)
         .with_counterfactual(switch::without_seccomp(case)),
     )
 }

@@ -95,11 +95,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             format!("The arm runs under {what}"),
         )
         .seen(format!("the runtime is `{name}`"))
-        .seen_if(
-            case.differs(fact::KERNEL_RELEASE)
-                .map(|(there, here)| format!("the kernel is `{here}`, in the baseline `{there}`")),
-        )
-        .because(case, FAMILIES)
+        .seen_differing("the kernel is", case.differs(fact::KERNEL_RELEASE))
+        .because(FAMILIES)
         .with_counterfactual(switch::runtime(case, "runc")),
     )
 }

@@ -114,7 +114,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 }
             ),
         )
-        .seen_all(evidence)
+        .also_seen(evidence)
         .with_counterfactual(counterfactual(case, is_tied));
     Some(if is_tied {
         found
@@ -142,7 +142,7 @@ fn pattern(case: &Case<'_>) -> Option<String> {
 
 /// Prefers a switch that keeps the filter.
 fn counterfactual(case: &Case<'_>, is_tied: bool) -> Counterfactual {
-    if case.setting("ssbd").as_deref() == Some("true") {
+    if case.is_set("ssbd", "true") {
         // Requested explicitly, so the filter is not what causes it.
         return switch::without(case, "ssbd");
     }

@@ -97,8 +97,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             "system calls pass {} in the arm and none in the baseline",
             filters(case)
         ))
-        .seen_all(evidence)
-        .seen_if(old.then(|| {
+        .also_seen(evidence)
+        .also_seen(old.then(|| {
             "the kernel is older than 5.11, where every call runs the whole filter".to_owned()
         }))
         .with_counterfactual(switch::without_seccomp(case)),

@@ -45,8 +45,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             },
         )
         .seen(case.cost_clause(&cells))
-        .seen_if(case.fact(fact::ASKED_NETWORK).map(|mode| format!("the network is `{mode}`")))
-        .seen_if(case.fact(fact::ENGINE_RUNTIME).map(|runtime| format!("the runtime is `{runtime}`")))
+        .also_seen(case.fact(fact::ASKED_NETWORK).map(|mode| format!("the network is `{mode}`")))
+        .also_seen(case.fact(fact::ENGINE_RUNTIME).map(|runtime| format!("the runtime is `{runtime}`")))
         .with_counterfactual(switch::host_network(case)),
     )
 }

@@ -69,7 +69,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             "{:.1} s pass between the first answer and the end",
             stop / 1e9
         ))
-        .seen_if(case.fact(fact::INIT_NAME).map(|name| {
+        .also_seen(case.fact(fact::INIT_NAME).map(|name| {
             format!(
                 "process 1 is `{name}`, and it {} SIGTERM",
                 if case.fact(fact::INIT_SIGTERM).is_some() {

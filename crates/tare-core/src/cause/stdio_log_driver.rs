@@ -54,8 +54,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         case.baseline.fact(fact::FD_1).map(kind),
         case.fact(fact::FD_1).map(kind),
     );
-    let terminal = case.setting("tty").as_deref() == Some("true")
-        || case.fact(fact::ASKED_TTY) == Some("true");
+    let terminal = case.is_set("tty", "true") || case.fact(fact::ASKED_TTY) == Some("true");
     let is_costlier = match (there, here) {
         (Some(there), Some(here)) => rank(here) > rank(there),
         _ => false,
@@ -90,11 +89,11 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                     there.unwrap_or("not recorded")
                 )
             }))
-            .seen_if(
+            .also_seen(
                 case.fact(fact::ENGINE_LOG_DRIVER)
                     .map(|driver| format!("the engine's log driver is `{driver}`")),
             )
-            .because(case, FAMILIES)
+            .because(FAMILIES)
             .with_counterfactual(if terminal {
                 switch::engine(case, "tty", false)
             } else {
@@ -107,7 +106,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
 /// upper bound for its lines and bytes is at least a part of the extra time.
 fn logged(case: &Case<'_>, cells: &[usize]) -> Option<String> {
     if case.fact(fact::COMMAND_STDOUT) != Some("console")
-        || case.setting("log_driver").as_deref() == Some("none")
+        || case.is_set("log_driver", "none")
         || case.fact(fact::ENGINE_LOG_DRIVER) == Some("none")
             && case.setting("log_driver").is_none()
     {

@@ -10,6 +10,7 @@ use tare_model::{Params, Value, whole_part};
 
 use tare_model::facts::cpu_list;
 
+use super::network_joined::is_joined;
 use super::queries::FileLocation;
 use super::{Case, Counterfactual};
 use crate::driver::mechanism::Kind;
@@ -18,9 +19,7 @@ use crate::driver::{self, user_container};
 /// Changes this setting, if there is one.
 fn set_to(case: &Case<'_>, found: Option<(&str, impl Into<Value>)>, what: &str) -> Counterfactual {
     match found.map(|(name, value)| (name, value.into())) {
-        Some((name, value))
-            if case.setting(name).as_deref() == Some(value.to_string().as_str()) =>
-        {
+        Some((name, value)) if case.is_set(name, &value.to_string()) => {
             not_here(format!("`{name} = \"{value}\"` is set already"))
         }
         Some((name, value)) => Counterfactual::Settings(one(name, value)),
@@ -70,10 +69,7 @@ pub fn host_network(case: &Case<'_>) -> Counterfactual {
 
 /// Uses the containers' default network if the arm has another one; else the host's.
 pub fn default_network(case: &Case<'_>) -> Counterfactual {
-    let is_of_another = case
-        .setting("network")
-        .is_some_and(|name| name.starts_with("container:"));
-    if is_of_another && case.is_of_engine() {
+    if is_joined(case) && case.is_of_engine() {
         bridge_network(case)
     } else {
         host_network(case)

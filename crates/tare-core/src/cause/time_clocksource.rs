@@ -54,10 +54,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             likelihood,
             "Reading the time takes a system call in the arm",
         )
-        .seen_if(slow.map(|(there, here)| {
-            format!("the kernel's clock is `{here}`, in the baseline `{there}`")
-        }))
-        .seen_if(lost.map(|(there, here)| {
+        .seen_differing("the kernel's clock is", slow)
+        .also_seen(lost.map(|(there, here)| {
             format!("a reading costs {here:.0} ns, in the baseline {there:.0} ns")
         }))
         .with_counterfactual(switch::not_here(

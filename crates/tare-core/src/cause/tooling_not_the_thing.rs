@@ -70,7 +70,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 "`{first}` does not measure what its name says, so that it is no cost of that kind."
             ),
         )
-        .seen_all(evidence)
+        .also_seen(evidence)
         .with_counterfactual(switch::not_here(
             "the workload has to be changed, not the environment",
         )),

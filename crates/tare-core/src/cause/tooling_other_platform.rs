@@ -40,10 +40,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     };
     Some(
         case.found(&cells, likelihood, format!("Two {what} are compared"))
-            .seen_if(os.map(|(there, here)| format!("`{here}`, in the baseline `{there}`")))
-            .seen_if(
-                release.map(|(there, here)| format!("kernel `{here}`, in the baseline `{there}`")),
-            )
+            .also_seen(os.map(|(there, here)| format!("`{here}`, in the baseline `{there}`")))
+            .seen_differing("kernel", release)
             .with_counterfactual(switch::not_here("a platform is not a setting of an arm")),
     )
 }

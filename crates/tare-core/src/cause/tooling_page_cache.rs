@@ -7,8 +7,6 @@
 use super::prelude::*;
 use tare_model::dossier::DossierCell;
 
-use super::triage::Lead;
-
 /// No storage device reads faster: about the speed of a PCIe 5.0 ×4 link, in bytes per second.
 const FASTEST_DEVICE: f64 = 14e9;
 /// The slowest device assumed, in bytes per second: a hard disk.
@@ -83,7 +81,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 ),
             )
             .seen(format!("{side} was served from the page cache"))
-            .seen_all(case.because(&[index], FAMILIES))
+            .because(FAMILIES)
             .with_counterfactual(treated_alike(case, there < here)),
         );
     }
@@ -91,18 +89,18 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         .into_iter()
         .filter(|index| speed(&case.cells[*index]).is_some_and(|speed| speed > FASTEST_DEVICE))
         .collect();
+    let metric = &case.cells[*impossible.first()?].metric;
     let fastest = impossible
         .iter()
         .filter_map(|index| speed(&case.cells[*index]))
         .fold(0.0, f64::max);
-    (!impossible.is_empty()).then(|| {
+    Some(
         CauseMatch::new(
-            impossible.clone(),
+            impossible,
             0.9,
             format!(
-                "A figure of {} a second is no disk's, so that {} says nothing about storage.",
-                bytes(fastest),
-                names(case, &impossible)
+                "A figure of {} a second is no disk's, so that `{metric}` says nothing about storage.",
+                bytes(fastest)
             ),
         )
         .seen(format!(
@@ -111,19 +109,16 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         ))
         .with_counterfactual(switch::not_here(
             "the file must be larger than the caches, or be read around them",
-        ))
-    })
+        )),
+    )
 }
 
 /// Whether an unknown command may have waited for the device: a slow device would take a part of the extra time, and
 /// the counters support that, or contention hides what they show.
 fn may_explain(case: &Case<'_>, index: usize) -> bool {
-    let leads = case.leads(&[index]);
-    let is_possible = |lead: &Lead| {
-        FAMILIES.contains(&lead.family)
-            || [Family::Contention, Family::Steal].contains(&lead.family)
-    };
-    if !leads.is_empty() && !leads.iter().any(is_possible) {
+    if case.contradicts(&[index], FAMILIES)
+        && case.contradicts(&[index], &[Family::Contention, Family::Steal])
+    {
         return false;
     }
     let counter = |name: &str| case.counter(&[index], name);
@@ -151,13 +146,6 @@ fn treated_alike(case: &Case<'_>, is_baseline_cached: bool) -> Counterfactual {
     switch::not_here(
         "it is not known which files were read, or only the arm's own could be dropped from the cache",
     )
-}
-
-fn names(case: &Case<'_>, cells: &[usize]) -> String {
-    let first = cells
-        .first()
-        .map_or("", |index| case.cells[*index].metric.as_str());
-    format!("`{first}`")
 }
 
 /// Returns the larger of the two values, for rates in bytes per second.

@@ -44,10 +44,11 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         Kind::Disk,
         Kind::Network,
     ]);
-    let cells: Vec<usize> = all
-        .into_iter()
-        .filter(|index| other_agent || !is_own_probe(&case.cells[*index]))
-        .collect();
+    let cells = if other_agent {
+        all
+    } else {
+        case.without_probes(all)
+    };
     if cells.is_empty() {
         return None;
     }
@@ -66,10 +67,10 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         CauseMatch::new(
             cells.clone(),
             likelihood * case.fit(&cells, FAMILIES),
-            format!("The two sides do not run the same program, so that it cannot be the environment alone that {}.", differs(case, &cells)),
+            format!("The two sides do not run the same program, so that it cannot be the environment alone that makes the difference: {}.", case.cost_clause(&cells)),
         )
-        .seen_all(evidence)
-        .because(case, FAMILIES)
+        .also_seen(evidence)
+        .because(FAMILIES)
         .with_counterfactual(counterfactual),
     )
 }
@@ -82,24 +83,20 @@ fn seen(case: &Case<'_>, other_agent: bool) -> (Vec<String>, f64) {
         .all_differing(fact::PROGRAM_SHA256)
         .into_iter()
         .chain(case.all_differing(fact::TOOL));
-    for (name, there, here) in programs.take(4) {
-        evidence.push(format!(
+    let line = |(name, there, here): (&str, &str, &str)| {
+        format!(
             "`{name}`: {} here, {} in the baseline",
             short(here),
             short(there)
-        ));
+        )
+    };
+    evidence.extend(programs.take(4).map(line));
+    evidence.extend(other_agent.then(|| "the agents are not the same bytes".to_owned()));
+    if !evidence.is_empty() {
         likelihood = 0.95;
     }
-    if other_agent {
-        evidence.push("the agents are not the same bytes".to_owned());
-        likelihood = 0.95;
-    }
-    for (name, there, here) in case.all_differing(fact::LIBRARY_SHA256).into_iter().take(3) {
-        evidence.push(format!(
-            "`{name}`: {} here, {} in the baseline",
-            short(here),
-            short(there)
-        ));
+    for library in case.all_differing(fact::LIBRARY_SHA256).into_iter().take(3) {
+        evidence.push(line(library));
         likelihood = likelihood.max(0.8);
     }
     // Tools with equal bytes on both sides are the same program, whatever else is installed: an image of a host with
@@ -142,11 +139,6 @@ fn has_folder_over_it(case: &Case<'_>) -> bool {
     binds
         .split(',')
         .any(|bind| switch::is_over(bind.trim(), program))
-}
-
-fn differs(case: &Case<'_>, cells: &[usize]) -> String {
-    let shown = case.cost_clause(cells);
-    format!("makes the difference: {shown}")
 }
 
 fn short(text: &str) -> String {

@@ -66,12 +66,12 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
                 }
             ),
         )
-        .seen_all(
+        .also_seen(
             lacking
                 .iter()
                 .map(|(name, value)| format!("`{name}` is `{value}` in the baseline only")),
         )
-        .seen_all(
+        .also_seen(
             added
                 .iter()
                 .map(|(name, value)| format!("`{name}` is `{value}` in the arm only")),

@@ -37,20 +37,20 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     }
     let cells = case.costs(&[Kind::Compute, Kind::Interpreted, Kind::Matrix, Kind::Memory]);
     Some(
-        case.found(
+        case.fitting(
+            FAMILIES,
             &cells,
-            (0.25 + 0.1 * hidden.len() as f64).min(0.8) * case.fit(&cells, FAMILIES),
+            (0.25 + 0.1 * hidden.len() as f64).min(0.8),
             format!(
                 "The arm's processor hides {} instruction set features",
                 hidden.len()
             ),
         )
         .seen(format!("missing: {}", hidden.join(" ")))
-        .seen_if(
+        .also_seen(
             case.fact(fact::CPU_MODEL)
                 .map(|model| format!("the processor calls itself `{model}`")),
         )
-        .because(case, FAMILIES)
         .with_counterfactual(switch::machine(case, "cpu", "host")),
     )
 }

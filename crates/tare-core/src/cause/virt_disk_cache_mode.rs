@@ -53,10 +53,8 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             .then_some(value)
         });
     let mode = case.fact(fact::VM_CACHE);
-    let caches =
-        |side: &ArmEvidence| of_work_mount(&side.facts, fact::BLOCK_WRITE_CACHE).map(str::to_owned);
-    let modes = caches(case.baseline)
-        .zip(caches(case.arm))
+    let modes = of_work_mount(&case.baseline.facts, fact::BLOCK_WRITE_CACHE)
+        .zip(of_work_mount(&case.arm.facts, fact::BLOCK_WRITE_CACHE))
         .filter(|(there, here)| there != here);
     let likelihood = if fast_flush.is_some() { 0.9 } else { 0.5 };
     Some(
@@ -78,16 +76,16 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             || "the host's cache mode was not recorded".to_owned(),
             |mode| format!("the host caches it as `{mode}`"),
         ))
-        .seen_if(
-            modes.map(|(there, here)| {
-                format!("the device says `{here}`, in the baseline `{there}`")
-            }),
-        )
-        .with_counterfactual(if mode == Some("none") {
-            switch::machine(case, "cache", "writeback")
-        } else {
-            switch::machine(case, "cache", "none")
-        }),
+        .seen_differing("the device says", modes)
+        .with_counterfactual(switch::machine(
+            case,
+            "cache",
+            if mode == Some("none") {
+                "writeback"
+            } else {
+                "none"
+            },
+        )),
     )
 }
 

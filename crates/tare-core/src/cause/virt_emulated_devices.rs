@@ -71,17 +71,17 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
             0.85 * case.fit(&cells, FAMILIES).max(0.8),
             format!("The guest's `{device}` device is imitated by the hypervisor"),
         )
-        .seen_if(card.map(|driver| format!("the network device is driven by `{driver}`")))
-        .seen_if(disk.map(|name| format!("the disk is `{name}`")))
-        .seen_if(
+        .also_seen(card.map(|driver| format!("the network device is driven by `{driver}`")))
+        .also_seen(disk.map(|name| format!("the disk is `{name}`")))
+        .also_seen(
             case.fact(fact::HYPERVISOR_VENDOR)
                 .map(|name| format!("the hypervisor is `{name}`")),
         )
-        .with_counterfactual(if card.is_some() {
-            switch::machine(case, "nic", "virtio")
-        } else {
-            switch::machine(case, "disk", "virtio")
-        }),
+        .with_counterfactual(switch::machine(
+            case,
+            if card.is_some() { "nic" } else { "disk" },
+            "virtio",
+        )),
     )
 }
 

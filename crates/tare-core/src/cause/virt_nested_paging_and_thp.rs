@@ -47,14 +47,9 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         "A miss of the translation cache takes two walks in the arm"
     };
     Some(
-        case.found(&cells, likelihood * case.fit(&cells, FAMILIES), why)
-            .seen_if(
-                pages.map(|(there, here)| {
-                    format!("large pages: `{here}`, in the baseline `{there}`")
-                }),
-            )
-            .seen_if(nested.then(|| "the arm is a guest, the baseline is not".to_owned()))
-            .because(case, FAMILIES)
+        case.fitting(FAMILIES, &cells, likelihood, why)
+            .seen_differing("large pages:", pages)
+            .also_seen(nested.then(|| "the arm is a guest, the baseline is not".to_owned()))
             .with_counterfactual(switch::variables(&[(
                 "GLIBC_TUNABLES",
                 "glibc.malloc.hugetlb=1".to_owned(),

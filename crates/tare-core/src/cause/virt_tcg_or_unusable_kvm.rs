@@ -36,14 +36,14 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let cells = case.costs(&Kind::all_but(&[]));
     Some(
         case.found(&cells, 0.98, "Software imitates the arm's processor")
-            .seen_if(by_driver.map(|how| format!("the arm is emulated: {how}")))
-            .seen_if(by_processor.then(|| {
+            .also_seen(by_driver.map(|how| format!("the arm is emulated: {how}")))
+            .also_seen(by_processor.then(|| {
                 format!(
                     "the processor names `{}`",
                     case.fact(fact::HYPERVISOR_VENDOR).unwrap_or_default()
                 )
             }))
-            .seen_if(
+            .also_seen(
                 case.fact(fact::VM_NO_KVM)
                     .map(|why| format!("no acceleration: {why}")),
             )

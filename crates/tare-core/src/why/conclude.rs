@@ -329,12 +329,7 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
         counter::CHARGED_CPU, counter::CHARGED_THROTTLED, counter::CHARGED_NR_THROTTLED,
         counter::CHARGED_MEMORY_LIMIT_HITS, counter::CHARGED_READ, counter::CHARGED_WRITE,
     };
-    let of = |arm: &str| {
-        let mut all = readings.counters(arm);
-        all.remove(workload::Workload::id(&user_command::UserCommand))
-            .unwrap_or_default()
-    };
-    let (base, env) = (of(baseline), of(env));
+    let [base, env] = [baseline, env].map(|arm| readings.of_command(arm));
     TOLD.iter()
         .map(|name| DossierCounter {
             name: name

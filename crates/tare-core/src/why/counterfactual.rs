@@ -16,7 +16,7 @@
 use tare_model::arm::Suspect;
 use tare_model::dossier::DossierFinding;
 use tare_model::fact;
-use tare_model::{ArmSpec, CommandChange, Params, Status, Value};
+use tare_model::{ArmId, ArmSpec, CommandChange, Params, Status, Value};
 use tare_stats::{Interval, holm};
 
 use super::readings::{Readings, span};
@@ -57,6 +57,16 @@ pub struct TriedArm {
     pub settings: Params,
     /// Its changes to the command.
     pub change: CommandChange,
+}
+
+impl TriedArm {
+    /// The arm under this name.
+    pub(super) fn named(self, id: ArmId) -> ArmSpec {
+        ArmSpec {
+            change: self.change,
+            ..ArmSpec::new(id, self.driver, self.settings)
+        }
+    }
 }
 
 /// All suspects, most likely first. `metric` is the one that was asked for; a suspicion about cells of another metric
@@ -387,7 +397,6 @@ pub fn untested(suspect: &Suspect) -> DossierFinding {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use tare_model::ArmId;
     use tare_model::command::Stdout;
 
     fn interval_of(low: f64, point: f64, high: f64) -> Interval {

@@ -11,7 +11,9 @@ use tare_model::{Status, Study, WhyOutcome};
 
 use super::conclude::{self, WORTH_A_SEARCH};
 use super::counterfactual::SuspectTrial;
-use super::pace::{Before, Pace};
+use super::pace::{Before, PROOF_MOST, Pace, enough};
+use super::readings::Readings;
+use super::total::Total;
 use super::user_container::{self, Hunt, PLAIN_BLOCKS};
 use super::{Ask, First, is_settled, more_blocks, studies};
 use crate::analyze::RunData;
@@ -218,12 +220,14 @@ impl<'a> Engine<'a> {
             Some(WhyOutcome::StartUp) => conclude::START_UP,
             _ => &ask.metric,
         };
+        let (readings, baseline) = (Readings::read(data), data.head.study.baseline.as_str());
+        let total = Total::between(&readings, baseline, &ask.driver, metric);
         let before = Before {
             pace: self.pace(so_far),
             n_arms: data.head.arms.len(),
             // Several steps of a server would share the host's network, and the same port.
             has_ladder: dossier.ladder.is_some() || ask.call.client.is_some(),
-            enough: Before::enough(data, &ask.driver, metric),
+            enough: enough(&total, PROOF_MOST),
         };
         let round = studies::round(ask, self.first, before, &trials, so_far.left_ns)?;
         let reason = Reason::Suspects {

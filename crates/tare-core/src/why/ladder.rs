@@ -21,9 +21,7 @@ pub use step_costs::climbed;
 pub struct Step {
     /// The mechanism or setting that it adds.
     pub title: String,
-    /// The driver of the arm that has everything up to this step.
-    pub driver: String,
-    /// The arm's settings, without those of the command.
+    /// The settings of the arm that has everything up to this step, without those of the command.
     pub settings: Params,
     /// Its importance: if there is no time for all steps, the one with the least weight is joined with the next.
     pub weight: u32,
@@ -68,7 +66,6 @@ pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
         }
         steps.push(Step {
             title: format!("{name} = {}", shortened(value)),
-            driver: driver.to_owned(),
             settings: so_far.clone(),
             weight: 10,
             needs_output: false,
@@ -120,7 +117,6 @@ fn of_mechanisms(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
     let mut so_far = only(settings, &kept);
     let step = |title: String, settings: &Params, weight: u32, needs_output: bool| Step {
         title,
-        driver: driver.to_owned(),
         settings: settings.clone(),
         weight,
         needs_output,

@@ -7,7 +7,6 @@ use std::num::NonZeroU32;
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Study, counter, facts, whole_count, whole_part};
 
-use super::readings::Readings;
 use super::total::Total;
 use super::{Ask, FEWEST, First};
 use crate::analyze::RunData;
@@ -167,17 +166,6 @@ pub struct Before {
     /// The number of blocks that give a suspect's share precisely enough. Suspects that are still undecided then get
     /// more.
     pub enough: u32,
-}
-
-impl Before {
-    /// The value of `enough` after a comparison of the two sides.
-    pub fn enough(run: &RunData, env: &str, metric: &str) -> u32 {
-        let baseline = run.head.study.baseline.as_str();
-        enough(
-            &Total::between(&Readings::read(run), baseline, env, metric),
-            PROOF_MOST,
-        )
-    }
 }
 
 /// The number of blocks, at most `most`, that give a share of a total precisely enough.

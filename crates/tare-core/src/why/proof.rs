@@ -146,8 +146,7 @@ impl Draft {
             self.workloads.push((cell.metric.clone(), spec));
         }
         self.n_off += 1;
-        let mut spec = ArmSpec::new(self.free_name(), arm.driver, arm.settings);
-        spec.change = arm.change;
+        let mut spec = arm.named(self.free_name());
         spec.role.of = Some(env.id.to_string());
         spec.role.suspects = vec![trial.suspect];
         self.arms.push(spec);

@@ -151,6 +151,12 @@ impl Readings {
             })
             .collect()
     }
+
+    /// The same counters of the user's command.
+    pub fn of_command(&self, arm: &str) -> BTreeMap<String, f64> {
+        let mut all = self.counters(arm);
+        all.remove(&user_command_id()).unwrap_or_default()
+    }
 }
 
 /// The counters of one trial: the worker's, and the command's if there was one.

@@ -234,11 +234,7 @@ pub(super) fn round(
             arms.specs[env].role.rung = Some(rung);
             continue;
         }
-        let tried = TriedArm {
-            driver: step.driver,
-            settings: step.settings,
-            change: ask.change(),
-        };
+        let tried = ask.tried(step.settings);
         arms.put("rung", &tried, |role| role.rung = Some(rung));
     }
     arms.specs[env].role.suspects = untried;
@@ -320,8 +316,7 @@ impl Arms {
         }
         let number = self.n_before + self.specs.len();
         let name = format!("{prefix}-{number}");
-        let mut spec = ArmSpec::new(arm_id(&name), tried.driver.as_str(), tried.settings.clone());
-        spec.change = tried.change.clone();
+        let mut spec = tried.clone().named(arm_id(&name));
         note(&mut spec.role);
         self.specs.push(spec);
         (true, name)

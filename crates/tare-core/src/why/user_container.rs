@@ -18,7 +18,7 @@ use tare_model::{ArmSpec, CommandCall, CommandChange, Params};
 use super::counterfactual::TriedArm;
 use super::fresh::Fresh;
 use super::ladder::Step;
-use super::{Ask, Base};
+use super::{Ask, Base, arm_id};
 use crate::driver::user_container::{self, Difference, UserContainer};
 
 pub mod applied;
@@ -137,7 +137,6 @@ pub(super) fn steps(ask: &Ask, asks: &ContainerQuestion) -> Vec<Step> {
         asks.differences.iter().partition(|it| is_engines(it));
     let step = |title: String, settings: Params| Step {
         title,
-        driver: ask.driver.clone(),
         settings,
         weight: 5,
         needs_output: false,
@@ -171,13 +170,12 @@ pub(super) fn below(ask: &Ask) -> Vec<ArmSpec> {
         return Vec::new();
     };
     let plain = asks.plain.as_ref().map(|settings| {
-        let mut arm = ArmSpec::new(super::arm_id(PLAIN), ask.driver.as_str(), settings.clone());
-        arm.change = ask.change();
+        let mut arm = ask.tried(settings.clone()).named(arm_id(PLAIN));
         arm.role.rung = Some(rung(1, CONTAINER));
         arm
     });
     let userland = asks.userland.as_ref().map(|base| {
-        let (id, settings) = (super::arm_id(base.id), base.settings.clone());
+        let (id, settings) = (arm_id(base.id), base.settings.clone());
         let mut arm = ArmSpec::new(id, base.driver.as_str(), settings);
         arm.change = ask.change_of(base);
         arm
@@ -217,19 +215,14 @@ fn tried(ask: &Ask, asks: &ContainerQuestion, without: &[String]) -> TriedArm {
         return sides::tried(ask, &asks.head, &asks.undo, without);
     }
     let whole = asks.copy.as_ref().unwrap_or(&ask.settings);
-    TriedArm {
-        driver: ask.driver.clone(),
-        settings: user_container::without(whole, without),
-        change: ask.change(),
-    }
+    ask.tried(user_container::without(whole, without))
 }
 
 /// The copy of the running container, with the suspect that the copy removes: everything that changed in the
 /// container since its start.
 pub(super) fn copy(ask: &Ask) -> Option<ArmSpec> {
     let settings = ask.own.as_ref()?.copy.as_ref()?;
-    let mut arm = ArmSpec::new(super::arm_id(COPY), ask.driver.as_str(), settings.clone());
-    arm.change = ask.change();
+    let mut arm = ask.tried(settings.clone()).named(arm_id(COPY));
     let what = "what the running container has become since it was started (its own processes next to the command, its files, its memory)";
     arm.role.suspects.push(Suspect {
         cause: RUNNING.to_owned(),

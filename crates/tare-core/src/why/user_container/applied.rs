@@ -9,7 +9,6 @@ use tare_model::arm::Suspect;
 use tare_model::dossier::{Dossier, DossierApplied, DossierFinding, Span};
 use tare_model::{ArmSpec, Params, Status, Study, Verdict};
 
-use super::super::counterfactual::TriedArm;
 use super::super::readings::{Readings, span};
 use super::super::studies::{Arms, base_arms};
 use super::super::total::Total;
@@ -54,11 +53,7 @@ pub fn study(
 ) -> Study {
     let (change, price) = what;
     let mut arms = Arms::new(base_arms(ask, first, false), n_arms);
-    let tried = TriedArm {
-        driver: ask.driver.clone(),
-        settings: settings.clone(),
-        change: ask.change(),
-    };
+    let tried = ask.tried(settings.clone());
     arms.put(APPLIED, &tried, |role| {
         role.suspects.push(Suspect {
             cause: CHANGE.to_owned(),

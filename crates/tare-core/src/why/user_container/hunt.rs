@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tare_model::arm::Rung;
 use tare_model::{Study, Value, whole_part};
 
-use super::super::counterfactual::{SuspectTrial, TriedArm};
+use super::super::counterfactual::SuspectTrial;
 use super::super::pace::{Pace, enough};
 use super::super::readings::Readings;
 use super::super::search::{Item, LEAST_SHARE, Probe, RemovedShare, Search};
@@ -453,11 +453,7 @@ fn climb(ask: &Ask, asks: &ContainerQuestion, arms: &mut Arms) {
             place,
             title: step.title,
         };
-        let tried = TriedArm {
-            driver: step.driver,
-            settings: step.settings,
-            change: ask.change(),
-        };
+        let tried = ask.tried(step.settings);
         let is_plain = asks.plain.as_ref() == Some(&tried.settings);
         let known = is_plain.then_some(&plain);
         arms.put_as(known, "rung", &tried, |role| role.rung = Some(rung));
@@ -467,10 +463,6 @@ fn climb(ask: &Ask, asks: &ContainerQuestion, arms: &mut Arms) {
 /// Adds the plain container above a baseline that is not a container.
 fn put_plain(ask: &Ask, asks: &ContainerQuestion, arms: &mut Arms) {
     let Some(settings) = &asks.plain else { return };
-    let tried = TriedArm {
-        driver: ask.driver.clone(),
-        settings: settings.clone(),
-        change: ask.change(),
-    };
+    let tried = ask.tried(settings.clone());
     arms.put_as(Some(&PLAIN.to_owned()), PLAIN, &tried, |_| ());
 }

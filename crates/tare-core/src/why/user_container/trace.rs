@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use tare_model::counter;
 
-use super::super::readings::{Readings, user_command_id};
+use super::super::readings::Readings;
 use super::kinds::{Kind, kinds};
 
 /// How much higher the command's counters are on one side than on the other; nanoseconds.
@@ -25,11 +25,7 @@ impl Trace {
     /// Compares two arms by the medians of all measurements so far: a single look may precede other load on the
     /// machine.
     pub(super) fn new(readings: &Readings, base: &str, env: &str) -> Self {
-        let of_arm = |arm: &str| {
-            let mut all = readings.counters(arm);
-            all.remove(&user_command_id()).unwrap_or_default()
-        };
-        Self::between(&of_arm(base), &of_arm(env))
+        Self::between(&readings.of_command(base), &readings.of_command(env))
     }
 
     pub(super) fn between(base: &BTreeMap<String, f64>, env: &BTreeMap<String, f64>) -> Self {
