@@ -65,12 +65,13 @@ pub(super) fn suspects(run: &RunData, dossier: &Dossier) -> Vec<SuspectTrial> {
     let readings = Readings::read(run);
     let baseline = evidence(run, &readings, run.head.study.baseline.as_str());
     let inside = evidence(run, &readings, env.id.as_str());
+    let metric = metric(env);
     let cells: Vec<DossierCell> = dossier
         .cells
         .iter()
         .filter(|cell| cell.arm == env.id.as_str())
         // Of the command only the metric that was asked for: other slowdowns raise no suspicion.
-        .filter(|cell| cell.metric == metric(env) || cell.metric.starts_with("start-up."))
+        .filter(|cell| cell.metric == metric || cell.metric.starts_with("start-up."))
         .cloned()
         .collect();
     let case = Case {
@@ -78,12 +79,8 @@ pub(super) fn suspects(run: &RunData, dossier: &Dossier) -> Vec<SuspectTrial> {
         arm: &inside,
         cells: &cells,
     };
-    let metric = metric(env);
     let mut suspects = counterfactual::suspects(&case, &metric, env);
-    let cell = dossier
-        .cells
-        .iter()
-        .find(|cell| cell.arm == env.id.as_str() && cell.metric == metric);
+    let cell = cells.iter().find(|cell| cell.metric == metric);
     if !has_start_up(&readings, env, cell) {
         suspects.retain(|trial| trial.suspect.metric == metric);
     }
@@ -121,7 +118,7 @@ fn costs_more(cell: &DossierCell) -> bool {
 }
 
 /// Whether a suspect is about creating and removing the environment rather than about the command.
-fn is_of_start_up(suspect: &Suspect) -> bool {
+pub(super) fn is_of_start_up(suspect: &Suspect) -> bool {
     suspect.metric.starts_with("start-up.")
 }
 

@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tare_model::CommandReport;
 use tare_model::arm::FirstRun;
-use tare_model::{CommandReport, counter};
+
+use crate::workload::command_output::cpu_ns;
 
 /// Two runs differ if they are apart by both this factor and this many nanoseconds.
 const TIMES: f64 = 1.5;
@@ -47,8 +49,8 @@ pub fn differs(
     );
     // A first run that waits less used an unspent CPU quota, and one that waits a little more met a busy machine: that
     // is no state of the container's files.
-    let does_more = used_ns(first)
-        .zip(used_ns(next))
+    let does_more = cpu_ns(first)
+        .zip(cpu_ns(next))
         .is_none_or(|(first, next)| are_apart(first.min(next), first.max(next)));
     let is_first = first.wall_ns == long;
     let waits_long = is_first && long - short >= WAITS_NS;
@@ -109,12 +111,6 @@ fn are_apart(short_ns: f64, long_ns: f64) -> bool {
     long_ns - short_ns >= APART_NS && long_ns >= TIMES * short_ns
 }
 
-/// CPU time of a run, nanoseconds.
-fn used_ns(report: &CommandReport) -> Option<f64> {
-    let of = |name: &str| report.usage.get(name).copied();
-    Some(of(counter::USER)? + of(counter::SYS)?)
-}
-
 /// The remark about it.
 pub fn described(Fresh { why, .. }: &Fresh) -> String {
     format!(
@@ -124,6 +120,7 @@ pub fn described(Fresh { why, .. }: &Fresh) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::counter;
     use tare_model::outcome::Exit;
 
     use super::*;

@@ -3,6 +3,7 @@
 use tare_model::dossier::{Dossier, DossierFinding};
 use tare_model::{ArmSpec, Status, Study};
 
+use super::conclude::is_of_start_up;
 use super::counterfactual::MOST;
 use super::pace::{PROOF_MOST, Pace};
 use super::studies::{SAFE, base_arms, start_up};
@@ -120,7 +121,7 @@ pub fn closer(
 /// Whether the arm has a suspect for the start-up.
 fn has_start_up(arm: &ArmSpec) -> bool {
     let mut suspects = arm.role.suspects.iter();
-    suspects.any(|it| it.metric.starts_with("start-up"))
+    suspects.any(is_of_start_up)
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 use std::num::NonZeroU32;
 
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Study, counter, facts, whole_count, whole_part};
+use tare_model::{ArmSpec, Study, facts, whole_count, whole_part};
 
 use super::total::Total;
 use super::{Ask, FEWEST, First};
 use crate::analyze::RunData;
+use crate::workload::command_output::cpu_ns;
 
 /// Time of a trial in addition to the command: canary, counters, dispatch.
 const AROUND_NS: u64 = 25_000_000;
@@ -52,14 +53,12 @@ pub fn runs(first: &First) -> NonZeroU32 {
         || first.cut_ns.is_some()
         || first.is_fresh
         || first.host.report.pick.is_some();
-    let used = |name: &str| first.host.report.usage.get(name).copied();
-    let used_us = used(counter::USER).zip(used(counter::SYS));
+    let used_ns = cpu_ns(&first.host.report);
     let quota = facts::quota_us(&first.env.facts);
-    let (false, Some((user, system)), Some((quota_us, period_us))) = (is_one, used_us, quota)
-    else {
+    let (false, Some(used_ns), Some((quota_us, period_us))) = (is_one, used_ns, quota) else {
         return NonZeroU32::MIN;
     };
-    let used_us = (user + system) / 1e3;
+    let used_us = used_ns / 1e3;
     // A run that uses little of the quota does not wait when it runs alone.
     if used_us < quota_us / 2.0 {
         return NonZeroU32::MIN;
@@ -181,7 +180,7 @@ fn start_ns(first: &First) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::Params;
+    use tare_model::{Params, counter};
 
     use super::super::studies::first_study;
     use super::super::studies::tests::{SECOND, ask, first};

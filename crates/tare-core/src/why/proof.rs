@@ -121,7 +121,12 @@ impl Draft {
             costly.into_iter().partition(known);
         let chosen = known.into_iter().chain(new).find_map(|cell| {
             let spec = main.workloads.iter().find(|spec| is_of(spec, cell))?;
-            reaches(counterfactual, spec).then(|| (cell, alone(spec)))
+            // There is only one instance, so that nothing is synchronised.
+            let alone = WorkloadSpec {
+                spread: None,
+                ..spec.clone()
+            };
+            reaches(counterfactual, spec).then_some((cell, alone))
         });
         let Some((cell, spec)) = chosen else { return };
         let other = |(id, known): &(String, WorkloadSpec)| *id == cell.metric && *known != spec;
@@ -174,14 +179,6 @@ fn is_of(spec: &WorkloadSpec, cell: &DossierCell) -> bool {
         && spec.params == cell.params
         && spec.path == cell.path
         && (spec.instances, cell.instances) == (1, 1)
-}
-
-/// The workload without synchronisation between instances: there is only one.
-fn alone(spec: &WorkloadSpec) -> WorkloadSpec {
-    WorkloadSpec {
-        spread: None,
-        ..spec.clone()
-    }
 }
 
 /// Whether the switch affects the workload. A change of the command has no effect on a probe, which would look like a

@@ -10,6 +10,7 @@ use tare_model::arm::{Role, Rung};
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 
+use super::conclude::is_of_start_up;
 use super::counterfactual::{SuspectTrial, TriedArm};
 use super::observed::PLAIN_TIMES;
 use super::pace::{Before, Pace};
@@ -171,8 +172,10 @@ pub(super) fn round(
 ) -> Option<Round> {
     let pace = before.pace;
     let six = u64::from(FEWEST);
-    let is_of_start = |trial: &SuspectTrial| trial.suspect.metric.starts_with("start-up");
-    let with_start_up = trials.iter().take(SUSPECTS_MOST).any(is_of_start);
+    let with_start_up = trials
+        .iter()
+        .take(SUSPECTS_MOST)
+        .any(|trial| is_of_start_up(&trial.suspect));
     let life_ns = if with_start_up { pace.life_ns } else { 0 };
     // Every other arm is assumed to be as slow as the environment.
     let arm_block_ns = pace.env_ns.max(pace.host_ns) + life_ns;

@@ -86,11 +86,6 @@ impl Total {
         }
     }
 
-    /// Differences of other arms with this total's sign: positive if the total goes away with them.
-    fn oriented(&self, differences: &ByBlock) -> ByBlock {
-        turned(differences, self.is_gain)
-    }
-
     /// In the metric's unit; negated for a gain.
     pub fn differences(&self) -> &ByBlock {
         &self.differences
@@ -129,7 +124,8 @@ impl Total {
     /// The removed part `differences` and the total, both relative to the level of their block, in the blocks that
     /// both have.
     pub(super) fn gone(&self, differences: &ByBlock) -> [ByBlock; 2] {
-        let removed = self.parts(&self.oriented(differences));
+        // Positive if the total goes away with them.
+        let removed = self.parts(&turned(differences, self.is_gain));
         let total = self.parts(&self.differences);
         let removed = joint(&removed, &total, |removed, _| removed);
         let total = joint(&total, &removed, |total, _| total);

@@ -89,7 +89,6 @@ struct ProgramOutput {
 mod tests {
     use super::super::Workload as _;
     use super::super::command_output::tests::raw;
-    use super::super::sanity::MORE_THREADS_THAN_CPUS;
     use super::*;
 
     const OUTPUT: &str = r#"{"transpose_ns": 1000, "inverse_ns": 80000, "add_ns": 9000, "multiply_ns": 10000, "busy_ns": 150000,
@@ -99,24 +98,6 @@ mod tests {
     fn value(samples: &[Sample], metric: &str) -> Option<f64> {
         let found = samples.iter().find(|it| it.metric.as_str() == metric)?;
         Some(found.observations[0])
-    }
-
-    #[test]
-    fn matrix_times_add_up_and_report_cpu_and_memory() {
-        let raw = raw(0, OUTPUT.as_bytes(), b"");
-        let samples = ENTRY.decode(&raw).unwrap();
-        assert_eq!(samples.len(), ENTRY.declared.metrics.len());
-        assert_eq!(value(&samples, "blas.matrices.time"), Some(100_000.0));
-        assert_eq!(
-            value(&samples, "blas.matrices-inverse.time"),
-            Some(80_000.0)
-        );
-        assert_eq!(value(&samples, "blas.matrices.processors"), Some(1.5));
-        assert_eq!(value(&samples, "blas.matrices.memory"), Some(52_428_800.0));
-        let span = ENTRY.span(&raw).unwrap();
-        assert_eq!((span.start_ns, span.end_ns), (10, 110_000));
-        let remarks = ENTRY.remarks(&raw);
-        assert_eq!(remarks[0].id, MORE_THREADS_THAN_CPUS);
     }
 
     #[test]

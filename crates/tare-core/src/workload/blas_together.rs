@@ -45,23 +45,3 @@ fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
     let metric = &ENTRY.declared.metrics[0];
     Ok(vec![sample(metric, vec![printed.all_ns])?])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::Workload as _;
-    use super::super::command_output::tests::raw;
-    use super::*;
-
-    const OUTPUT: &str = r#"{"all_ns": 81000, "span_ns": [10, 81010], "threads": 4, "limit": null, "cpus": 4, "quota": null,
-        "libraries": [], "numpy": "1.24.2"}"#;
-
-    #[test]
-    fn the_time_is_that_of_the_last_one() {
-        let raw = raw(0, OUTPUT.as_bytes(), b"");
-        let samples = ENTRY.decode(&raw).unwrap();
-        assert_eq!(samples[0].observations, [81_000.0]);
-        let span = ENTRY.span(&raw).unwrap();
-        assert_eq!((span.start_ns, span.end_ns), (10, 81_010));
-        assert!(ENTRY.remarks(&raw).is_empty());
-    }
-}

@@ -7,7 +7,7 @@
 //! Not a workload itself.
 
 use tare_model::outcome::Exit;
-use tare_model::{CommandReport, MetricId, MetricSpec, RawOutput, Sample};
+use tare_model::{CommandReport, MetricId, MetricSpec, RawOutput, Sample, counter};
 
 use super::{DecodeError, probe_output};
 
@@ -44,6 +44,12 @@ pub fn report(raw: &RawOutput) -> Result<CommandReport, DecodeError> {
             shown.trim().escape_debug()
         ),
     })
+}
+
+/// CPU time in user space and kernel, nanoseconds; `None` if it was not counted.
+pub fn cpu_ns(report: &CommandReport) -> Option<f64> {
+    let of = |name: &str| report.usage.get(name);
+    Some(of(counter::USER)? + of(counter::SYS)?)
 }
 
 /// Stdout as text; invalid UTF-8 is replaced.

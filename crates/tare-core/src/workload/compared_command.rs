@@ -74,20 +74,16 @@ impl Workload for ComparedCommand {
         let report = command_output::report(raw)?;
         let mut samples = Vec::new();
         for sample in user_command::UserCommand.decode(raw)? {
-            let metric = match sample.metric.as_str() {
-                user_command::WALL => &WALL,
-                user_command::CPU => &CPU,
-                user_command::COST => &COST,
-                user_command::RATE => &RATE,
+            let of_each = |place: usize| -> Vec<f64> {
+                report.each_run_ns.iter().map(|run| run[place]).collect()
+            };
+            let (metric, each) = match sample.metric.as_str() {
+                user_command::WALL => (&WALL, of_each(0)),
+                user_command::CPU => (&CPU, of_each(1)),
+                user_command::COST => (&COST, Vec::new()),
+                user_command::RATE => (&RATE, Vec::new()),
                 _ => continue,
             };
-            let place = match sample.metric.as_str() {
-                user_command::WALL => Some(0),
-                user_command::CPU => Some(1),
-                _ => None,
-            };
-            let each = place.map(|place| report.each_run_ns.iter().map(move |run| run[place]));
-            let each: Vec<f64> = each.into_iter().flatten().collect();
             // The CPU clock may not tick during a short run; then the mean of all counts.
             let observations = if each.is_empty() || each.contains(&0.0) {
                 sample.observations

@@ -10,7 +10,7 @@ use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sampl
 
 use super::declared::{Declared, described};
 use super::{
-    DecodeError, ParamError, Remark, Tool, Workload, check_path, command_output, tool_params,
+    DecodeError, ParamError, Remark, Workload, check_path, command_output, programs, tool_params,
     tool_text,
 };
 
@@ -127,9 +127,7 @@ impl Workload for Fio {
         Ok(Recipe::Probe(call(&complete(params)?)?.to_probe()))
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool::new("fio", &["--version"])]
-    }
+    programs! { "fio" ["--version"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw).map_err(output::explained)?;

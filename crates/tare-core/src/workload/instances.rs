@@ -37,13 +37,7 @@ fn why(spread: Spread) -> &'static str {
 /// # Errors
 /// There are no instances or too many, or several of the recipe make no sense; `param` is [`PARAM`].
 pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
-    let refused = |problem: String, hint: Option<String>| {
-        Err(ParamError {
-            param: PARAM.to_owned(),
-            problem,
-            hint,
-        })
-    };
+    let refused = |problem: String, hint: &str| Err(ParamError::new(PARAM, problem, hint));
     let Some(spread) = spec.spread else {
         if spec.instances == 1 {
             return Ok(());
@@ -53,24 +47,17 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
                 "`{}` has {} instances and nothing says where they run",
                 spec.id, spec.instances
             ),
-            Some("`spread` is `processes` or `environments`".to_owned()),
+            "`spread` is `processes` or `environments`",
         );
     };
     let most = most(spread);
     if spec.instances == 0 {
-        return refused(
-            "there cannot be 0 instances".to_owned(),
-            Some("the least is 1".to_owned()),
-        );
+        return refused("there cannot be 0 instances".to_owned(), "the least is 1");
     }
     if spec.instances > most {
         return refused(
             format!("{} instances are too many", spec.instances),
-            Some(format!(
-                "at most {most} run as {}: {}",
-                spread.name(),
-                why(spread)
-            )),
+            &format!("at most {most} run as {}: {}", spread.name(), why(spread)),
         );
     }
     match recipe {
@@ -82,7 +69,7 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
                     "`{}` copies a file up that an environment has only one of",
                     spec.id
                 ),
-                Some("add `spread = \"environments\"`".to_owned()),
+                "add `spread = \"environments\"`",
             )
         }
         Recipe::Probe(_) => Ok(()),
@@ -91,21 +78,21 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
                 "`{}` has two ends on this path, and several at once are not distinguished",
                 spec.id
             ),
-            Some("run it over `loopback`, or remove `instances`".to_owned()),
+            "run it over `loopback`, or remove `instances`",
         ),
         Recipe::Cluster { .. } => refused(
             format!(
                 "`{}` has several nodes already, and several clusters at once are not distinguished",
                 spec.id
             ),
-            Some("remove `instances`, and say how many nodes it has".to_owned()),
+            "remove `instances`, and say how many nodes it has",
         ),
         Recipe::Lifecycle { .. } => refused(
             format!(
                 "`{}` starts and stops an environment and runs nothing in it",
                 spec.id
             ),
-            Some("`held = N` in its parameters holds N idle ones meanwhile".to_owned()),
+            "`held = N` in its parameters holds N idle ones meanwhile",
         ),
     }
 }

@@ -13,7 +13,7 @@ use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample};
 use super::declared::declared;
 use super::sanity::{self, PAGE_CACHE};
 use super::{
-    DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
+    DecodeError, ParamError, Remark, Workload, command_output, probe_output, programs, tool_params,
 };
 
 /// The adapter for Iozone.
@@ -100,9 +100,7 @@ impl Workload for Iozone {
         ))
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool::new("iozone", &["-v"])]
-    }
+    programs! { "iozone" ["-v"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;

@@ -15,7 +15,7 @@ use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample};
 use super::declared::declared;
 use super::sanity::{self, GAPS, LOG_ARITHMETIC, PACKET_LOSS, RETRANSMITS};
 use super::{
-    DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
+    DecodeError, ParamError, Remark, Workload, command_output, probe_output, programs, tool_params,
 };
 
 /// The adapter for iperf3.
@@ -98,9 +98,7 @@ impl Workload for Iperf3 {
         })
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool::new("iperf3", &["--version"])]
-    }
+    programs! { "iperf3" ["--version"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let test = match command_output::report(raw) {

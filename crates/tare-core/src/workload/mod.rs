@@ -208,6 +208,16 @@ impl Tool {
     }
 }
 
+/// Names the programs that a workload runs with any parameters, each with the arguments that print its version.
+macro_rules! programs {
+    ($($program:literal $version:expr),+) => {
+        fn tools(&self, _params: &::tare_model::Params) -> Vec<$crate::workload::Tool> {
+            vec![$($crate::workload::Tool::new($program, &$version)),+]
+        }
+    };
+}
+use programs;
+
 /// The number of threads of a trial, and the processors they may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {

@@ -15,7 +15,7 @@ use tare_model::{CommandCall, CommandReport, Params, Path, RawOutput, Recipe, Sa
 use super::declared::declared;
 use super::sanity::{self, LOG_ARITHMETIC};
 use super::{
-    DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
+    DecodeError, ParamError, Remark, Workload, command_output, probe_output, programs, tool_params,
 };
 
 /// The adapter for netcat.
@@ -68,14 +68,7 @@ impl Workload for Netcat {
         })
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![
-            Tool::new("nc", &["-h"]),
-            Tool::new("sh", &[]),
-            Tool::new("dd", &["--version"]),
-            Tool::new("head", &["--version"]),
-        ]
-    }
+    programs! { "nc" ["-h"], "sh" [], "dd" ["--version"], "head" ["--version"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw).map_err(explained)?;

@@ -132,14 +132,6 @@ mod tests {
     }
 
     #[test]
-    fn every_request_is_an_observation() {
-        for cache in ["on", "off"] {
-            let samples = PhpPages.decode(&printed(6, cache, cache)).unwrap();
-            assert_eq!(samples[0].observations, [3000.0, 2000.0]);
-        }
-    }
-
-    #[test]
     fn partial_page_is_garbled_missing_cache_unavailable() {
         assert!(matches!(
             PhpPages.decode(&printed(5, "on", "on")),

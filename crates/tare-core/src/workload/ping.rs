@@ -16,7 +16,7 @@ use tare_model::{CommandCall, Params, Path, ProbeCall, RawOutput, Reason, Recipe
 use super::declared::declared;
 use super::sanity::{self, LOG_ARITHMETIC, PACKET_LOSS, SHORT_INTERVAL};
 use super::{
-    DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
+    DecodeError, ParamError, Remark, Workload, command_output, probe_output, programs, tool_params,
 };
 
 /// The adapter for ping.
@@ -82,9 +82,7 @@ impl Workload for Ping {
         })
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool::new("ping", &["-V"])]
-    }
+    programs! { "ping" ["-V"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = match command_output::report(raw) {

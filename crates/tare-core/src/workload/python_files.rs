@@ -118,16 +118,6 @@ mod tests {
     }
 
     #[test]
-    fn write_and_read_times_are_separate_metrics() {
-        for (what, metric) in [("write", WRITE.id), ("read", READ.id)] {
-            let samples = PythonFiles.decode(&printed(what, 310)).unwrap();
-            assert_eq!(samples.len(), 1);
-            assert_eq!(samples[0].metric.as_str(), metric);
-            assert_eq!(samples[0].observations, [5000.0]);
-        }
-    }
-
-    #[test]
     fn wrong_file_size_or_unknown_work_is_an_error() {
         assert!(PythonFiles.decode(&printed("write", 309)).is_err());
         assert!(PythonFiles.decode(&printed("delete", 310)).is_err());

@@ -55,8 +55,7 @@ pub fn values(recorded: &Recorded, log: &[u8]) -> Result<BTreeMap<String, Vec<f6
         })?;
     let path = path(workload, recorded.path.as_deref())?;
     let raw = workload
-        .complete(&recorded.params, path)
-        .and_then(|params| workload.recipe(&params, path))
+        .recipe(&recorded.params, path)
         .map_err(|error| error.to_string())
         .and_then(|recipe| as_printed(&recipe, log))?;
     let samples = workload.decode(&raw).map_err(|error| error.to_string())?;

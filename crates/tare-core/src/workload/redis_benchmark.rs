@@ -14,7 +14,7 @@ use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
 use super::tool_text::{garbled, number, text, whole};
-use super::{DecodeError, ParamError, Tool, Workload, command_output};
+use super::{DecodeError, ParamError, Workload, command_output, programs};
 
 const ID: &str = "redis-benchmark";
 /// The server's configuration, in its fresh folder.
@@ -88,10 +88,7 @@ impl Workload for RedisBenchmark {
         })
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        let programs = ["redis-server", "redis-benchmark"];
-        programs.map(|it| Tool::new(it, &["--version"])).into()
-    }
+    programs! { "redis-server" ["--version"], "redis-benchmark" ["--version"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
@@ -167,13 +164,6 @@ mod tests {
             .map(|sample| sample.observations[0])
             .collect();
         assert_eq!(values, [1000.0, 100_000.0, 500_000.0]);
-    }
-
-    #[test]
-    fn the_two_columns_of_old_versions_hold_the_rate() {
-        let samples = decoded("\"GET\",\"64724.92\"\n").unwrap();
-        assert_eq!(samples.len(), 1);
-        assert_eq!(samples[0].observations, [64_724.92]);
     }
 
     #[test]

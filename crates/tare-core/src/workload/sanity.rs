@@ -9,6 +9,8 @@
 use tare_model::CommandReport;
 use tare_model::counter;
 
+use super::command_output;
+
 /// One doubt about one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
@@ -110,9 +112,8 @@ pub fn of_command(report: &CommandReport) -> Vec<Remark> {
 /// Compares accounted CPU time with wall time and permitted processors. One more than permitted is tolerated, because
 /// a quota may be fractional and can be exceeded within its period.
 fn processor_time(report: &CommandReport) -> Option<Remark> {
-    let usage = |name: &str| report.usage.get(name).copied();
-    let used_ns = usage(counter::USER)? + usage(counter::SYS)?;
-    let cpus = usage(counter::PERMITTED_CPUS)?;
+    let used_ns = command_output::cpu_ns(report)?;
+    let cpus = report.usage.get(counter::PERMITTED_CPUS)?;
     let wall_ns = report.wall_ns as f64;
     (used_ns > wall_ns * (cpus + 1.0) + TICK_NS).then(|| {
         Remark::new(

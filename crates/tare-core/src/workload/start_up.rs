@@ -45,14 +45,7 @@ impl Workload for StartUp {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = self.declared().complete(params)?;
-        if let Some(path) = path {
-            return Err(ParamError::new(
-                "path",
-                format!("`start-up` has one end and no path `{}`", path.name()),
-                "leave the path out",
-            ));
-        }
+        let params = self.complete(params, path)?;
         let held = params.int("held").and_then(|held| u32::try_from(held).ok());
         Ok(Recipe::Lifecycle {
             held: held.unwrap_or(0),

@@ -13,7 +13,7 @@ use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
 use super::tool_text::{fitting, garbled, number, output_text, whole};
-use super::{DecodeError, ParamError, Tool, Workload, command_output};
+use super::{DecodeError, ParamError, Workload, command_output, programs};
 
 const ID: &str = "stress-ng";
 /// The file with the results.
@@ -95,9 +95,7 @@ impl Workload for StressNg {
         Ok(Recipe::Probe(call.to_probe()))
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool::new("stress-ng", &["--version"])]
-    }
+    programs! { "stress-ng" ["--version"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;

@@ -8,9 +8,9 @@
 use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{read, recipe, tool};
+use super::sysbench_output::{read, recipe};
 use super::tool_text::{after, agreeing, garbled, leading_number, number, whole};
-use super::{DecodeError, ParamError, Tool, Workload, command_output};
+use super::{DecodeError, ParamError, Workload, command_output, programs};
 
 const ID: &str = "sysbench-cpu";
 /// sysbench divides by the time when it prints the rate. On a busy machine that is up to so much after the end.
@@ -45,9 +45,7 @@ impl Workload for SysbenchCpu {
         Ok(recipe("cpu", [primes], &params))
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![tool()]
-    }
+    programs! { "sysbench" ["--version"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let (text, totals) = read(raw)?;

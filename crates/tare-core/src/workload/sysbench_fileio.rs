@@ -11,9 +11,9 @@
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{Totals, common, read, tool};
+use super::sysbench_output::{Totals, common, read};
 use super::tool_text::{after, garbled, leading_number, text, whole};
-use super::{DecodeError, ParamError, Tool, Workload, command_output};
+use super::{DecodeError, ParamError, Workload, command_output, programs};
 
 const ID: &str = "sysbench-fileio";
 /// Creates the files, then replaces the shell by the test. Its arguments are the program and the options.
@@ -71,9 +71,7 @@ impl Workload for SysbenchFileio {
         Ok(Recipe::Probe(CommandCall::new("sh", arguments).to_probe()))
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![tool(), Tool::new("sh", &[])]
-    }
+    programs! { "sysbench" ["--version"], "sh" [] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let (text, totals) = read(raw)?;

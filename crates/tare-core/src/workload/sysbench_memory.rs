@@ -10,9 +10,9 @@
 use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{read, recipe, tool};
+use super::sysbench_output::{read, recipe};
 use super::tool_text::{MIB, after, agreeing, garbled, leading_number, text, whole};
-use super::{DecodeError, ParamError, Tool, Workload, command_output};
+use super::{DecodeError, ParamError, Workload, command_output, programs};
 
 const ID: &str = "sysbench-memory";
 /// Smaller blocks stay in a core's private caches on every current processor.
@@ -54,9 +54,7 @@ impl Workload for SysbenchMemory {
         Ok(recipe("memory", own, &params))
     }
 
-    fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![tool()]
-    }
+    programs! { "sysbench" ["--version"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let (text, totals) = read(raw)?;

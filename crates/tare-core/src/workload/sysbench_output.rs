@@ -11,7 +11,7 @@
 use tare_model::{CommandCall, Params, RawOutput, Recipe};
 
 use super::tool_text::{after, garbled, leading_number, whole};
-use super::{DecodeError, Tool, command_output};
+use super::{DecodeError, command_output};
 
 /// The totals that every test prints.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,11 +85,6 @@ fn positive(text: &str, labels: &[&str]) -> Result<f64, DecodeError> {
                 format!("`{} {}` is no figure", labels[0], value.escape_debug()),
             )
         })
-}
-
-/// The sysbench program.
-pub fn tool() -> Tool {
-    Tool::new("sysbench", &["--version"])
 }
 
 /// The call of a test with its options and the common ones.

@@ -12,14 +12,15 @@ use regex::Regex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tare_model::command::Pick;
-use tare_model::counter;
-use tare_model::outcome::{Bytes, Exit};
+use tare_model::outcome::Bytes;
 use tare_model::{
     CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics,
 };
 
 use super::declared::declared;
-use super::{DecodeError, ParamError, Remark, Workload, command_output, probe_output, sanity};
+use super::{
+    DecodeError, ParamError, Remark, Workload, command_output, probe_output, sanity, stoppable,
+};
 
 /// The parameter that holds the call.
 pub const CALL: &str = "call";
@@ -128,8 +129,7 @@ struct Summed {
 pub fn without_output(raw: &RawOutput) -> Option<RawOutput> {
     let mut report = probe_output::report(raw).ok()?;
     let command = report.command.as_mut()?;
-    let is_success =
-        matches!(command.exit, Exit::Code(code) if code == 0 || command.tolerated.contains(&code));
+    let is_success = command.exit.is_success() || stoppable::is_tolerated(command);
     if !is_success || command.pick.is_some() {
         return None;
     }
@@ -213,12 +213,9 @@ impl Workload for UserCommand {
             &METRICS[0],
             vec![report.wall_ns as f64],
         )?];
-        let usage = |name: &str| report.usage.get(name).copied();
         // The CPU clock may not tick during a short command: then there is no value.
-        if let (Some(user), Some(system)) = (usage(counter::USER), usage(counter::SYS))
-            && user + system > 0.0
-        {
-            samples.push(command_output::sample(&METRICS[1], vec![user + system])?);
+        if let Some(cpu_ns) = command_output::cpu_ns(&report).filter(|ns| *ns > 0.0) {
+            samples.push(command_output::sample(&METRICS[1], vec![cpu_ns])?);
         }
         if let Some(pick) = &report.pick {
             let value = vec![number(&report, pick)?];

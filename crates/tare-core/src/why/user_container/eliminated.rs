@@ -9,7 +9,7 @@ use tare_model::Status;
 use tare_model::arm::Suspect;
 use tare_model::dossier::{DossierFinding, Span};
 
-use super::sifting::suspect_of;
+use super::sifting::{has_effect, suspect_of};
 use super::{ContainerQuestion, SEVERAL};
 use crate::driver::user_container::OWN;
 use crate::why::counterfactual::MOST;
@@ -59,9 +59,7 @@ pub(crate) fn settle(
     // Sets that cause a part and were not separated.
     let several: Vec<(String, Status, &Vec<String>)> = findings
         .iter()
-        .filter(|it| {
-            it.cause == SEVERAL && matches!(it.status, Status::Confirmed | Status::Supported)
-        })
+        .filter(|it| it.cause == SEVERAL && has_effect(it))
         .filter_map(|it| Some((it.arm.clone()?, it.status)))
         .filter_map(|(arm, status)| {
             let trial = trials.iter().find(|trial| trial.arm == arm)?;
@@ -140,10 +138,7 @@ fn disjoint(trials: &[&TriedWithout]) -> f64 {
 
 /// Marks the last remaining difference as likely, if the command fails without it and everything else is refuted.
 fn eliminate(findings: &mut [DossierFinding], noted: &BTreeSet<String>) {
-    let has_effect = |it: &DossierFinding| {
-        it.arm.is_some() && matches!(it.status, Status::Confirmed | Status::Supported)
-    };
-    if findings.iter().any(has_effect) {
+    if findings.iter().any(|it| it.arm.is_some() && has_effect(it)) {
         return;
     }
     let is_left =

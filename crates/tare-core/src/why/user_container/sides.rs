@@ -22,16 +22,16 @@ const NO_DIFFERENCE: [&str; 2] = ["image", "binds"];
 const WORDS_MOST: usize = 400;
 
 /// How to give the second side one thing from the first.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Undo {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Undo {
     /// A setting and its value, if the first side has one.
-    pub setting: Option<(String, Option<Value>)>,
+    Setting(String, Option<Value>),
     /// A bind mount over a file: `FILE:PLACE:ro`.
-    pub bind: Option<String>,
+    Bind(String),
     /// A variable and its value, if the first side has one.
-    pub variable: Option<(String, Option<String>)>,
+    Variable(String, Option<String>),
     /// A range of words of the second side's command, and the words that replace it.
-    pub words: Option<(Range<usize>, Vec<String>)>,
+    Words(Range<usize>, Vec<String>),
 }
 
 /// Differences, with the way to undo each.
@@ -76,10 +76,7 @@ impl Listed {
                     text(one)
                 ),
                 0.6,
-                Undo {
-                    setting: Some((name.clone(), one.cloned())),
-                    ..Undo::default()
-                },
+                Undo::Setting(name.clone(), one.cloned()),
             );
         }
     }
@@ -100,10 +97,7 @@ impl Listed {
                 &format!("env.{name}"),
                 format!("the variable `{}`", name.escape_debug()),
                 0.4,
-                Undo {
-                    variable: Some((name.clone(), one.cloned())),
-                    ..Undo::default()
-                },
+                Undo::Variable(name.clone(), one.cloned()),
             );
         }
     }
@@ -122,10 +116,7 @@ impl Listed {
                     plain(one)
                 ),
                 0.7,
-                Undo {
-                    words: Some((0..1, vec![one.clone()])),
-                    ..Undo::default()
-                },
+                Undo::Words(0..1, vec![one.clone()]),
             );
         }
         let hunks = hunks(&first[1..], &second[1..]);
@@ -144,10 +135,7 @@ impl Listed {
                 &format!("argument.{}", number + 1),
                 what,
                 0.5,
-                Undo {
-                    words: Some((there.start + 1..there.end + 1, from.to_vec())),
-                    ..Undo::default()
-                },
+                Undo::Words(there.start + 1..there.end + 1, from.to_vec()),
             );
         }
     }
@@ -158,10 +146,7 @@ impl Listed {
             &format!("file.{path}"),
             format!("the file `{}`", plain(path)),
             0.5,
-            Undo {
-                bind: Some(format!("{file}:{path}:ro")),
-                ..Undo::default()
-            },
+            Undo::Bind(format!("{file}:{path}:ro")),
         );
     }
 }
@@ -248,27 +233,25 @@ pub(super) fn tried(
     } else {
         &head.argv
     };
-    let mut spliced: Vec<&(Range<usize>, Vec<String>)> = Vec::new();
+    let mut spliced: Vec<(&Range<usize>, &Vec<String>)> = Vec::new();
     let mut binds = settings.words("binds");
     for one in without.iter().filter_map(|id| undo.get(id)) {
-        match &one.setting {
-            Some((name, Some(value))) => settings = settings.with(name.as_str(), value.clone()),
-            Some((name, None)) => {
+        match one {
+            Undo::Setting(name, Some(value)) => {
+                settings.0.insert(name.clone(), value.clone());
+            }
+            Undo::Setting(name, None) => {
                 settings.0.remove(name);
             }
-            None => {}
-        }
-        match &one.variable {
-            Some((name, Some(text))) => {
+            Undo::Variable(name, Some(text)) => {
                 change.variables.insert(name.clone(), text.clone());
             }
-            Some((name, None)) => {
+            Undo::Variable(name, None) => {
                 change.variables.remove(name);
             }
-            None => {}
+            Undo::Bind(bind) => binds.push(bind.clone()),
+            Undo::Words(place, from) => spliced.push((place, from)),
         }
-        binds.extend(one.bind.clone());
-        spliced.extend(&one.words);
     }
     if binds.len() > settings.words("binds").len() {
         let list = binds.into_iter().map(Value::Text).collect();

@@ -69,6 +69,19 @@ pub(super) fn suspect_of(asks: &ContainerQuestion, ids: &[String], metric: &str)
         [one, two] => format!("{OWN}{}+{}", one.id, two.id),
         _ => SEVERAL.to_owned(),
     };
+    let (advice, price) = if is_set {
+        (
+            "pass fewer variables (`-e`, `--env-file`; in a compose file: `environment:`, `env_file:`), or give it more time, so that they are tried in smaller sets".to_owned(),
+            "whatever they were set for".to_owned(),
+        )
+    } else if all.len() > ADVISED_MOST {
+        (
+            "give it more time, so that they are tried one by one".to_owned(),
+            "none is known of a set".to_owned(),
+        )
+    } else {
+        (join(|it| &it.advice, "; "), join(|it| &it.price, "; "))
+    };
     Suspect {
         cause,
         claim: match all.as_slice() {
@@ -76,20 +89,8 @@ pub(super) fn suspect_of(asks: &ContainerQuestion, ids: &[String], metric: &str)
             _ => format!("{what}{CLAIM}"),
         },
         likelihood: all.iter().map(|it| it.likelihood).fold(0.0, f64::max),
-        advice: if is_set {
-            "pass fewer variables (`-e`, `--env-file`; in a compose file: `environment:`, `env_file:`), or give it more time, so that they are tried in smaller sets".to_owned()
-        } else if all.len() > ADVISED_MOST {
-            "give it more time, so that they are tried one by one".to_owned()
-        } else {
-            join(|it| &it.advice, "; ")
-        },
-        price: if is_set {
-            "whatever they were set for".to_owned()
-        } else if all.len() > ADVISED_MOST {
-            "none is known of a set".to_owned()
-        } else {
-            join(|it| &it.price, "; ")
-        },
+        advice,
+        price,
         metric: metric.to_owned(),
         tried: if asks.undo.is_empty() {
             format!("a container like it without {what}")
@@ -137,8 +138,6 @@ pub(crate) fn sifted(
         let same = away(finding);
         in_arm(finding, PROOF) || same.is_none() || !proved.contains(&same)
     });
-    let has_effect =
-        |it: &DossierFinding| matches!(it.status, Status::Confirmed | Status::Supported);
     let is_set = |it: &DossierFinding| it.cause == SEVERAL || is_pair(&it.cause);
     take_sets_apart(findings, &without, &back);
     let has_better = findings
@@ -180,6 +179,11 @@ pub(crate) fn sifted(
     findings.sort_by_key(|finding| finding.status);
 }
 
+/// Whether a part of the slowdown surely went away.
+pub(super) fn has_effect(finding: &DossierFinding) -> bool {
+    matches!(finding.status, Status::Confirmed | Status::Supported)
+}
+
 /// Whether a finding's arm is of this kind.
 fn in_arm(finding: &DossierFinding, prefix: &str) -> bool {
     let arm = finding.arm.as_deref().unwrap_or_default();
@@ -201,9 +205,8 @@ fn take_sets_apart(
     };
     findings.retain_mut(|finding| {
         let set = without_of(finding, without).map(|set| sorted(&set));
-        let has_effect = matches!(finding.status, Status::Confirmed | Status::Supported);
-        let Some(set) = set.filter(|set| set.len() > 1 && has_effect && in_arm(finding, PROOF))
-        else {
+        let is_effective = has_effect(finding) && in_arm(finding, PROOF);
+        let Some(set) = set.filter(|set| set.len() > 1 && is_effective) else {
             return true;
         };
         if !can_be_taken_apart(&set) {
@@ -212,10 +215,9 @@ fn take_sets_apart(
         }
         let rest = |member: &str| {
             let rest = proof_of(&without_one(&set, member))?;
-            let has_effect = matches!(rest.status, Status::Confirmed | Status::Supported);
             Some(Remainder {
                 back: back(finding.arm.as_deref()?, rest.arm.as_deref()?),
-                carries: rest.share.map(|it| it.point).filter(|_| has_effect),
+                carries: rest.share.map(|it| it.point).filter(|_| has_effect(rest)),
                 is_proved: rest.status <= finding.status,
             })
         };
