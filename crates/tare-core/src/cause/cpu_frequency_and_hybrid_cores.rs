@@ -88,11 +88,6 @@ mod tests {
             id: "clock-confounded".into(),
             detail: String::new(),
         });
-        let busy = [
-            ("wall_ns", 1e9, 1.7e9),
-            ("user_ns", 1e9, 1.7e9),
-            ("sys_ns", 0.0, 0.0),
-        ];
         let hybrid = || {
             Composed::new("docker")
                 .both("cpu.efficiency_cores", "8-15")
@@ -106,7 +101,7 @@ mod tests {
                 Composed::new("ssh")
                     .differing("cpu.governor", "performance", "powersave")
                     .cost("cpu.integer.time", 1.5),
-                hybrid().counted("cpu", &busy),
+                hybrid().took("cpu", (1e9, 1.7e9), (1e9, 1.7e9), (0.0, 0.0)),
             ],
             &[
                 Composed::new("docker")

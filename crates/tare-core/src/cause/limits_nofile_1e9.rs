@@ -105,20 +105,10 @@ mod tests {
                 .differing("rlimit.nofile", there, here)
                 .cost(metric, 5.0)
         };
-        let waits = [
-            ("wall_ns", 1e9, 5e9),
-            ("user_ns", 0.1e9, 0.1e9),
-            ("sys_ns", 0.1e9, 0.1e9),
-        ];
-        let in_kernel = |ms: f64| {
-            [
-                ("wall_ns", 100e6, (100.0 + ms) * 1e6),
-                ("user_ns", 50e6, 50e6),
-                ("sys_ns", 20e6, (20.0 + ms) * 1e6),
-            ]
-        };
         let few = |there: &str, ms: f64| {
-            limit(there, "20000 20000", "command.wall.time").counted("command", &in_kernel(ms))
+            let (wall, sys) = ((100e6, (100.0 + ms) * 1e6), (20e6, (20.0 + ms) * 1e6));
+            let few = limit(there, "20000 20000", "command.wall.time");
+            few.took("command", wall, (50e6, 50e6), sys)
         };
         check(
             &CAUSE,
@@ -136,8 +126,12 @@ mod tests {
                 limit("1024 4096", "20000 20000", "command.wall.time"),
                 limit("1048576 1048576", "1048576 1048576", "command.wall.time"),
                 limit("1024 4096", "1073741816 1073741816", "cpu.integer.time"),
-                limit("1024 4096", "1073741816 1073741816", "command.wall.time")
-                    .counted("command", &waits),
+                limit("1024 4096", "1073741816 1073741816", "command.wall.time").took(
+                    "command",
+                    (1e9, 5e9),
+                    (0.1e9, 0.1e9),
+                    (0.1e9, 0.1e9),
+                ),
             ],
         );
     }

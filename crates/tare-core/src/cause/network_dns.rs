@@ -80,28 +80,21 @@ mod tests {
                 .base("resolver.options", "edns0")
                 .cost(metric, 3.0)
         };
-        let busy = [
-            ("wall_ns", 1e9, 3e9),
-            ("user_ns", 1e9, 3e9),
-            ("sys_ns", 0.0, 0.0),
-        ];
-        let waiting = [
-            ("wall_ns", 1e9, 3e9),
-            ("user_ns", 0.1e9, 0.1e9),
-            ("sys_ns", 0.0, 0.0),
-        ];
+        let with_user_time = |user: (f64, f64)| {
+            asks("command.wall.time").took("command", (1e9, 3e9), user, (0.0, 0.0))
+        };
         check(
             &CAUSE,
             &[
                 asks("command.wall.time"),
-                asks("command.wall.time").counted("command", &waiting),
+                with_user_time((0.1e9, 0.1e9)),
                 Composed::new("docker")
                     .differing("resolver.nameservers", "10.0.0.2", "127.0.0.11")
                     .cost("command.wall.time", 3.0),
             ],
             &[
                 asks("net.tcp.round-trip.time"),
-                asks("command.wall.time").counted("command", &busy),
+                with_user_time((1e9, 3e9)),
                 asks("command.wall.time").fact("resolver.options", "ndots:1"),
             ],
         );

@@ -82,16 +82,6 @@ mod tests {
 
     #[test]
     fn rate_limiting_qdisc_is_suspected_of_network_waits() {
-        const WAITING: [(&str, f64, f64); 3] = [
-            ("wall_ns", 0.1e9, 2e9),
-            ("user_ns", 0.05e9, 0.05e9),
-            ("sys_ns", 0.02e9, 0.02e9),
-        ];
-        const BUSY: [(&str, f64, f64); 3] = [
-            ("wall_ns", 1e9, 2e9),
-            ("user_ns", 0.9e9, 1.9e9),
-            ("sys_ns", 0.0, 0.0),
-        ];
         let held = |inside: &str, outside: &str| {
             Composed::new("docker")
                 .both("kernel.boot_id", "one")
@@ -100,8 +90,8 @@ mod tests {
                 .base("net.held_back", outside)
         };
         let waits = |held: Composed| {
-            held.cost("command.wall.time", 20.0)
-                .counted("command", &WAITING)
+            let held = held.cost("command.wall.time", 20.0);
+            held.took("command", (0.1e9, 2e9), (0.05e9, 0.05e9), (0.02e9, 0.02e9))
         };
         check(
             &CAUSE,
@@ -117,7 +107,7 @@ mod tests {
                 waits(held("eth0 tbf", "eth0 tbf")).setting("network", "host"),
                 held("eth0 tbf", "none")
                     .cost("command.wall.time", 2.0)
-                    .counted("command", &BUSY),
+                    .took("command", (1e9, 2e9), (0.9e9, 1.9e9), (0.0, 0.0)),
                 held("eth0 tbf", "none").cost("cpu.integer.time", 2.0),
                 held("eth0 tbf", "none").cost("command.wall.time", 2.0),
             ],

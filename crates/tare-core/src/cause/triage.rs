@@ -140,9 +140,7 @@ impl Usage {
             charged_ns: get(counter::CHARGED_CPU),
         }
     }
-}
 
-impl Usage {
     /// CPU time in user space and in the kernel.
     fn on_processor_ns(&self) -> Option<f64> {
         Some(self.user_ns? + self.sys_ns?)
@@ -206,20 +204,15 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
     let is_throttled = found.share(throttled) >= LOW_SHARE
         || (throttled.is_none() && grown(base.nr_throttled, arm.nr_throttled) > Some(0.0));
     if is_throttled {
-        found.add(Family::Quota, found.share(throttled), |share| {
-            format!("a processor quota stopped it for {share} of the extra time")
-        });
+        let because = "a processor quota stopped it for {} of the extra time";
+        found.add(Family::Quota, throttled, f64::NEG_INFINITY, because);
     }
     let steal = grown(base.steal_ns, arm.steal_ns);
-    if found.share(steal) >= LOW_SHARE {
-        found.add(Family::Steal, found.share(steal), |share| {
-            format!("the hypervisor took the processor away for {share} of the extra time")
-        });
-    }
-    if found.share(delay) >= SHARE && !is_throttled {
-        found.add(Family::Contention, found.share(delay), |share| {
-            format!("it was runnable and had no processor for {share} of the extra time")
-        });
+    let because = "the hypervisor took the processor away for {} of the extra time";
+    found.add(Family::Steal, steal, LOW_SHARE, because);
+    if !is_throttled {
+        let because = "it was runnable and had no processor for {} of the extra time";
+        found.add(Family::Contention, delay, SHARE, because);
     }
     found.in_user_space(base, arm, wall, user);
     found.in_the_kernel(base, arm, sys);
@@ -229,20 +222,18 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
     // Time taken by others is not waiting for a peer; a quota throttles every thread, and is not distinguished.
     let taken = delay.unwrap_or(0.0).max(0.0) + steal.unwrap_or(0.0).max(0.0);
     let off_cpu = (user.is_some() && sys.is_some()).then_some(extra - on_cpu.max(0.0) - taken);
-    if found.share(off_cpu) >= SHARE && !found.has(&[Family::Quota]) {
+    if !is_throttled {
         let from_device = grew(base.read_bytes, arm.read_bytes, 4096.0)
             || grew(base.majflt, arm.majflt, FEWEST_FAULTS);
-        if from_device {
-            found.add(Family::Device, found.share(off_cpu), |share| {
-                format!("it was off the processor for {share} of the extra time, and more came from a device")
-            });
+        let (family, because) = if from_device {
+            let because =
+                "it was off the processor for {} of the extra time, and more came from a device";
+            (Family::Device, because)
         } else {
-            found.add(Family::Waiting, found.share(off_cpu), |share| {
-                format!(
-                    "it was off the processor for {share} of the extra time, waiting for others"
-                )
-            });
-        }
+            let because = "it was off the processor for {} of the extra time, waiting for others";
+            (Family::Waiting, because)
+        };
+        found.add(family, off_cpu, SHARE, because);
     }
     let mut leads = found.leads;
     leads.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -260,35 +251,24 @@ impl Extra {
         growth.map_or(0.0, |growth| growth / self.extra)
     }
 
-    fn has(&self, families: &[Family]) -> bool {
-        self.leads
-            .iter()
-            .any(|(_, lead)| families.contains(&lead.family))
-    }
-
-    fn add(&mut self, family: Family, share: f64, because: impl FnOnce(&str) -> String) {
-        let percent = (share * 100.0).clamp(0.0, 100.0);
-        let because = because(&format!("{percent:.0} %"));
-        self.leads.push((share, Lead { family, because }));
+    /// Adds a lead whose counter grew by at least `least` of the extra time; the share is written into the evidence.
+    fn add(&mut self, family: Family, growth: Option<f64>, least: f64, because: &str) {
+        let share = self.share(growth);
+        if share >= least {
+            let percent = format!("{:.0} %", (share * 100.0).clamp(0.0, 100.0));
+            let because = because.replace("{}", &percent);
+            self.leads.push((share, Lead { family, because }));
+        }
     }
 
     fn in_user_space(&mut self, base: &Usage, arm: &Usage, wall_ns: f64, user: Option<f64>) {
-        let share = self.share(user);
-        if share < SHARE {
-            return;
-        }
         let per_second = arm.nivcsw.unwrap_or(0.0) / wall_ns * 1e9;
-        let is_spinning = grew(base.nivcsw, arm.nivcsw, 0.0) && per_second >= SWITCHES_PER_S;
-        if is_spinning {
-            self.add(Family::Spin, share, |share| {
-                format!(
-                    "user time for the same work grew by {share} of the extra time, with {per_second:.0} involuntary switches a second"
-                )
-            });
+        let because = "user time for the same work grew by {} of the extra time";
+        if grew(base.nivcsw, arm.nivcsw, 0.0) && per_second >= SWITCHES_PER_S {
+            let because = format!("{because}, with {per_second:.0} involuntary switches a second");
+            self.add(Family::Spin, user, SHARE, &because);
         } else {
-            self.add(Family::OtherCode, share, |share| {
-                format!("user time for the same work grew by {share} of the extra time")
-            });
+            self.add(Family::OtherCode, user, SHARE, because);
         }
     }
 
@@ -297,36 +277,21 @@ impl Extra {
     fn on_behalf(&mut self, base: &Usage, arm: &Usage) {
         let unseen = |usage: &Usage| Some(usage.charged_ns? - usage.on_processor_ns()?);
         let growth = grown(unseen(base), unseen(arm)).filter(|ns| *ns >= LEAST_CHARGED_NS);
-        let share = self.share(growth);
-        if share >= SHARE {
-            self.add(Family::OnBehalf, share, |share| {
-                format!(
-                    "the host charged it with processor time that is not seen inside, {share} of the extra time"
-                )
-            });
-        }
+        let because =
+            "the host charged it with processor time that is not seen inside, {} of the extra time";
+        self.add(Family::OnBehalf, growth, SHARE, because);
     }
 
     fn in_the_kernel(&mut self, base: &Usage, arm: &Usage, sys: Option<f64>) {
-        let share = self.share(sys);
-        if share < SHARE {
-            return;
-        }
-        if grew(base.minflt, arm.minflt, FEWEST_FAULTS) {
-            self.add(Family::Faults, share, |share| {
-                format!(
-                    "time in the kernel grew by {share} of the extra time, with more page faults"
-                )
-            });
+        let (family, why) = if grew(base.minflt, arm.minflt, FEWEST_FAULTS) {
+            (Family::Faults, "with more page faults")
         } else if grew(base.calls, arm.calls, 1.0) {
-            self.add(Family::MoreCalls, share, |share| {
-                format!("time in the kernel grew by {share} of the extra time, with more calls")
-            });
+            (Family::MoreCalls, "with more calls")
         } else {
-            self.add(Family::CostlierCalls, share, |share| {
-                format!("time in the kernel grew by {share} of the extra time, for as many calls")
-            });
-        }
+            (Family::CostlierCalls, "for as many calls")
+        };
+        let because = format!("time in the kernel grew by {{}} of the extra time, {why}");
+        self.add(family, sys, SHARE, &because);
     }
 }
 

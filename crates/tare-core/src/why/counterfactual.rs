@@ -114,43 +114,47 @@ impl SuspectTrial {
     }
 }
 
-/// The same for a user's container: its differences are the switches, and nothing is tried outside of it.
-fn arm_of_own(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<TriedArm>) {
-    let inside = |settings: Params| TriedArm {
-        driver: env.driver.clone(),
-        settings,
-        change: env.change.clone(),
-    };
+/// The arm in a user's container, whose differences are the switches; nothing is tried outside of it.
+fn arm_of_own(
+    counterfactual: &Counterfactual,
+    env: &ArmSpec,
+) -> Result<(String, TriedArm), String> {
     match counterfactual {
-        Counterfactual::Settings(changes) => match user_container::changed(&env.settings, changes) {
-            Ok(settings) => (
-                format!("a container like it with {}", words(changes)),
-                Some(inside(settings)),
-            ),
-            Err(why) => (format!("not possible here: {why}"), None),
-        },
-        Counterfactual::Variables(_) | Counterfactual::Prefix(_) => {
-            arm_inside(counterfactual, env)
+        Counterfactual::Settings(changes) => {
+            let arm = TriedArm {
+                driver: env.driver.clone(),
+                settings: user_container::changed(&env.settings, changes)?,
+                change: env.change.clone(),
+            };
+            Ok((format!("a container like it with {}", words(changes)), arm))
         }
-        Counterfactual::NotHere(why) => (format!("not possible here: {why}"), None),
-        _ => (
-            "not possible here: it is tried outside of the container, and a command that was written for it is not run there unasked"
+        Counterfactual::Variables(_)
+        | Counterfactual::Prefix(_)
+        | Counterfactual::NotHere(_) => arm_inside(counterfactual, env),
+        _ => Err(
+            "it is tried outside of the container, and a command that was written for it is not run there unasked"
                 .to_owned(),
-            None,
         ),
     }
 }
 
 /// What is tried, in words, and its arm.
 fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<TriedArm>) {
-    if user_container::is_own(&env.settings) {
+    let found = if user_container::is_own(&env.settings) {
         arm_of_own(counterfactual, env)
     } else {
         arm_inside(counterfactual, env)
+    };
+    match found {
+        Ok((tried, arm)) => (tried, Some(arm)),
+        Err(why) => (format!("not possible here: {why}"), None),
     }
 }
 
-fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<TriedArm>) {
+fn arm_inside(
+    counterfactual: &Counterfactual,
+    env: &ArmSpec,
+) -> Result<(String, TriedArm), String> {
     let inside = |settings: Params| TriedArm {
         driver: env.driver.clone(),
         settings,
@@ -221,9 +225,9 @@ fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option
                 arm,
             )
         }
-        Counterfactual::NotHere(why) => return (format!("not possible here: {why}"), None),
+        Counterfactual::NotHere(why) => return Err(why.clone()),
     };
-    (tried, Some(arm))
+    Ok((tried, arm))
 }
 
 /// Removes the user's image and bind mounts that hide the program, and mounts what the host's program needs.
@@ -344,7 +348,7 @@ pub fn judged(
     env: &str,
     total: &Total,
     readings: &Readings,
-) -> (Status, DossierFinding) {
+) -> DossierFinding {
     let removed = removed(suspect, arm, (baseline, env), total, readings);
     let effect = removed.map(|removed| removed.effect);
     let share = removed.and_then(|removed| removed.share);
@@ -373,7 +377,7 @@ pub fn judged(
         ),
         _ => suspect.tried.clone(),
     });
-    (status, finding)
+    finding
 }
 
 /// A finding for a suspect that was not tried.

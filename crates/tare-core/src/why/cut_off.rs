@@ -72,7 +72,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::super::observed::Inside;
+    use super::super::studies::first_study;
     use super::super::studies::tests::{SECOND, ask, first};
+    use super::super::user_container::ContainerQuestion;
     use super::*;
     use tare_model::Params;
 
@@ -109,12 +111,12 @@ mod tests {
     fn cut_off_if_search_with_whole_runs_does_not_fit() {
         let of = |n_differences: usize| {
             let mut ask = ask("docker", Params::new());
-            ask.own = Some(user_container::ContainerQuestion {
+            ask.own = Some(ContainerQuestion {
                 differences: vec![
                     crate::driver::user_container::Difference::default();
                     n_differences
                 ],
-                ..user_container::ContainerQuestion::default()
+                ..ContainerQuestion::default()
             });
             decided(&ask, &first_of(SECOND / 2, 7 * SECOND / 2), 85 * SECOND)
         };
@@ -127,7 +129,7 @@ mod tests {
         let ask = ask("docker", Params::new());
         let mut first = first_of(9 * SECOND, 70 * SECOND);
         first.cut_ns = decided(&ask, &first, 100 * SECOND);
-        let study = super::super::studies::first_study(&ask, &first, 100 * SECOND).unwrap();
+        let study = first_study(&ask, &first, 100 * SECOND).unwrap();
         assert_eq!((study.blocks_min, study.blocks_max), (2, 2));
     }
 
@@ -135,12 +137,9 @@ mod tests {
     fn cut_off_study_records_limit_and_remark() {
         let ask = ask("docker", Params::new());
         let mut first = first_of(SECOND / 2, 70 * SECOND);
-        assert_eq!(
-            super::super::studies::first_study(&ask, &first, 100 * SECOND),
-            None
-        );
+        assert_eq!(first_study(&ask, &first, 100 * SECOND), None);
         first.cut_ns = decided(&ask, &first, 100 * SECOND);
-        let study = super::super::studies::first_study(&ask, &first, 100 * SECOND).unwrap();
+        let study = first_study(&ask, &first, 100 * SECOND).unwrap();
         assert_eq!(Some(study.limit_ns), first.cut_ns);
         let call = study.workloads[0].params.text(user_command::CALL).unwrap();
         assert!(call.contains("\"cut_off\":true"), "{call}");

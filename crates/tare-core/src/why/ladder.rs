@@ -98,23 +98,13 @@ fn shortened(value: &Value) -> String {
     }
 }
 
-fn only(settings: &Params, names: &[&str]) -> Params {
-    Params(
-        settings
-            .0
-            .iter()
-            .filter(|(name, _)| names.contains(&name.as_str()))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
-    )
-}
-
 /// The driver's mechanisms, switched on one after the other. A mechanism with a user's setting stays off until the
 /// step of that setting.
 fn of_mechanisms(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
     let mechanisms = driver::mechanisms(driver);
     let kept: Vec<&str> = NO_STEP.iter().chain(mechanisms.keeps).copied().collect();
-    let mut so_far = only(settings, &kept);
+    let mut so_far = settings.clone();
+    so_far.0.retain(|name, _| kept.contains(&name.as_str()));
     let step = |title: String, settings: &Params, weight: u32, needs_output: bool| Step {
         title,
         settings: settings.clone(),
@@ -239,12 +229,13 @@ mod tests {
 
     #[test]
     fn container_steps_end_with_the_requested_settings() {
+        let none = Params::new;
         for settings in [
-            Params::new().with("binds", "/w:/w"),
-            Params::new().with("seccomp", "off").with("cpus", 1i64),
-            Params::new().with("network", "host"),
-            Params::new().with("namespaces", "mount,pid"),
-            Params::new().with("rootfs", "host").with("network", "none"),
+            none().with("binds", "/w:/w"),
+            none().with("seccomp", "off").with("cpus", 1i64),
+            none().with("network", "host"),
+            none().with("namespaces", "mount,pid"),
+            none().with("rootfs", "host").with("network", "none"),
         ] {
             let steps = steps("container", &settings, &Facts::new());
             assert_eq!(steps.last().unwrap().settings, settings);

@@ -182,22 +182,26 @@ fn start_ns(first: &First) -> u64 {
 mod tests {
     use tare_model::{Params, counter};
 
+    use super::super::fresh::Fresh;
     use super::super::studies::first_study;
     use super::super::studies::tests::{SECOND, ask, first};
+    use super::super::user_container::ContainerQuestion;
+    use super::super::{Base, HOST};
     use super::*;
+    use crate::driver::user_container::Difference;
 
     #[test]
     fn periodic_container_launch_spans_several_periods() {
         let plan = |every_ns| {
             let mut ask = ask("docker", Params::new());
             let mut study = first_study(&ask, &first(SECOND), 115 * SECOND).unwrap();
-            let difference = crate::driver::user_container::Difference {
+            let difference = Difference {
                 every_ns,
                 ..Default::default()
             };
-            ask.own = Some(super::super::user_container::ContainerQuestion {
+            ask.own = Some(ContainerQuestion {
                 differences: vec![difference],
-                ..super::super::user_container::ContainerQuestion::default()
+                ..ContainerQuestion::default()
             });
             let mut pace = Pace::of_one(&first(SECOND));
             pace.life_ns = SECOND / 10;
@@ -254,17 +258,17 @@ mod tests {
             study.blocks_per_launch
         };
         assert!(launches(&usual) > 1);
-        let asks = super::super::user_container::ContainerQuestion {
-            fresh: Some(super::super::fresh::Fresh {
+        let asks = ContainerQuestion {
+            fresh: Some(Fresh {
                 why: "it fails".to_owned(),
                 first_run: None,
             }),
-            base: super::super::Base {
-                id: super::super::HOST,
-                driver: super::super::HOST.to_owned(),
-                ..super::super::Base::default()
+            base: Base {
+                id: HOST,
+                driver: HOST.to_owned(),
+                ..Base::default()
             },
-            ..super::super::user_container::ContainerQuestion::default()
+            ..ContainerQuestion::default()
         };
         let ask = Ask {
             own: Some(asks),

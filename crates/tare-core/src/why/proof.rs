@@ -211,7 +211,7 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
             .and_then(|arm| arm.reason.as_deref());
         for suspect in &spec.role.suspects {
             let baseline = study.baseline.as_str();
-            let (status, judged) = counterfactual::judged(
+            let judged = counterfactual::judged(
                 suspect,
                 spec.id.as_str(),
                 baseline,
@@ -231,7 +231,7 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
                 None => judged.tried,
             };
             // With too few blocks the evidence keeps its status.
-            if status == Status::Untested {
+            if judged.status == Status::Untested {
                 continue;
             }
             finding.status = judged.status;

@@ -80,7 +80,7 @@ impl RemovedShare {
 }
 
 /// A hot set that is being split.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Job {
     /// Members of the set found so far, which stay removed.
     base: Vec<String>,
@@ -114,11 +114,8 @@ impl Search {
         };
         if !items.is_empty() {
             search.go_on(Job {
-                base: Vec::new(),
                 group: items,
-                rest: Vec::new(),
-                in_halves: false,
-                tries: 0,
+                ..Job::default()
             });
         }
         search
@@ -232,8 +229,7 @@ impl Search {
                 base: job.base.clone(),
                 group,
                 rest: job.rest.clone(),
-                in_halves: false,
-                tries: 0,
+                ..Job::default()
             });
         }
     }

@@ -68,14 +68,10 @@ impl Workload for BenchmarkDotnet {
                 arguments.push(format!("{option}={}", whole(&params, name)));
             }
         }
-        let wanted = BenchmarkName {
-            benchmark,
-            case: text(&params, "case"),
-        };
         let call = CommandCall {
             // The benchmark's heading, unchanged.
             pick: Some(Pick {
-                pattern: wanted.to_heading(),
+                pattern: heading(benchmark, text(&params, "case")),
                 more_is_better: false,
                 metric: None,
             }),
@@ -127,32 +123,23 @@ fn other_runtime(raw: &RawOutput) -> Option<DecodeError> {
     })
 }
 
-/// Identifies the wanted benchmark among those that ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct BenchmarkName<'a> {
-    benchmark: &'a str,
-    case: &'a str,
+/// The heading of a benchmark, without the job.
+fn heading(benchmark: &str, case: &str) -> String {
+    if case.is_empty() {
+        benchmark.to_owned()
+    } else {
+        format!("{benchmark} [{case}]")
+    }
 }
 
-impl<'a> BenchmarkName<'a> {
-    /// As a heading, without the job.
-    fn to_heading(self) -> String {
-        if self.case.is_empty() {
-            self.benchmark.to_owned()
-        } else {
-            format!("{} [{}]", self.benchmark, self.case)
-        }
-    }
-
-    /// Parses `Class.Method: Job-ABCDEF(Toolchain=…) [size=1000]`; the case is optional.
-    fn of_heading(line: &'a str) -> Option<Self> {
-        let (benchmark, job) = line.trim_end().split_once(": ")?;
-        let case = job
-            .strip_suffix(']')
-            .and_then(|job| job.split_once(" ["))
-            .map_or("", |(_, case)| case);
-        Some(Self { benchmark, case })
-    }
+/// The same from `Class.Method: Job-ABCDEF(Toolchain=…) [size=1000]`; the case is optional.
+fn heading_in(line: &str) -> Option<String> {
+    let (benchmark, job) = line.trim_end().split_once(": ")?;
+    let case = job
+        .strip_suffix(']')
+        .and_then(|job| job.split_once(" ["))
+        .map_or("", |(_, case)| case);
+    Some(heading(benchmark, case))
 }
 
 /// The wanted benchmark's heading, which came back with the report.
@@ -169,8 +156,7 @@ fn results(output: &str, wanted: &str) -> Result<Vec<f64>, DecodeError> {
     let mut is_wanted = false;
     for line in output.lines() {
         if let Some((_, heading)) = line.split_once(HEADING) {
-            is_wanted =
-                BenchmarkName::of_heading(heading).is_some_and(|it| it.to_heading() == wanted);
+            is_wanted = heading_in(heading).as_deref() == Some(wanted);
             sections += u32::from(is_wanted);
         } else if let Some(result) = line.strip_prefix("WorkloadResult").filter(|_| is_wanted) {
             let nanoseconds = operation(result)
@@ -214,7 +200,7 @@ fn printed_mean(output: &str, wanted: &str) -> Result<f64, DecodeError> {
     let mut lines = details.lines();
     lines
         .by_ref()
-        .find(|line| BenchmarkName::of_heading(line).is_some_and(|it| it.to_heading() == wanted))
+        .find(|line| heading_in(line).as_deref() == Some(wanted))
         .and_then(|_| lines.find_map(|line| line.strip_prefix("Mean = ")))
         .and_then(|line| duration(line.split(',').next()?))
         .ok_or_else(|| {

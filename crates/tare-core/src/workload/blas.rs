@@ -14,6 +14,7 @@ use tare_model::{
 use super::command_output::{report, stdout};
 use super::declared::Declared;
 use super::sanity::MORE_THREADS_THAN_CPUS;
+use super::tool_text::fitting;
 use super::{
     Accepts, DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload,
     python_tool, unreadable,
@@ -47,7 +48,7 @@ impl Workload for Blas {
         let values = self.arguments.iter().filter_map(|name| params.0.get(*name));
         arguments.extend(values.map(ToString::to_string));
         arguments.push(threads(&params)?);
-        let call = CommandCall::new(&python(&params)?, arguments).with_file(FILE, self.script);
+        let call = CommandCall::new(python(&params)?, arguments).with_file(FILE, self.script);
         Ok(Recipe::Probe(call.to_probe()))
     }
 
@@ -173,18 +174,10 @@ fn threads(params: &Params) -> Result<String, ParamError> {
 }
 
 /// The interpreter.
-fn python(params: &Params) -> Result<String, ParamError> {
-    match params.value(PYTHON.name) {
-        None => Ok(INTERPRETER.to_owned()),
-        Some(Value::Text(path)) if !path.is_empty() && !path.contains(char::is_control) => {
-            Ok(path.clone())
-        }
-        Some(other) => Err(ParamError::refused(
-            PYTHON.name,
-            Some(other),
-            format!("use a path such as `{INTERPRETER}`"),
-        )),
-    }
+fn python(params: &Params) -> Result<&str, ParamError> {
+    let fits = |path: &str| !path.is_empty() && !path.contains(char::is_control);
+    let hint = format!("use a path such as `{INTERPRETER}`");
+    fitting(params, PYTHON.name, fits, &hint)
 }
 
 #[cfg(test)]

@@ -94,15 +94,15 @@ impl Declared {
         let specs = self.params;
         for name in params.0.keys() {
             if !specs.iter().any(|spec| spec.name == name) {
-                return Err(ParamError {
-                    param: name.clone(),
-                    problem: format!("`{}` has no parameter `{}`", self.id, name.escape_default()),
-                    hint: Some(if specs.is_empty() {
+                return Err(ParamError::new(
+                    name,
+                    format!("`{}` has no parameter `{}`", self.id, name.escape_default()),
+                    if specs.is_empty() {
                         "it has no parameters".to_owned()
                     } else {
                         format!("it has {}", listed(specs.iter().map(|spec| spec.name)))
-                    }),
-                });
+                    },
+                ));
             }
         }
         let mut complete = Params::new();

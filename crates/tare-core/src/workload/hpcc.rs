@@ -193,17 +193,13 @@ impl Workload for Hpcc {
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        let tool = |program: &str, version: &[&str], packages: &[&str]| Tool {
-            packages: packages.iter().map(|&name| name.to_owned()).collect(),
-            ..Tool::new(program, version)
-        };
         // Open MPI opens its components and help texts by name at run time.
         let components = ["libopenmpi3", "openmpi-common", "libpmix2"];
-        let mut tools = vec![
-            tool("mpirun", &["--version"], &components),
-            tool("hpcc", &[], &[]),
-            tool("ssh", &["-V"], &[]),
-        ];
+        let mpirun = Tool {
+            packages: components.map(str::to_owned).into(),
+            ..Tool::new("mpirun", &["--version"])
+        };
+        let mut tools = vec![mpirun, Tool::new("hpcc", &[]), Tool::new("ssh", &["-V"])];
         let rest = [
             "orted",
             "/usr/sbin/sshd",
@@ -212,7 +208,7 @@ impl Workload for Hpcc {
             "mkdir",
             "rm",
         ];
-        tools.extend(rest.map(|program| tool(program, &[], &[])));
+        tools.extend(rest.map(|program| Tool::new(program, &[])));
         tools
     }
 

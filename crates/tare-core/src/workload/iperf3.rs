@@ -14,6 +14,7 @@ use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample};
 
 use super::declared::declared;
 use super::sanity::{self, GAPS, LOG_ARITHMETIC, PACKET_LOSS, RETRANSMITS};
+use super::tool_text::whole;
 use super::{
     DecodeError, ParamError, Remark, Workload, command_output, probe_output, programs, tool_params,
 };
@@ -63,28 +64,21 @@ impl Workload for Iperf3 {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        let number = |name| params.int(name).unwrap_or_default();
-        let is_udp = params.text("protocol") == Some("udp");
-        let mut client: Vec<String> = ["-c", ADDRESS, "-p", PORT, "-J", "-i", "0.1"]
-            .map(str::to_owned)
-            .into();
-        client.extend([
-            "-t".to_owned(),
-            number("duration").to_string(),
-            "-P".to_owned(),
-            number("streams").to_string(),
-            "-b".to_owned(),
-            tool_params::bit_rate(&params, "bitrate", 0, 1 << 50)?.to_string(),
-        ]);
+        let [duration, streams, omit] =
+            ["duration", "streams", "omit"].map(|name| whole(&params, name));
+        let bitrate = tool_params::bit_rate(&params, "bitrate", 0, 1 << 50)?.to_string();
+        let mut client = vec!["-c", ADDRESS, "-p", PORT, "-J", "-i", "0.1"];
+        client.extend(["-t", &duration, "-P", &streams, "-b", &bitrate]);
+        let length;
         if params.text("length") != Some("default") {
-            let length = tool_params::size(&params, "length", 16, 1 << 20)?;
-            client.extend(["-l".to_owned(), length.to_string()]);
+            length = tool_params::size(&params, "length", 16, 1 << 20)?.to_string();
+            client.extend(["-l", &length]);
         }
-        if number("omit") > 0 {
-            client.extend(["-O".to_owned(), number("omit").to_string()]);
+        if omit != "0" {
+            client.extend(["-O", &omit]);
         }
-        client.extend((number("reverse") == 1).then(|| "-R".to_owned()));
-        client.extend(is_udp.then(|| "-u".to_owned()));
+        client.extend((params.int("reverse") == Some(1)).then_some("-R"));
+        client.extend((params.text("protocol") == Some("udp")).then_some("-u"));
         let server = CommandCall {
             // iperf3's control connection is always TCP.
             listens: Some(Transport::Tcp),
@@ -101,14 +95,10 @@ impl Workload for Iperf3 {
     programs! { "iperf3" ["--version"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let test = match command_output::report(raw) {
-            Ok(report) => Test::parse(&command_output::stdout(&report))?,
-            // The JSON explains a failure better than the last bytes of the output.
-            Err(error) => match reported_error(raw) {
-                Some(better) => return Err(better),
-                None => return Err(error),
-            },
-        };
+        // The JSON explains a failure better than the last bytes of the output.
+        let report =
+            command_output::report(raw).map_err(|error| reported_error(raw).unwrap_or(error))?;
+        let test = Test::parse(&command_output::stdout(&report))?;
         let least = test.rates.iter().copied().reduce(f64::min);
         let throughput = vec![test.received.bytes_per_s];
         let mut samples = vec![command_output::sample(&self.metrics()[0], throughput)?];

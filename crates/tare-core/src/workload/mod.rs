@@ -42,20 +42,20 @@ mod timer;
 mod touch;
 mod triad;
 
-pub mod benchmark_dotnet;
+mod benchmark_dotnet;
 mod blas;
-pub mod blas_inverse;
-pub mod blas_matrices;
-pub mod blas_together;
-pub mod command;
+mod blas_inverse;
+mod blas_matrices;
+mod blas_together;
+mod command;
 pub mod command_output;
 pub mod compared_command;
-pub mod copy_up;
+mod copy_up;
 pub mod declared;
-pub mod disk_random;
-pub mod disk_sequential;
+mod disk_random;
+mod disk_sequential;
 pub mod fio;
-pub mod fsync;
+mod fsync;
 pub mod hpcc;
 pub mod instances;
 pub mod iozone;
@@ -64,32 +64,32 @@ pub mod netcat;
 pub mod paired;
 pub mod php_pages;
 mod pi;
-pub mod pi_loop;
-pub mod pi_numpy;
+mod pi_loop;
+mod pi_numpy;
 pub mod ping;
 pub mod probe_output;
-pub mod pyperf;
-pub mod python_des;
+mod pyperf;
+mod python_des;
 pub mod python_files;
-pub mod python_mix;
+mod python_mix;
 pub mod python_tool;
 pub mod recorded;
-pub mod redis_benchmark;
+mod redis_benchmark;
 pub mod sanity;
 pub mod service;
 pub mod start_up;
 pub mod stoppable;
-pub mod stress_ng;
-pub mod sysbench_cpu;
-pub mod sysbench_fileio;
-pub mod sysbench_memory;
+mod stress_ng;
+mod sysbench_cpu;
+mod sysbench_fileio;
+mod sysbench_memory;
 pub mod sysbench_output;
-pub mod tcp_connect;
-pub mod tcp_round_trip;
-pub mod tcp_stream;
+mod tcp_connect;
+mod tcp_round_trip;
+mod tcp_stream;
 pub mod tool_params;
 pub mod tool_text;
-pub mod udp_round_trip;
+mod udp_round_trip;
 pub mod user_command;
 
 /// Every workload.
@@ -274,15 +274,12 @@ pub fn check_path(workload: &str, paths: &[Path], path: Option<Path>) -> Result<
         Some(path) => format!("`{workload}` cannot be run over the path `{}`", path.name()),
     };
     let known = declared::listed(paths.iter().map(|path| path.name()));
-    Err(ParamError {
-        param: "path".to_owned(),
-        problem,
-        hint: Some(if paths.is_empty() {
-            "leave the path out".to_owned()
-        } else {
-            format!("use one of {known}")
-        }),
-    })
+    let hint = if paths.is_empty() {
+        "leave the path out".to_owned()
+    } else {
+        format!("use one of {known}")
+    };
+    Err(ParamError::new("path", problem, hint))
 }
 
 /// The problem in a JSON text, escaped: the parser's message quotes foreign text.

@@ -72,7 +72,8 @@ impl Workload for Netcat {
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw).map_err(explained)?;
-        let sent = sent(&report)?;
+        let printed = parsed(&report).ok_or_else(|| garbled("`dd` does not say what it sent"))?;
+        let sent = printed.bytes;
         let wanted = wanted(&report)?;
         if sent != wanted {
             return Err(DecodeError::Unsuccessful {
@@ -81,8 +82,7 @@ impl Workload for Netcat {
         }
         let rate = sent as f64 / (report.wall_ns as f64 / 1e9);
         let mut samples = vec![command_output::sample(&self.metrics()[0], vec![rate])?];
-        let duration_s = parsed(&report).and_then(|printed| printed.duration_s);
-        if let Some(seconds) = duration_s.filter(|seconds| *seconds > 0.0) {
+        if let Some(seconds) = printed.duration_s.filter(|seconds| *seconds > 0.0) {
             let rate = vec![sent as f64 / seconds];
             samples.push(command_output::sample(&self.metrics()[1], rate)?);
         }
@@ -140,12 +140,6 @@ fn parsed(report: &CommandReport) -> Option<ProgramOutput> {
         .and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<f64>().ok())
         .filter(|duration| duration.is_finite());
     Some(ProgramOutput { bytes, duration_s })
-}
-
-fn sent(report: &CommandReport) -> Result<u64, DecodeError> {
-    parsed(report)
-        .map(|told| told.bytes)
-        .ok_or_else(|| garbled("`dd` does not say what it sent"))
 }
 
 /// The number of bytes that the call requested.

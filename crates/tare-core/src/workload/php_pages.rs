@@ -13,7 +13,7 @@ use tare_model::{CommandCall, Params, Path, RawOutput, Reason, Recipe, Sample, m
 
 use super::declared::declared;
 use super::tool_text::{self, garbled, text, whole};
-use super::{DecodeError, ParamError, Tool, Workload, command_output, unreadable};
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 /// The format of the program's output.
 const FORMAT: &str = "tare-php-pages/1";
@@ -49,14 +49,10 @@ impl Workload for PhpPages {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        let arguments = [
-            "-n".to_owned(),
-            FILE.to_owned(),
-            whole(&params, "files"),
-            whole(&params, "bytes"),
-            whole(&params, "requests"),
-            text(&params, "opcache").to_owned(),
-        ];
+        let numbers = ["files", "bytes", "requests"];
+        let [files, bytes, requests] = numbers.map(|name| whole(&params, name));
+        let opcache = text(&params, "opcache");
+        let arguments = ["-n", FILE, &files, &bytes, &requests, opcache];
         let call = CommandCall::new(program(&params)?, arguments)
             .with_file(FILE, include_str!("php/pages.php"));
         Ok(Recipe::Probe(call.to_probe()))
@@ -70,13 +66,7 @@ impl Workload for PhpPages {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw)?;
-        let printed: ProgramOutput = serde_json::from_str(&command_output::stdout(&report))
-            .map_err(|error| garbled(FORMAT, unreadable(&error)))?;
-        if printed.format != FORMAT {
-            let other = printed.format.escape_debug();
-            return Err(garbled(FORMAT, format!("it says that it is `{other}`")));
-        }
+        let printed: ProgramOutput = tool_text::printed(raw, FORMAT)?;
         if printed.sum != printed.wanted_sum {
             return Err(garbled(
                 FORMAT,
@@ -111,7 +101,6 @@ fn program(params: &Params) -> Result<&str, ParamError> {
 /// The parts of the program's output that are read.
 #[derive(Deserialize)]
 struct ProgramOutput {
-    format: String,
     sum: u64,
     wanted_sum: u64,
     cache: String,

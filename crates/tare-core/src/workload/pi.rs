@@ -7,8 +7,8 @@
 use serde::Deserialize;
 use tare_model::{MetricSpec, RawOutput, Sample};
 
-use super::tool_text::garbled;
-use super::{DecodeError, command_output, python_tool};
+use super::tool_text::{self, garbled};
+use super::{DecodeError, command_output};
 
 /// The format of both scripts' output.
 const FORMAT: &str = "tare-pi/1";
@@ -26,7 +26,7 @@ struct ProgramOutput {
 /// # Errors
 /// `Garbled` if the points do not estimate π: something else was done.
 pub(super) fn decode(metrics: &[MetricSpec], raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-    let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
+    let printed: ProgramOutput = tool_text::printed(raw, FORMAT)?;
     let estimate = 4.0 * printed.inside / printed.samples;
     // The standard deviation of the estimate from n points is 1.64 / √n; six of them never occur.
     let limit = 6.0 * 1.642 / printed.samples.sqrt();

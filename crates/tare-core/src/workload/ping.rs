@@ -59,17 +59,18 @@ impl Workload for Ping {
         let number = |name| params.int(name).unwrap_or_default().to_string();
         let interval_ms = tool_params::duration_ms(&params, "interval", 2, 60_000)?;
         let interval_s = format!("{}.{:03}", interval_ms / 1_000, interval_ms % 1_000);
+        let (count, size) = (number("count"), number("size"));
         let arguments = [
-            "-n".to_owned(),
-            "-c".to_owned(),
-            number("count"),
-            "-i".to_owned(),
-            interval_s,
-            "-s".to_owned(),
-            number("size"),
-            "-W".to_owned(),
-            "1".to_owned(),
-            ADDRESS.to_owned(),
+            "-n",
+            "-c",
+            &count,
+            "-i",
+            &interval_s,
+            "-s",
+            &size,
+            "-W",
+            "1",
+            ADDRESS,
         ];
         Ok(Recipe::Pair {
             server: ProbeCall {
@@ -85,10 +86,7 @@ impl Workload for Ping {
     programs! { "ping" ["-V"] }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = match command_output::report(raw) {
-            Ok(report) => report,
-            Err(error) => return Err(explained(raw, error)),
-        };
+        let report = command_output::report(raw).map_err(|error| explained(raw, error))?;
         let answers = Answers::parse(&command_output::stdout(&report))?;
         let mut samples = Vec::with_capacity(self.metrics().len());
         let sums = summed_up(&answers.times_ns);

@@ -191,7 +191,7 @@ pub fn values<'a>(
 
 /// The values of a series, or why they are not valid.
 fn sound<'a>(metric: &MetricSpec, series: SeriesView<'a>) -> Result<&'a [f64], String> {
-    let [found, wanted] = [series.unit, metric.unit].map(|unit| unit.symbol());
+    let [found, wanted] = [series.unit, metric.unit].map(Unit::symbol);
     if series.unit != metric.unit {
         return Err(format!("the unit is `{found}` instead of `{wanted}`"));
     }

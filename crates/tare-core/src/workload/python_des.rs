@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tare_model::{MetricSpec, RawOutput, Sample};
 
 use super::declared::described;
-use super::python_tool::{self, ISOLATED, PYTHON, PythonScript};
-use super::tool_text::garbled;
+use super::python_tool::{ISOLATED, PYTHON, PythonScript};
+use super::tool_text::{self, garbled};
 use super::{DecodeError, command_output};
 
 const FORMAT: &str = "tare-des/1";
@@ -37,7 +37,7 @@ pub(super) static ENTRY: PythonScript = PythonScript {
 };
 
 fn decode(metrics: &[MetricSpec], raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-    let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
+    let printed: ProgramOutput = tool_text::printed(raw, FORMAT)?;
     if printed.example != EXAMPLE {
         return Err(garbled(FORMAT, format!("`{}` is not DES", printed.example)));
     }

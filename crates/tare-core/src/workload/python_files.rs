@@ -12,7 +12,7 @@ use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
 use super::python_tool::{self, ISOLATED, PYTHON};
-use super::tool_text::{garbled, whole};
+use super::tool_text::{self, garbled, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 /// The format of the script's output.
@@ -74,7 +74,7 @@ impl Workload for PythonFiles {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
+        let printed: ProgramOutput = tool_text::printed(raw, FORMAT)?;
         if printed.bytes != printed.wanted_bytes {
             return Err(garbled(
                 FORMAT,

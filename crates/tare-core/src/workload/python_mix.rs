@@ -12,8 +12,8 @@ use serde::Deserialize;
 use tare_model::{MetricSpec, RawOutput, Sample};
 
 use super::declared::described;
-use super::python_tool::{self, ISOLATED, PYTHON, PythonScript};
-use super::tool_text::garbled;
+use super::python_tool::{ISOLATED, PYTHON, PythonScript};
+use super::tool_text::{self, garbled};
 use super::{DecodeError, command_output};
 
 const FORMAT: &str = "tare-python-mix/1";
@@ -72,7 +72,7 @@ pub(super) static ENTRY: PythonScript = PythonScript {
 };
 
 fn decode(metrics: &[MetricSpec], raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-    let printed: ProgramOutput = python_tool::printed(raw, FORMAT)?;
+    let printed: ProgramOutput = tool_text::printed(raw, FORMAT)?;
     let mut rounds: Vec<f64> = Vec::new();
     let mut samples = Vec::with_capacity(metrics.len());
     for (name, metric) in SECTIONS.iter().zip(&metrics[1..]) {

@@ -9,15 +9,11 @@
 //! Limits: misses modules that are imported only in a branch that the imports do not reach.
 //! Not a workload itself.
 
-use serde::Deserialize;
 use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample};
 
 use super::declared::Declared;
-use super::tool_text::{self, garbled, whole};
-use super::{
-    Accepts, DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output,
-    unreadable,
-};
+use super::tool_text::{self, whole};
+use super::{Accepts, DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload};
 
 /// Ignores the user's packages and Python variables, and writes no bytecode.
 pub(super) const ISOLATED: &[&str] = &["-I", "-B"];
@@ -149,33 +145,6 @@ pub fn call(
     argv.push(name.to_owned());
     argv.extend_from_slice(arguments);
     Ok(CommandCall::new(program(params)?, argv).with_file(name, source))
-}
-
-/// The field that every script prints in addition to its results.
-#[derive(Debug, Deserialize)]
-struct Head {
-    format: String,
-}
-
-/// Parses the single line that a script printed, which must be of `format`.
-///
-/// # Errors
-/// `Garbled` if it is something else.
-pub fn printed<T: for<'a> Deserialize<'a>>(
-    raw: &RawOutput,
-    format: &str,
-) -> Result<T, DecodeError> {
-    let report = command_output::report(raw)?;
-    let text = command_output::stdout(&report);
-    let wrong = |problem: String| garbled(format, problem);
-    let head: Head = serde_json::from_str(&text).map_err(|error| wrong(unreadable(&error)))?;
-    if head.format != format {
-        return Err(wrong(format!(
-            "it says that it is `{}`",
-            head.format.escape_debug()
-        )));
-    }
-    serde_json::from_str(&text).map_err(|error| wrong(unreadable(&error)))
 }
 
 #[cfg(test)]

@@ -29,14 +29,13 @@ pub const READABLE: &[&str] = &[
 
 /// The path of a recorded workload, by default its first: a log does not say which end was where.
 fn path(workload: &dyn Workload, given: Option<&str>) -> Result<Option<Path>, String> {
-    let paths = workload.paths();
-    match given {
-        None => Ok(paths.first().copied()),
-        Some(name) => match paths.iter().find(|path| path.name() == name) {
-            Some(path) => Ok(Some(*path)),
-            None => Err(format!("`{}` has no path `{name}`", workload.id())),
-        },
-    }
+    let mut paths = workload.paths().iter().copied();
+    let Some(name) = given else {
+        return Ok(paths.next());
+    };
+    let found = paths.find(|path| path.name() == name);
+    let missing = || format!("`{}` has no path `{name}`", workload.id());
+    found.map(Some).ok_or_else(missing)
 }
 
 /// The values of a log by metric.

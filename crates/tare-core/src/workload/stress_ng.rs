@@ -12,7 +12,7 @@
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::tool_text::{fitting, garbled, number, output_text, whole};
+use super::tool_text::{agreeing, fitting, garbled, number, output_text, whole};
 use super::{DecodeError, ParamError, Workload, command_output, programs};
 
 const ID: &str = "stress-ng";
@@ -105,7 +105,10 @@ impl Workload for StressNg {
             Some(bytes) => from_yaml(&String::from_utf8_lossy(&bytes.0))?,
             None => from_log(&log)?,
         };
-        row.is_plausible()?;
+        // Logs round times to 10 ms, too coarse to check very short ones.
+        if row.real_s >= 0.5 {
+            agreeing(ID, "the rate", row.rate, row.operations / row.real_s)?;
+        }
         let (rate, cpu_rate) = if row.is_normalised {
             (&RATE, &CPU_RATE)
         } else {
@@ -136,16 +139,6 @@ struct Row {
     /// CPU time in user space and in the kernel, seconds.
     processor_s: [f64; 2],
     is_normalised: bool,
-}
-
-impl Row {
-    fn is_plausible(&self) -> Result<(), DecodeError> {
-        // Logs round times to 10 ms, too coarse to check very short ones.
-        if self.real_s < 0.5 {
-            return Ok(());
-        }
-        super::tool_text::agreeing(ID, "the rate", self.rate, self.operations / self.real_s)
-    }
 }
 
 /// Returns an error if stress-ng itself reports that the results are unusable.

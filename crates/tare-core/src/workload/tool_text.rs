@@ -6,9 +6,10 @@
 //! Limits: does not detect a tool that prints the same wrong number twice.
 //! Not a workload itself.
 
-use tare_model::{CommandReport, Params, Value};
+use serde::Deserialize;
+use tare_model::{CommandReport, Params, RawOutput, Value};
 
-use super::{DecodeError, ParamError};
+use super::{DecodeError, ParamError, command_output, unreadable};
 
 /// Bytes in a mebibyte.
 pub const MIB: f64 = 1_048_576.0;
@@ -77,6 +78,33 @@ pub fn file<'a>(tool: &str, report: &'a CommandReport, name: &str) -> Result<&'a
         .get(name)
         .ok_or_else(|| garbled(tool, format!("the program left no file `{name}`")))?;
     std::str::from_utf8(&bytes.0).map_err(|_| garbled(tool, format!("`{name}` is no UTF-8")))
+}
+
+/// The field that every script prints in addition to its results.
+#[derive(Debug, Deserialize)]
+struct Head {
+    format: String,
+}
+
+/// Parses the single line of JSON that one of Tare's scripts printed, which must be of `format`.
+///
+/// # Errors
+/// `Garbled` if it is something else.
+pub fn printed<T: for<'a> Deserialize<'a>>(
+    raw: &RawOutput,
+    format: &str,
+) -> Result<T, DecodeError> {
+    let report = command_output::report(raw)?;
+    let text = command_output::stdout(&report);
+    let wrong = |problem: String| garbled(format, problem);
+    let head: Head = serde_json::from_str(&text).map_err(|error| wrong(unreadable(&error)))?;
+    if head.format != format {
+        return Err(wrong(format!(
+            "it says that it is `{}`",
+            head.format.escape_debug()
+        )));
+    }
+    serde_json::from_str(&text).map_err(|error| wrong(unreadable(&error)))
 }
 
 /// The integer parameter `name` as an argument of a program; the parameters are complete and checked.

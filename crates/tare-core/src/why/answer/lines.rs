@@ -44,12 +44,12 @@ pub(crate) struct Below<'a> {
 /// How far the reason is known, and the lines.
 pub(crate) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
     let work = it.doubts().map(|text| line(AnswerLabel::Work, text));
+    let userland = it.userland.clone();
+    let userland = userland.map(|text| line(AnswerLabel::Userland, text));
     let noun = match it.outcome {
         WhyOutcome::Cost => it.terms.loss,
         WhyOutcome::Gain => it.terms.gain,
         _ => {
-            let userland = it.userland.clone();
-            let userland = userland.map(|text| line(AnswerLabel::Userland, text));
             let start = it.starts();
             let alike = it.alike().into_iter();
             let alike = alike.map(|text| line(AnswerLabel::NotTested, text));
@@ -65,11 +65,7 @@ pub(crate) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
     let is_whole = is_found && unexplained.is_none();
     lines.extend(it.starts());
     lines.extend(unexplained.map(|text| line(AnswerLabel::Unexplained, text)));
-    lines.extend(
-        it.userland
-            .clone()
-            .map(|text| line(AnswerLabel::Userland, text)),
-    );
+    lines.extend(userland);
     let ruled_out = it
         .with_status(Status::Refuted)
         .filter(|pair| !it.has_members(pair));

@@ -29,8 +29,8 @@ struct Judging<'a> {
     with_start_up: Total,
     /// Arms without some of the differences of the user's container.
     without: Vec<TriedWithout>,
-    /// Each finding with its sort keys.
-    judged: Vec<(Status, f64, DossierFinding)>,
+    /// Each finding with its weight among those of its status.
+    judged: Vec<(f64, DossierFinding)>,
 }
 
 impl Judging<'_> {
@@ -52,15 +52,14 @@ impl Judging<'_> {
             .collect()
     }
 
-    fn add(&mut self, mut status: Status, suspect: &Suspect, mut finding: DossierFinding) {
+    fn add(&mut self, suspect: &Suspect, mut finding: DossierFinding) {
         if is_of_start_up(suspect) && !self.has_start_up {
             return;
         }
         if self.has_start_up && !is_of_start_up(suspect) {
             // It is about the command alone, the smaller part of this total.
             finding.share = None;
-            status = status.max(Status::Supported);
-            finding.status = status;
+            finding.status = finding.status.max(Status::Supported);
         }
         let share = finding.share.as_ref();
         let mut weight = share.map_or(suspect.likelihood - 1.0, |share| share.point);
@@ -70,8 +69,7 @@ impl Judging<'_> {
                 .without(self.total(START_UP).differences())
             && let Some(share) = share
         {
-            status = counterfactual::status(Some(&effect), Some(&share), p);
-            finding.status = status;
+            finding.status = counterfactual::status(Some(&effect), Some(&share), p);
             // Ranks below a cause with a separate switch: keeping the environment removes all of the start-up.
             weight = share.point - 1.0;
             finding.effect = Some(span(effect));
@@ -87,11 +85,11 @@ impl Judging<'_> {
         if let Some(cell) = cell.and_then(|place| self.dossier.cells.get(*place as usize)) {
             resize(&mut finding, suspect, cell);
         }
-        self.judged.push((status, weight, finding));
+        self.judged.push((weight, finding));
     }
 
     fn add_untested(&mut self, suspect: &Suspect) {
-        self.add(Status::Untested, suspect, counterfactual::untested(suspect));
+        self.add(suspect, counterfactual::untested(suspect));
     }
 
     /// Adds a suspect that has an arm.
@@ -106,7 +104,7 @@ impl Judging<'_> {
         };
         // A changed copy of another arm is compared with that arm.
         let whole = spec.role.of.as_deref().unwrap_or(self.env.id.as_str());
-        let (mut status, mut finding) = counterfactual::judged(
+        let mut finding = counterfactual::judged(
             suspect,
             spec.id.as_str(),
             self.baseline(),
@@ -114,8 +112,9 @@ impl Judging<'_> {
             &total,
             self.readings,
         );
-        if status == Status::Untested && self.carries_nothing(spec, whole, suspect, &total) {
-            (status, finding.status) = (Status::Refuted, Status::Refuted);
+        if finding.status == Status::Untested && self.carries_nothing(spec, whole, suspect, &total)
+        {
+            finding.status = Status::Refuted;
         }
         let mut arms = self.run.head.arms.iter();
         let missing = arms.find(|arm| arm.spec.id == spec.id && !arm.available);
@@ -131,12 +130,12 @@ impl Judging<'_> {
             self.without.push(TriedWithout {
                 arm: spec.id.to_string(),
                 without,
-                status,
+                status: finding.status,
                 share: finding.share,
                 failure,
             });
         }
-        self.add(status, suspect, finding);
+        self.add(suspect, finding);
     }
 
     /// Whether the few blocks of a search show that removing the arm's differences removes less than half of the
@@ -235,9 +234,9 @@ pub(super) fn findings(
     let total = judging.total(&asked);
     let without_parts = std::mem::take(&mut judging.without);
     let mut judged = judging.judged;
-    judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    judged.sort_by(|(a, one), (b, other)| one.status.cmp(&other.status).then(b.total_cmp(a)));
     let mut findings: Vec<DossierFinding> =
-        judged.into_iter().map(|(_, _, finding)| finding).collect();
+        judged.into_iter().map(|(_, finding)| finding).collect();
     // The environment's arm switches nothing off.
     let other = |arm: &str| {
         let mut specs = study.arms.iter();

@@ -2,9 +2,11 @@
 
 use tare_model::Status;
 
+use super::super::First;
 use super::super::conclude::tests::finding;
 use super::super::search::RemovedShare;
-use super::super::studies;
+use super::super::studies::first_study;
+use super::super::studies::tests::{SECOND, ask as ask_of, first as first_of};
 use super::sifting::narrowest;
 use super::*;
 use crate::driver::user_container::WITHOUT;
@@ -53,10 +55,10 @@ fn bare_baseline_ladder_is_host_image_plain_container() {
         ..user_container::Bare::default()
     };
     let mut asks = baseline::image(&self::own(), &files, "other bytes");
-    let mut ask = studies::tests::ask("docker", self::own().settings);
-    let first = studies::tests::first(studies::tests::SECOND / 2);
+    let mut ask = ask_of("docker", self::own().settings);
+    let first = first_of(SECOND / 2);
     let arms = |ask: &Ask, left_s: u64| {
-        let study = studies::first_study(ask, &first, left_s * studies::tests::SECOND).unwrap();
+        let study = first_study(ask, &first, left_s * SECOND).unwrap();
         let arms = study.arms.into_iter();
         arms.map(|arm| {
             let place = arm.role.rung.map(|rung| rung.place);
@@ -249,7 +251,7 @@ fn set_is_confirmed_only_if_every_member_is_needed() {
 }
 
 /// A question about a container with these differences, and first runs in which it is `times` as slow.
-fn asked(ids: &[&str], times: f64) -> (Ask, super::super::First) {
+fn asked(ids: &[&str], times: f64) -> (Ask, First) {
     let own = UserContainer {
         differences: ids.iter().map(|id| difference(id, false)).collect(),
         ..self::own()
@@ -259,9 +261,9 @@ fn asked(ids: &[&str], times: f64) -> (Ask, super::super::First) {
         without: own.names(|_| true),
         ..user_container::Bare::default()
     };
-    let mut ask = studies::tests::ask("docker", own.settings.clone());
+    let mut ask = ask_of("docker", own.settings.clone());
     ask.own = Some(baseline::image(&own, &files, "other bytes"));
-    let mut first = studies::tests::first(studies::tests::SECOND);
+    let mut first = first_of(SECOND);
     first.env.wall_ns = tare_model::whole_part(times * first.host.wall_ns as f64);
     (ask, first)
 }
@@ -271,7 +273,7 @@ fn likeliest_differences_are_proved_at_once_if_a_search_would_not_fit() {
     let ids = ["cpus", "init", "log", "dns", "runtime"];
     let proofs = |ids: &[&str], times: f64, left_s: u64| {
         let (ask, first) = asked(ids, times);
-        let study = studies::first_study(&ask, &first, left_s * studies::tests::SECOND).unwrap();
+        let study = first_study(&ask, &first, left_s * SECOND).unwrap();
         let proofs = study
             .arms
             .iter()

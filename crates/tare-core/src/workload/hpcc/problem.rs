@@ -49,45 +49,45 @@ impl Problem {
     /// The input file. Each line is a value and its meaning; HPCC reads by position.
     pub fn input(&self) -> String {
         let Self { n, nb, p, q } = self;
-        let lines = [
-            "HPLinpack benchmark input file".to_owned(),
-            "Innovative Computing Laboratory, University of Tennessee".to_owned(),
-            "HPL.out  output file name".to_owned(),
-            "8        device out (a file)".to_owned(),
-            "1        # of problem sizes".to_owned(),
-            format!("{n}  Ns"),
-            "1        # of NBs".to_owned(),
-            format!("{nb}  NBs"),
-            "0        process mapping (row-major)".to_owned(),
-            "1        # of process grids".to_owned(),
-            format!("{p}  Ps"),
-            format!("{q}  Qs"),
-            "16.0     threshold of the residual".to_owned(),
-            "1        # of panel factorizations".to_owned(),
-            "2        PFACTs (right)".to_owned(),
-            "1        # of recursive stopping criteria".to_owned(),
-            "4        NBMINs".to_owned(),
-            "1        # of panels in recursion".to_owned(),
-            "2        NDIVs".to_owned(),
-            "1        # of recursive panel factorizations".to_owned(),
-            "1        RFACTs (Crout)".to_owned(),
-            "1        # of broadcasts".to_owned(),
-            "1        BCASTs (increasing ring, modified)".to_owned(),
-            "1        # of lookahead depths".to_owned(),
-            "1        DEPTHs".to_owned(),
-            "2        SWAP (mix)".to_owned(),
-            "64       swapping threshold".to_owned(),
-            "0        L1 in transposed form".to_owned(),
-            "0        U in transposed form".to_owned(),
-            "1        equilibration".to_owned(),
-            "8        memory alignment in numbers".to_owned(),
-            "##### This line is ignored: it separates the tests. #####".to_owned(),
-            "0        # of additional problem sizes for PTRANS".to_owned(),
-            "1200     values of N".to_owned(),
-            "0        # of additional blocking sizes for PTRANS".to_owned(),
-            "40       values of NB".to_owned(),
-        ];
-        lines.join("\n") + "\n"
+        format!(
+            "HPLinpack benchmark input file
+Innovative Computing Laboratory, University of Tennessee
+HPL.out  output file name
+8        device out (a file)
+1        # of problem sizes
+{n}  Ns
+1        # of NBs
+{nb}  NBs
+0        process mapping (row-major)
+1        # of process grids
+{p}  Ps
+{q}  Qs
+16.0     threshold of the residual
+1        # of panel factorizations
+2        PFACTs (right)
+1        # of recursive stopping criteria
+4        NBMINs
+1        # of panels in recursion
+2        NDIVs
+1        # of recursive panel factorizations
+1        RFACTs (Crout)
+1        # of broadcasts
+1        BCASTs (increasing ring, modified)
+1        # of lookahead depths
+1        DEPTHs
+2        SWAP (mix)
+64       swapping threshold
+0        L1 in transposed form
+0        U in transposed form
+1        equilibration
+8        memory alignment in numbers
+##### This line is ignored: it separates the tests. #####
+0        # of additional problem sizes for PTRANS
+1200     values of N
+0        # of additional blocking sizes for PTRANS
+40       values of NB
+"
+        )
     }
 
     /// Parses an input file written by [`Problem::input`].
