@@ -66,7 +66,7 @@ pub struct Pick {
     #[serde(default)]
     pub more_is_better: bool,
     /// The metric of the value, if it is not just a number chosen by the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub struct CommandCall {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
     /// Text for its stdin; `/dev/null` if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
     /// Where its stdout goes.
     #[serde(default)]
@@ -97,16 +97,16 @@ pub struct CommandCall {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<String>,
     /// Working directory, if not the fresh folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
     /// Exit statuses other than 0 that are not failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerated: Vec<i32>,
     /// For the server of a pair: it has started when it listens on [`PORT`], which the agent chooses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub listens: Option<Transport>,
     /// File to use as stdin instead of `stdin`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin_file: Option<String>,
     /// Whether it gets `variables` only, and none of the agent's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -116,7 +116,7 @@ pub struct CommandCall {
     pub observe: bool,
     /// Length of a step in which its use of processors, memory and devices is recorded ([`UsageOverTime`]),
     /// nanoseconds; `None` for no record. Linux only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_step_ns: Option<u64>,
     /// Whether its output is sent to the host while it runs ([`Reply::Printed`](crate::wire::Reply::Printed)). The
     /// output then passes through the agent, wherever it goes afterwards.
@@ -130,23 +130,23 @@ pub struct CommandCall {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cold: Vec<String>,
     /// The number to read from its output; returned with the report for the code that reads it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
     /// How it is stopped and continued in slices; `None` for a program that runs uninterrupted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub in_slices: Option<InSlices>,
     /// Number of runs, one after another, each in a fresh folder and, if interleaved, at its own turn; `None` means one.
     /// Of several, the report has the mean time and resource usage of a run, and everything else from the last run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<NonZeroU32>,
     /// Whether a run killed at its limit counts as one that took at least that long; for the code that reads it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
     /// Time after which the program is ended and reported as far as it got, nanoseconds. Linux only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub end_after_ns: Option<u64>,
     /// For a server: the client on the host that queries it, as JSON. Only the host reads this, never an agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
 }
 
@@ -209,7 +209,7 @@ pub struct ProcessSamples {
     /// Lines of `/proc/<pid>/status` of its first process that show how it was treated, by name.
     pub status: BTreeMap<String, String>,
     /// The file that its first process executed; the last one of several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub executed: Option<String>,
     /// SHA-256 of the files in `mapped` and `read` that are not large, as hexadecimal digits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -308,7 +308,7 @@ impl UsageOverTime {
 }
 
 /// The result of running a program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandReport {
     /// The arguments it ran with, placeholders replaced.
     pub argv: Vec<String>,
@@ -344,16 +344,16 @@ pub struct CommandReport {
     #[serde(default)]
     pub usage: BTreeMap<String, f64>,
     /// Its usage step by step, if requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_over_time: Option<UsageOverTime>,
     /// Number of processes that it left running; they were ended then.
     #[serde(default)]
     pub left_running: u32,
     /// Observations while it ran, if requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<ProcessSamples>,
     /// `pick` of the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
     /// `tolerated` of the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -366,21 +366,8 @@ impl CommandReport {
         Self {
             program: argv.first().cloned().unwrap_or_default(),
             argv,
-            exit: Exit::Code(0),
-            stdout: Bytes::default(),
-            stderr: Bytes::default(),
-            is_cut: false,
-            files: BTreeMap::new(),
             wall_ns,
-            is_ended_early: false,
-            stops: 0,
-            each_run_ns: Vec::new(),
-            usage: BTreeMap::new(),
-            usage_over_time: None,
-            left_running: 0,
-            seen: None,
-            pick: None,
-            tolerated: Vec::new(),
+            ..Self::default()
         }
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::params::Params;
 use crate::recipe::Path;
+use crate::study::{is_one, one};
 use crate::unit::Unit;
 
 /// Metrics of recorded usage ([`UsageOverTime`](crate::command::UsageOverTime)).
@@ -56,18 +57,6 @@ pub struct DossierCourse {
     /// Published courses of such trials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedCourse>,
-}
-
-fn one() -> u32 {
-    1
-}
-
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde asks for"
-)]
-fn is_one(number: &u32) -> bool {
-    *number == 1
 }
 
 /// Progress of one published trial.

@@ -39,7 +39,7 @@ pub struct Span {
     /// Upper end.
     pub high: f64,
     /// Confidence level; absent if it is the run's 0.95.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
 }
 
@@ -84,7 +84,6 @@ pub struct DossierArm {
     /// Why it could not be measured.
     pub reason: Option<String>,
     /// The command or change that fixes this.
-    #[serde(default)]
     pub fix: Option<String>,
     /// Settings as given.
     pub settings: Params,
@@ -108,7 +107,7 @@ pub struct DossierCell {
     /// Number of concurrent instances.
     pub instances: u32,
     /// Where the instances ran, `processes` or `environments`; absent for a single instance started directly.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
     /// Path of a two-ended workload.
     pub path: Option<Path>,
@@ -136,10 +135,8 @@ pub struct DossierCell {
     /// The arm minus the baseline, in `unit`.
     pub difference: Option<Span>,
     /// The 90 % interval of the ratio, for equivalence.
-    #[serde(default)]
     pub ratio90: Option<Span>,
     /// The ratio of the in-trial best values ("uncontended cost").
-    #[serde(default)]
     pub floor: Option<Span>,
     /// Exact signed-rank p, two-sided.
     pub p: Option<f64>,
@@ -152,7 +149,6 @@ pub struct DossierCell {
     /// Minimum detectable effect as a fraction; given if the verdict is `inconclusive`.
     pub mde: Option<f64>,
     /// Number of further blocks needed for the requested precision, if it was missed.
-    #[serde(default)]
     pub further_blocks: Option<u32>,
     /// Diagnostics that were raised, by id: `drifting-effect`, `fragile`, `autocorrelated`, …
     pub flags: Vec<Flag>,
@@ -176,14 +172,14 @@ pub struct DossierBlock {
     /// The arm's value, in the cell's unit.
     pub env: f64,
     /// The value of the baseline's first copy alone, if `base` is the middle of two copies, which scatters less.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub base_alone: Option<f64>,
     /// The arm's measured value, if `env` is the baseline's value times the ratio of interleaved arms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub env_alone: Option<f64>,
     /// Distance between the two differences of the block, if the arm is compared with both copies of the baseline:
     /// ln(arm/first) − ln(arm/second), of values. Their middle is ln(env/base).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub apart: Option<f64>,
 }
 
@@ -344,7 +340,6 @@ pub struct DossierFailure {
     /// Number of trials affected.
     pub trials: u32,
     /// Suggestion for the reader.
-    #[serde(default)]
     pub hint: Option<String>,
 }
 
@@ -369,13 +364,10 @@ pub struct DossierFinding {
     pub price: String,
     /// Share of the overhead that goes away when the cause is switched off, or appears when it is switched on
     /// outside; 1 is all of it.
-    #[serde(default)]
     pub share: Option<Span>,
     /// The arm that tested it.
-    #[serde(default)]
     pub arm: Option<String>,
     /// The test in words, or why there was none.
-    #[serde(default)]
     pub tried: Option<String>,
 }
 
@@ -412,7 +404,7 @@ pub struct DossierLadder {
     /// The sum of the steps' estimates.
     pub sum: Option<f64>,
     /// The sum with its bootstrap interval over blocks; needs ten blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_span: Option<Span>,
     /// Whether the sum is within the interval of the total.
     pub agrees: Option<bool>,
@@ -448,7 +440,6 @@ pub struct DossierWhy {
     /// The headline, one sentence.
     pub answer: String,
     /// How far the reason is known; `None` if there is nothing to explain.
-    #[serde(default)]
     pub reason: Option<WhyReason>,
     /// The lines below the headline, in order.
     #[serde(default)]
@@ -460,7 +451,7 @@ pub struct DossierWhy {
     /// Time to create and remove the environment, nanoseconds; not included in any other number here.
     pub start_up_ns: Option<Span>,
     /// Result of applying the fix once: whether the overhead is gone. Absent if not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<DossierApplied>,
     /// Counters per run of the command.
     pub counters: Vec<DossierCounter>,
@@ -519,7 +510,7 @@ pub struct RunCost {
     pub wall_s: f64,
     /// Time in which values were taken, seconds, without starting, preparing, calibrating and storing. Absent if a
     /// trial does not report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_s: Option<f64>,
     /// Number of trials executed.
     pub trials: u32,
@@ -562,15 +553,15 @@ pub struct Dossier {
     /// Findings.
     pub findings: Vec<DossierFinding>,
     /// The question and answer of `tare why`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<DossierWhy>,
     /// Contribution of each mechanism.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ladder: Option<DossierLadder>,
     /// Published claims with their verdicts.
     pub claims: Vec<DossierClaim>,
     /// The publication that the study repeats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub publication: Option<DossierPublication>,
     /// What could not be measured, and why.
     pub failures: Vec<DossierFailure>,

@@ -29,10 +29,10 @@ pub struct GuestReport {
     /// The addresses of both ends of the network, as passed to the guest.
     pub addresses: Option<PairAddresses>,
     /// The address on the network of the guest's siblings, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sibling_address: Option<std::net::Ipv4Addr>,
     /// State of the system on the disk, in systemd's words, or the name of its other init; `None` without a system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// Why the guest does not match the request; it powers off after this.
     pub error: Option<String>,

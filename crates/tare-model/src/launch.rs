@@ -41,7 +41,7 @@ pub struct LaunchSpec {
     pub agent: String,
     /// The process that starts the launcher; the container ends when it ends. If the launcher's parent is another
     /// process, nothing is started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
     /// An existing folder on a disk, used by this instance alone: holds upper, work and mount point.
     pub scratch: String,
@@ -90,7 +90,7 @@ pub struct LaunchSpec {
     /// The network.
     pub network: Network,
     /// The bridge that a veth pair is a port of; without one, the pair's outer end has its own address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bridge: Option<BridgePort>,
     /// The host name inside; needs the uts namespace.
     pub hostname: String,
@@ -106,10 +106,10 @@ pub struct LaunchSpec {
     #[serde(default)]
     pub clean_environment: bool,
     /// The network that it shares with the other instances of its arm, in addition to its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub siblings: Option<SiblingLink>,
     /// A host folder to share with the inside.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedFolder>,
 }
 
@@ -390,10 +390,11 @@ impl Limits {
 }
 
 /// Progress of a launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaunchState {
     /// Being created; the cgroups and links listed so far exist.
+    #[default]
     Starting,
     /// The program inside has been executed.
     Running,
@@ -433,6 +434,31 @@ pub struct LaunchError {
     pub hint: Option<String>,
 }
 
+impl LaunchError {
+    /// Returns an error that comes from no system call.
+    pub fn new(step: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            step: step.into(),
+            problem: problem.into(),
+            errno: None,
+            hint: None,
+        }
+    }
+
+    /// Adds a remedy.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        self.hinted(|_| Some(hint.into()))
+    }
+
+    /// Adds the remedy for its error number, if there is one.
+    #[must_use]
+    pub fn hinted(mut self, hint: impl FnOnce(Option<i32>) -> Option<String>) -> Self {
+        self.hint = hint(self.errno);
+        self
+    }
+}
+
 /// The two addresses of a veth pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairAddresses {
@@ -454,7 +480,7 @@ pub struct SeccompReport {
 }
 
 /// The result of a [`LaunchSpec`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchReport {
     /// How far the launch got.
     pub state: LaunchState,
@@ -481,7 +507,6 @@ pub struct LaunchReport {
     /// The loaded seccomp filter, if any.
     pub seccomp: Option<SeccompReport>,
     /// The mechanism that restricts devices, if any.
-    #[serde(default)]
     pub device_rules: Option<DeviceRules>,
     /// Exit status of the program, or 128 plus the signal's number.
     pub exit: Option<i32>,

@@ -17,25 +17,25 @@ pub struct LifecycleReport {
     pub created_ns: u64,
     /// The environment existed and its agent was started, as far as its driver reports it; `None` in reports from
     /// before this was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_ns: Option<u64>,
     /// The first answer of the agent inside arrived.
     pub ready_ns: u64,
     /// The environment was stopped and removed.
     pub removed_ns: u64,
     /// Duration of stopping and removing, from the request; `None` in reports from before this was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_ns: Option<u64>,
     /// Memory of this machine that the environment held after its first answer, bytes; `None` if this machine's
     /// kernel does not count it separately.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// The same for all instances of the arm that were held then, and itself, bytes; `None` if none were held, or one
     /// is not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub all_memory_bytes: Option<u64>,
     /// Disk space that it used then where it runs, bytes; `None` if unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
 }
 

@@ -69,30 +69,35 @@ impl Name {
     }
 }
 
-/// Declares names: a constant for each, documented with its meaning, and a table of all.
+/// Declares names: a constant for each, documented with its meaning, and a table of all. `by` gives the writers of the
+/// rows below it.
 macro_rules! names {
+    (@ [$($writer:ident)+]) => { &[$(Writer::$writer),+] };
     (
         $(#[$about:meta])* $table:ident;
         $(
-            $(#[doc = $doc:literal])+
-            $constant:ident = $name:literal, $measure:ident, by [$($writer:ident)+], $used:ident;
+            by $writers:tt;
+            $(
+                $(#[doc = $doc:literal])+
+                $constant:ident = $name:literal, $measure:ident, $used:ident;
+            )+
         )+
     ) => {
-        $(
+        $($(
             $(#[doc = $doc])+
             pub const $constant: &str = $name;
-        )+
+        )+)+
 
         $(#[$about])*
         pub const $table: &[Name] = &[
-            $(Name {
+            $($(Name {
                 constant: stringify!($constant),
                 name: $name,
                 measure: Measure::$measure,
-                writers: &[$(Writer::$writer),+],
+                writers: names!(@ $writers),
                 used: Use::$used,
                 doc: concat!($($doc),+),
-            }),+
+            },)+)+
         ];
     };
 }

@@ -45,24 +45,19 @@ fn half(digit: u8) -> Option<u8> {
     }
 }
 
+/// Returns bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    halves
+        .filter_map(|half| char::from_digit(half.into(), 16))
+        .collect()
+}
+
 impl From<Bytes> for BytesForm {
     fn from(bytes: Bytes) -> Self {
         match String::from_utf8(bytes.0) {
             Ok(text) => Self::Text(text),
-            Err(error) => Self::Hex(error.as_bytes().iter().fold(
-                String::new(),
-                |mut digits, byte| {
-                    digits.push(
-                        char::from_digit(u32::from(byte >> 4), 16)
-                            .expect("four bits are one digit"),
-                    );
-                    digits.push(
-                        char::from_digit(u32::from(byte & 15), 16)
-                            .expect("four bits are one digit"),
-                    );
-                    digits
-                },
-            )),
+            Err(error) => Self::Hex(hex(error.as_bytes())),
         }
     }
 }
@@ -75,6 +70,12 @@ pub enum Exit {
     Code(i32),
     /// It was ended by this signal.
     Signal(i32),
+}
+
+impl Default for Exit {
+    fn default() -> Self {
+        Self::Code(0)
+    }
 }
 
 impl Exit {

@@ -24,7 +24,7 @@ pub struct Series {
     /// Number of operations in one timed batch.
     pub batch: u64,
     /// `T(2k)/T(k)` from calibration; absent if the loop has no length to double.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub linearity: Option<f64>,
     /// Remarks for the reader, for example `effective queue depth 1`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,23 +70,13 @@ impl ProbeReport {
         Self {
             probe: probe.to_owned(),
             revision,
-            series: Vec::new(),
-            unavailable: BTreeMap::new(),
-            checksum: None,
-            canary_ns: [0.0; 2],
-            elapsed_ns: 0,
-            counters: BTreeMap::new(),
-            timer: BTreeMap::new(),
-            command: None,
-            span: None,
-            sliced: None,
-            timed_ns: None,
+            ..Self::default()
         }
     }
 }
 
 /// The report of one trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeReport {
     /// The probe's name.
     pub probe: String,
@@ -98,7 +88,7 @@ pub struct ProbeReport {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unavailable: BTreeMap<String, Reason>,
     /// Checksum of the work's result as hexadecimal digits; must be equal in every arm.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     /// Duration of the fixed integer loop before and after the timed work, nanoseconds.
     pub canary_ns: [f64; 2],
@@ -110,16 +100,16 @@ pub struct ProbeReport {
     /// The timer: `resolution_ns` and `cost_ns` of one reading, as measured in this environment.
     pub timer: BTreeMap<String, f64>,
     /// Result of the program that the probe `command` ran; its workload reads the values from here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandReport>,
     /// Time span of the work, for a worker that was held until all were ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<WorkSpan>,
     /// How the slices were taken, for a worker that was interleaved with those of other arms. The values of a series
     /// are then its slices, and values at the same index belong to the same cycle in every arm.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sliced: Option<Sliced>,
     /// Time in which values were taken, nanoseconds: `elapsed_ns` without preparing, calibrating and waiting for turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_ns: Option<u64>,
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::params::{Params, Value};
 use crate::recipe::Path;
+use crate::study::one;
 use crate::words::words;
 
 mod rule;
@@ -22,7 +23,7 @@ pub struct Publication {
     /// Its title.
     pub title: String,
     /// Its authors, if it names them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub authors: Option<String>,
     /// Where to find it.
     #[serde(rename = "where")]
@@ -69,34 +70,34 @@ pub struct Quantity {
     #[serde(default, skip_serializing_if = "Params::is_empty")]
     pub params: Params,
     /// The path, if the workload is measured over several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Workload parameters to multiply the metric by to get the published quantity: the time of a line, times lines
     /// and files, is that of all files. [`INSTANCES`] turns the value of each instance into that of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<String>,
     /// A further factor: the time of one call, times the number that the publication counts as one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
     /// Parameters by which the publication's measurement is larger or longer, with the publication's values.
     #[serde(default, skip_serializing_if = "Params::is_empty")]
     pub there: Params,
     /// The parameter among them that the metric is proportional to: the value here is scaled to the publication's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub linear: Option<String>,
     /// Whether the published value is `factor` divided by the metric: operations over the time that they take are a
     /// rate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inverse: bool,
     /// Unit of the result, if it is not the metric's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// Parameters with a list of values each: the entry stands for one quantity per combination, and `{parameter}` in
     /// its name and label for the value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Vec<Value>>,
     /// What the publication has in its place, if the two are not the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
 
@@ -149,36 +150,36 @@ pub struct PublishedNumber {
     /// Its unit, as printed.
     pub unit: String,
     /// The correct value, if it is wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected: Option<Correction>,
     /// Where it appears: table, figure, section.
     pub at: String,
     /// Description for the reader.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     /// Which one it is, if several are in one place: an instance, a machine, a direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The corresponding quantity here, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub quantity: Option<String>,
     /// The corresponding arm here, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
     /// The other arm, if it is a ratio of two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
     /// Number of concurrent instances.
     #[serde(default = "one")]
     pub instances: u32,
     /// End of the step of a trial's course that it is the value of: seconds, requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
     /// Ends of the interval printed with it, or computed from its raw runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
     /// Why it has no counterpart here, if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub without: Option<NoCounterpart>,
 }
 
@@ -189,7 +190,7 @@ pub struct Recorded {
     /// The arm of its column.
     pub arm: String,
     /// Heading of that column if the tables have none for the arm; the arm's name if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The workload of the tool.
     pub workload: String,
@@ -197,10 +198,10 @@ pub struct Recorded {
     #[serde(default, skip_serializing_if = "Params::is_empty")]
     pub params: Params,
     /// The path, if the workload is measured over several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// File with the tool's output, relative to the study's file; read together with the study.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The values by metric, in the metric's unit: from the file, or as given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -364,10 +365,6 @@ impl LayoutColumn {
 /// Unit of a ratio with the faster arm on top.
 const RATIO_OF_RATES: &str = "ratio of rates";
 
-fn one() -> u32 {
-    1
-}
-
 /// A published statement, and the rule that decides whether it holds here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -381,7 +378,7 @@ pub struct Claim {
     /// The deciding rule, fixed before the run.
     pub rule: Rule,
     /// Precondition for the claim to mean anything: an overhead that something removes has to occur.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub given: Option<Rule>,
     /// Minimum parameters at which the first quantity is what the claim is about.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -426,7 +423,7 @@ pub struct LayoutColumn {
     /// The arm.
     pub arm: String,
     /// The arm in the denominator, if the column holds ratios of two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
     /// Number of concurrent instances.
     #[serde(default = "one")]

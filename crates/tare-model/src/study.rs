@@ -91,7 +91,7 @@ pub struct WorkloadSpec {
     pub instances: u32,
     /// Where they run. `None` for a single instance started directly; otherwise the instances, even a single one, are
     /// prepared first and then started together, so that different numbers of instances are alike in everything else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
 }
 
@@ -109,7 +109,7 @@ impl WorkloadSpec {
 }
 
 /// Default for a stored study without a number of instances.
-fn one() -> u32 {
+pub(crate) fn one() -> u32 {
     1
 }
 
@@ -117,7 +117,7 @@ fn one() -> u32 {
     clippy::trivially_copy_pass_by_ref,
     reason = "the signature that serde asks for"
 )]
-fn is_one(instances: &u32) -> bool {
+pub(crate) fn is_one(instances: &u32) -> bool {
     *instances == 1
 }
 
@@ -161,7 +161,7 @@ pub struct Study {
     /// Whether environments are kept between trials.
     pub lifecycle: Lifecycle,
     /// Publication on the same question, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub publication: Option<Publication>,
     /// Whether arms may have different tools than the baseline. Every cell of such a tool is labelled then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -33,10 +33,10 @@ pub struct Turns {
     /// Order of the places in each cycle; cycle `c` has row `c % rows.len()`. Every row has every place once.
     pub rows: Vec<Vec<u32>>,
     /// The stages of each metric; `None` if all workers run in one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,
     /// The page that passes the turn; `None` if the channel does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<TurnPage>,
     /// Whether the loops verify themselves by doubling; once per launch is enough.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -54,7 +54,7 @@ pub struct Stages {
     /// Number of stages.
     pub count: u32,
     /// The worker's only stage, from 0; `None` if it runs in all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub own: Option<u32>,
 }
 
@@ -75,10 +75,10 @@ pub struct Sliced {
     /// Whether the turn passed through a page of memory; otherwise over the channel.
     pub by_page: bool,
     /// The processor that the worker was pinned to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
     /// The worker's only stage ([`Stages`]); `None` if its slices are those of all stages, in their order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<u32>,
 }
 

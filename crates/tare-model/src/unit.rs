@@ -1,46 +1,32 @@
 //! Units, directions and the description of a metric.
 
-use serde::{Deserialize, Serialize};
-
 use crate::words::words;
 
 /// One tick of `/proc/stat` and `/proc/<pid>/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
 pub const TICK_NS: f64 = 10_000_000.0;
 
-/// The unit of a metric's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Unit {
-    /// Nanoseconds.
-    #[serde(rename = "ns")]
-    Nanosecond,
-    /// Bytes.
-    #[serde(rename = "B")]
-    Byte,
-    /// A plain count.
-    #[serde(rename = "count")]
-    Count,
-    /// Bytes per second.
-    #[serde(rename = "B/s")]
-    BytePerSecond,
-    /// Operations per second.
-    #[serde(rename = "op/s")]
-    OperationPerSecond,
-    /// A dimensionless ratio.
-    #[serde(rename = "ratio")]
-    Ratio,
+words! {
+    /// The unit of a metric's value.
+    pub enum Unit {
+        /// Nanoseconds.
+        Nanosecond: "ns",
+        /// Bytes.
+        Byte: "B",
+        /// A plain count.
+        Count: "count",
+        /// Bytes per second.
+        BytePerSecond: "B/s",
+        /// Operations per second.
+        OperationPerSecond: "op/s",
+        /// A dimensionless ratio.
+        Ratio: "ratio",
+    }
 }
 
 impl Unit {
     /// Returns the symbol used in reports and in the dossier.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Nanosecond => "ns",
-            Self::Byte => "B",
-            Self::Count => "count",
-            Self::BytePerSecond => "B/s",
-            Self::OperationPerSecond => "op/s",
-            Self::Ratio => "ratio",
-        }
+    pub const fn symbol(self) -> &'static str {
+        self.name()
     }
 }
 

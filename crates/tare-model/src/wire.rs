@@ -69,10 +69,10 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         hold: bool,
         /// How the worker alternates with those of other arms, if it does; it is then held too.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         turns: Option<Turns>,
         /// Processor that the worker pins itself to, if permitted; otherwise it runs where it is scheduled.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         cpu: Option<u32>,
     },
     /// Releases the worker of this trial, which is held and ready; its limit counts from here.

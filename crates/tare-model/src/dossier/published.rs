@@ -23,7 +23,7 @@ pub struct DossierClaim {
     /// The reason for the verdict.
     pub because: String,
     /// The same rule applied to the published numbers, if they suffice.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub own: Option<DossierOwnNumbers>,
 }
 
@@ -47,7 +47,7 @@ pub struct DossierPublished {
     /// Where it appears in the publication.
     pub at: String,
     /// Description of the number, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     /// Why it has no counterpart.
     pub why: NoCounterpart,
@@ -86,7 +86,7 @@ pub struct DossierLayoutRow {
     /// Unit of the values.
     pub unit: String,
     /// How its scale differs from the published one, if it does; its heading is marked then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<String>,
     /// One value per column.
     pub values: Vec<DossierLayoutValue>,
@@ -101,13 +101,12 @@ pub struct DossierLayoutValue {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,
     /// Why there is no value.
-    #[serde(default)]
     pub reason: Option<String>,
     /// The published values for this entry, each as printed with its unit.
     #[serde(default)]
     pub published: Vec<String>,
     /// Minimum and maximum over the blocks here, in the row's unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
     /// Value of each of several concurrent instances, if that was published.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

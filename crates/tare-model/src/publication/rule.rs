@@ -19,10 +19,10 @@ pub enum Rule {
         #[serde(default = "one")]
         instances: u32,
         /// Lower bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
         /// Upper bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
     /// Overhead of one arm over another that is not the baseline.
@@ -37,10 +37,10 @@ pub enum Rule {
         #[serde(default = "one")]
         instances: u32,
         /// Lower bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
         /// Upper bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
     /// Growth of an arm's time from one instance to several concurrent ones.
@@ -52,10 +52,10 @@ pub enum Rule {
         /// Number of concurrent instances.
         instances: u32,
         /// Lower bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
         /// Upper bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
     /// Ratio of two quantities of one arm: the cost of the first over that of the second.
@@ -70,10 +70,10 @@ pub enum Rule {
         #[serde(default = "one")]
         instances: u32,
         /// Lower bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
         /// Upper bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
     /// An arm's overhead in one quantity, or with several concurrent instances, over its overhead in another, or with
@@ -92,13 +92,13 @@ pub enum Rule {
         /// The arm.
         arm: String,
         /// The arm to compare with; the baseline if none is named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         other: Option<String>,
         /// Lower bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
         /// Upper bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
     /// The worst of several concurrent instances over their mean.
@@ -110,10 +110,10 @@ pub enum Rule {
         /// Number of concurrent instances.
         instances: u32,
         /// Lower bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
         /// Upper bound of the ratio.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
     /// Amount used by all instances: by itself, or as a share of what the arm has.
@@ -126,13 +126,13 @@ pub enum Rule {
         #[serde(default = "one")]
         instances: u32,
         /// The resource that it is a share of; without one, the quantity's unit applies.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         of: Option<Available>,
         /// Lower bound.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
         /// Upper bound.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
     /// More than half, or more than a given share, of several overheads of an arm.
@@ -165,22 +165,22 @@ pub struct Several {
     /// The arm.
     pub arm: String,
     /// The arm to compare with; the baseline if none is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
     /// Number of concurrent instances.
     #[serde(default = "one")]
     pub instances: u32,
     /// The required share, if more than half is not enough: almost all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// Whether to compare with a single instance of the same arm.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
     /// Lower bound of the ratio.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     /// Upper bound of the ratio.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
 }
 
