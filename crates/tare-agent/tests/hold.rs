@@ -13,8 +13,7 @@ use tare_model::command::CommandCall;
 use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Params, ProbeCall, ProbeReport, SpanClock, WorkSpan, whole_ns};
 
-use common::frames::run;
-use common::{ANSWER_LIMIT, Agent};
+use common::{ANSWER_LIMIT, Agent, trial};
 
 /// Holds workers of these trials and waits until all are ready.
 fn hold(agent: &mut Agent, trials: &[u64], call: &ProbeCall, limit: Duration) {
@@ -32,8 +31,8 @@ fn hold(agent: &mut Agent, trials: &[u64], call: &ProbeCall, limit: Duration) {
     assert_eq!(ready, trials);
 }
 
-fn held(trial: u64, call: ProbeCall, limit: Duration) -> Request {
-    let mut request = run(trial, call, 20_000_000, limit, None);
+fn held(number: u64, call: ProbeCall, limit: Duration) -> Request {
+    let mut request = trial(number, call, 20_000_000, limit, None);
     if let Request::Run { hold, .. } = &mut request {
         *hold = true;
     }
@@ -55,9 +54,7 @@ fn held_workers_start_together_and_report_their_span() {
     // No worker continues on its own.
     let early = agent.replies.recv_timeout(Duration::from_millis(200));
     assert!(early.is_err(), "{early:?}");
-    for trial in [1, 2, 3] {
-        agent.send(&Request::Go { trial });
-    }
+    agent.go([1, 2, 3]);
     let reports: Vec<(u64, ProbeReport)> = (0..3).map(|_| agent.report()).collect();
     let spans: Vec<WorkSpan> = reports
         .iter()
@@ -79,12 +76,12 @@ fn held_workers_start_together_and_report_their_span() {
 fn held_probe_waits_for_go_and_unheld_runs_at_once() {
     let mut agent = Agent::start();
     hold(&mut agent, &[7], &probe("getppid"), ANSWER_LIMIT);
-    agent.send(&Request::Go { trial: 7 });
-    let (trial, report) = agent.report();
-    assert_eq!(trial, 7);
+    agent.go([7]);
+    let (about, report) = agent.report();
+    assert_eq!(about, 7);
     assert!(report.span.is_some() && !report.series.is_empty());
-    agent.send(&run(8, probe("getppid"), 20_000_000, ANSWER_LIMIT, None));
-    assert_eq!(agent.report().1.span, None);
+    let report = agent.done(&trial(8, probe("getppid"), 20_000_000, ANSWER_LIMIT, None));
+    assert_eq!(report.span, None);
 }
 
 #[test]
@@ -95,7 +92,7 @@ fn held_worker_time_limit_starts_at_go() {
     let sleep = CommandCall::new("sleep", ["2.1"]).to_probe();
     hold(&mut agent, &[1], &sleep, limit);
     std::thread::sleep(Duration::from_millis(2100));
-    agent.send(&Request::Go { trial: 1 });
+    agent.go([1]);
     agent.report();
 }
 
@@ -119,17 +116,16 @@ fn cancelling_held_worker_leaves_the_other_running() {
     agent.send(&Request::Cancel { trial: 1 });
     let failure = Failure::Killed { signal: 9 };
     assert_eq!(agent.reply(), Reply::Failed { trial: 1, failure });
-    agent.send(&Request::Go { trial: 2 });
+    agent.go([2]);
     assert_eq!(agent.report().0, 2);
 }
 
 #[test]
 fn go_without_waiting_worker_is_ignored() {
     let mut agent = Agent::start();
-    agent.send(&Request::Go { trial: 9 });
+    agent.go([9]);
     hold(&mut agent, &[1], &probe("null"), ANSWER_LIMIT);
-    agent.send(&Request::Go { trial: 1 });
-    agent.send(&Request::Go { trial: 1 });
+    agent.go([1, 1]);
     assert_eq!(agent.report().0, 1);
 }
 
@@ -137,14 +133,13 @@ fn go_without_waiting_worker_is_ignored() {
 fn held_workers_end_with_their_agent() {
     let mut agent = Agent::start();
     hold(&mut agent, &[1, 2], &probe("null"), ANSWER_LIMIT);
-    let group =
-        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", agent.child.id())).unwrap();
-    assert!(group.split_whitespace().count() >= 2, "{group}");
+    let group = agent.workers_of_trial_order();
+    assert!(group.len() >= 2, "{group:?}");
     let mut input = agent.input.take().unwrap();
     input.flush().unwrap();
     drop(input);
     agent.child.wait().unwrap();
-    for pid in group.split_whitespace() {
+    for pid in group {
         assert!(
             !std::path::Path::new(&format!("/proc/{pid}")).exists(),
             "{pid}"

@@ -6,26 +6,22 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "others take more of it")]
 mod common;
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tare_testkit::example::example;
 
-use tare_model::wire::{PROTOCOL, Reply, Request, write_frame};
-use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason, whole_ns};
+use tare_model::wire::{Reply, Request};
+use tare_model::{CommandCall, Failure, Params, ProbeCall, Reason, whole_ns};
 
-use common::frames;
-
-/// Far more than any answer takes; exceeding it means a hang.
-const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+use common::{ANSWER_LIMIT, Agent, kill, trial, wait_until};
 
 /// Both servers, by the subcommand of the example.
 const SERVERS: [&str; 2] = ["serve", "threads"];
@@ -39,46 +35,11 @@ fn program() -> &'static PathBuf {
     })
 }
 
-/// A running agent.
-struct Agent {
-    child: Child,
-    input: Option<ChildStdin>,
-    replies: frames::Replies,
-    label: String,
+fn start(arguments: &[&str]) -> Agent {
+    Agent::of(Command::new(program()).args(arguments))
 }
 
 impl Agent {
-    fn start(arguments: &[&str]) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let label = format!("agent-test-{}-{count}", std::process::id());
-        let mut command = Command::new(program());
-        let command = command.args(arguments).env("TARE_RUN", &label);
-        let (child, input, replies) = frames::started(command);
-        let mut agent = Self {
-            child,
-            input,
-            replies,
-            label,
-        };
-        let hello = agent.ask(&Request::Hello { protocol: PROTOCOL });
-        assert!(matches!(hello, Reply::Hello { .. }), "{hello:?}");
-        agent
-    }
-
-    fn send(&mut self, request: &Request) {
-        write_frame(self.input.as_mut().unwrap(), request).unwrap();
-    }
-
-    fn reply(&mut self) -> Reply {
-        self.replies.recv_timeout(ANSWER_LIMIT).unwrap().unwrap()
-    }
-
-    fn ask(&mut self, request: &Request) -> Reply {
-        self.send(request);
-        self.reply()
-    }
-
     /// Returns the reply about the fault `how`.
     fn fault(&mut self, how: &str) -> Reply {
         self.ask(&fault(1, how, ANSWER_LIMIT))
@@ -109,60 +70,62 @@ impl Agent {
 
     /// Returns the processes below it, once there are `count`.
     fn below(&self, count: usize) -> BTreeSet<u32> {
-        let begin = Instant::now();
-        loop {
-            let mut found = self.processes();
+        let mut found = BTreeSet::new();
+        wait_until(&format!("{count} processes"), || {
+            found = self.processes();
             found.remove(&self.child.id());
-            if found.len() == count {
-                return found;
-            }
-            assert!(
-                begin.elapsed() < ANSWER_LIMIT,
-                "{found:?} instead of {count} processes"
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            found.len() == count
+        });
+        found
     }
 
     fn kill(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args([signal, &pid]).status();
-        assert!(status.unwrap().success());
+        kill(self.child.id(), signal);
+    }
+
+    /// Asserts that this trial does nothing and is done.
+    #[track_caller]
+    fn does_nothing(&mut self, number: u64) {
+        let reply = self.ask(&null(number));
+        assert!(
+            matches!(reply, Reply::Done { trial, .. } if trial == number),
+            "{reply:?}"
+        );
     }
 
     /// Waits until it and all processes below it are gone.
     fn assert_all_gone(mut self) {
-        let begin = Instant::now();
-        while self.child.try_wait().unwrap().is_none() || !self.processes().is_empty() {
-            assert!(
-                begin.elapsed() < ANSWER_LIMIT,
-                "{:?} survive",
-                self.processes()
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until("the end of all", || {
+            self.child.try_wait().unwrap().is_some() && self.processes().is_empty()
+        });
     }
 }
 
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn run(trial: u64, name: &str, args: Params, limit: Duration) -> Request {
+fn run(number: u64, name: &str, args: Params, limit: Duration) -> Request {
     let name = name.to_owned();
-    frames::run(trial, ProbeCall { name, args }, 0, limit, None)
+    trial(number, ProbeCall { name, args }, 0, limit, None)
 }
 
-fn fault(trial: u64, how: &str, limit: Duration) -> Request {
-    run(trial, "fault", Params::new().with("how", how), limit)
+fn fault(number: u64, how: &str, limit: Duration) -> Request {
+    run(number, "fault", Params::new().with("how", how), limit)
 }
 
-fn null(trial: u64) -> Request {
+fn null(number: u64) -> Request {
     let args = Params::new().with("canary", false);
-    run(trial, "null", args, ANSWER_LIMIT)
+    run(number, "null", args, ANSWER_LIMIT)
+}
+
+/// Returns the request for this program.
+fn program_run(program: &str, arguments: &[&str]) -> Request {
+    let call = CommandCall::new(program, arguments.iter().copied());
+    trial(1, call.to_probe(), 0, ANSWER_LIMIT, None)
+}
+
+fn facts(paths: &[&str]) -> Request {
+    Request::Facts {
+        paths: paths.iter().map(ToString::to_string).collect(),
+        tools: Vec::new(),
+    }
 }
 
 /// Returns the processors that a process may use, as the kernel lists them.
@@ -175,35 +138,27 @@ fn allowed(pid: u32) -> String {
 
 /// Waits until a process may use these processors only.
 fn wait_until_allowed(pid: u32, list: &str) {
-    let begin = Instant::now();
-    while allowed(pid) != list {
-        let waited = begin.elapsed();
-        assert!(waited < ANSWER_LIMIT, "{} and not {list}", allowed(pid));
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until(list, || allowed(pid) == list);
 }
 
 #[test]
 fn agent_moves_to_host_cpu_and_worker_keeps_all_cpus() {
     let all = allowed(std::process::id());
     let first: String = all.chars().take_while(char::is_ascii_digit).collect();
-    let mut agent = Agent::start(&["serve"]);
-    let facts = |agent: &mut Agent| {
-        let reply = agent.ask(&Request::Facts {
-            paths: Vec::new(),
-            tools: Vec::new(),
-        });
+    let mut agent = start(&["serve"]);
+    let affinity = |agent: &mut Agent| {
+        let reply = agent.ask(&facts(&[]));
         let Reply::Facts { facts } = reply else {
             panic!("{reply:?}");
         };
         facts[tare_model::fact::CPU_AFFINITY].clone()
     };
-    let before = facts(&mut agent);
+    let before = affinity(&mut agent);
     agent.send(&Request::Meet {
         cpu: first.parse().unwrap(),
     });
     for trial in 1..3 {
-        assert!(matches!(agent.ask(&null(trial)), Reply::Done { .. }));
+        agent.does_nothing(trial);
         wait_until_allowed(agent.child.id(), &first);
         for worker in agent.below(1) {
             wait_until_allowed(worker, &first);
@@ -215,11 +170,11 @@ fn agent_moves_to_host_cpu_and_worker_keeps_all_cpus() {
     }
     agent.send(&Request::Cancel { trial: 3 });
     assert!(matches!(agent.reply(), Reply::Failed { .. }));
-    assert_eq!(facts(&mut agent), before, "the place is as it was");
+    assert_eq!(affinity(&mut agent), before, "the place is as it was");
     // A processor that does not exist is ignored, and nothing else is lost.
     agent.send(&Request::Meet { cpu: 1 << 20 });
     for trial in 4..6 {
-        assert!(matches!(agent.ask(&null(trial)), Reply::Done { .. }));
+        agent.does_nothing(trial);
     }
     wait_until_allowed(agent.child.id(), &all);
 }
@@ -227,14 +182,11 @@ fn agent_moves_to_host_cpu_and_worker_keeps_all_cpus() {
 #[test]
 fn null_trial_returns_a_report() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
+        let mut agent = start(&[server]);
         for trial in 1..4 {
-            let reply = agent.ask(&null(trial));
-            let Reply::Done { trial: about, raw } = reply else {
-                panic!("{server}: not done but {reply:?}");
-            };
-            assert_eq!(about, trial);
-            let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+            agent.send(&null(trial));
+            let (about, report) = agent.report();
+            assert_eq!(about, trial, "{server}");
             assert_eq!(report.series[0].metric, "dispatch.null.time");
             assert!(report.timer.contains_key("cost_ns"));
         }
@@ -245,12 +197,8 @@ fn null_trial_returns_a_report() {
 
 #[test]
 fn facts_are_those_of_the_place_where_the_agent_runs() {
-    let mut agent = Agent::start(&["serve", "--cpus", "0"]);
-    let paths = vec!["/proc".to_owned()];
-    let Reply::Facts { facts } = agent.ask(&Request::Facts {
-        paths,
-        tools: Vec::new(),
-    }) else {
+    let mut agent = start(&["serve", "--cpus", "0"]);
+    let Reply::Facts { facts } = agent.ask(&facts(&["/proc"])) else {
         panic!("no facts");
     };
     assert_eq!(facts["mount./proc.fstype"], "proc");
@@ -260,7 +208,7 @@ fn facts_are_those_of_the_place_where_the_agent_runs() {
 #[test]
 fn a_worker_that_hangs_is_killed_and_reported() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
+        let mut agent = start(&[server]);
         let limit = Duration::from_millis(150);
         let begin = Instant::now();
         let reply = agent.ask(&fault(1, "hang", limit));
@@ -268,14 +216,14 @@ fn a_worker_that_hangs_is_killed_and_reported() {
         let failure = Failure::TimedOut { limit_ns };
         assert_eq!(reply, Reply::Failed { trial: 1, failure }, "{server}");
         assert!(begin.elapsed() >= limit);
-        assert!(matches!(agent.ask(&null(2)), Reply::Done { trial: 2, .. }));
+        agent.does_nothing(2);
     }
 }
 
 #[test]
 fn each_kind_of_worker_end_maps_to_its_failure() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
+        let mut agent = start(&[server]);
         assert_eq!(agent.failure("abort"), Failure::Killed { signal: 6 });
         let message = "last words".to_owned();
         assert_eq!(agent.failure("exit"), Failure::Exited { code: 7, message });
@@ -302,7 +250,7 @@ fn each_kind_of_worker_end_maps_to_its_failure() {
 #[test]
 fn probe_output_is_separate_from_frames() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
+        let mut agent = start(&[server]);
         let Reply::Done { raw, .. } = agent.fault("print") else {
             panic!("{server}: printing spoiled the report");
         };
@@ -313,7 +261,7 @@ fn probe_output_is_separate_from_frames() {
 #[test]
 fn listening_port_is_reported_while_worker_runs() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
+        let mut agent = start(&[server]);
         let first = agent.fault("listen");
         assert_eq!(
             first,
@@ -330,9 +278,9 @@ fn listening_port_is_reported_while_worker_runs() {
 #[test]
 fn concurrent_trials_are_cancelled_independently() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
+        let mut agent = start(&[server]);
         agent.send(&fault(1, "hang", ANSWER_LIMIT));
-        assert!(matches!(agent.ask(&null(2)), Reply::Done { trial: 2, .. }));
+        agent.does_nothing(2);
         let taken = agent.ask(&null(1));
         assert!(
             matches!(&taken, Reply::Failed { trial: 1, failure: Failure::Probe(why) } if why.contains("already")),
@@ -343,14 +291,14 @@ fn concurrent_trials_are_cancelled_independently() {
         assert_eq!(reply, Reply::Failed { trial: 1, failure }, "{server}");
         // There is nothing left to cancel, and that is no error.
         agent.send(&Request::Cancel { trial: 1 });
-        assert!(matches!(agent.ask(&null(3)), Reply::Done { trial: 3, .. }));
+        agent.does_nothing(3);
     }
 }
 
 #[test]
 fn agent_and_workers_end_when_host_disconnects() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
+        let mut agent = start(&[server]);
         agent.send(&fault(1, "hang", ANSWER_LIMIT));
         agent.send(&fault(2, "hang", ANSWER_LIMIT));
         agent.below(2);
@@ -361,7 +309,7 @@ fn agent_and_workers_end_when_host_disconnects() {
 
 #[test]
 fn workers_end_when_agent_is_killed() {
-    let mut agent = Agent::start(&["serve"]);
+    let mut agent = start(&["serve"]);
     agent.send(&fault(1, "hang", ANSWER_LIMIT));
     agent.below(1);
     agent.kill("-KILL");
@@ -370,17 +318,17 @@ fn workers_end_when_agent_is_killed() {
 
 #[test]
 fn sigterm_ends_agent_and_sigint_does_not() {
-    let mut agent = Agent::start(&["serve"]);
+    let mut agent = start(&["serve"]);
     agent.send(&fault(1, "hang", ANSWER_LIMIT));
     agent.kill("-INT");
-    assert!(matches!(agent.ask(&null(2)), Reply::Done { trial: 2, .. }));
+    agent.does_nothing(2);
     agent.kill("-TERM");
     agent.assert_all_gone();
 }
 
 #[test]
 fn spare_worker_starts_only_between_trials() {
-    let mut agent = Agent::start(&["serve"]);
+    let mut agent = start(&["serve"]);
     let first = agent.below(1);
     agent.send(&fault(1, "hang", ANSWER_LIMIT));
     std::thread::sleep(Duration::from_millis(100));
@@ -393,27 +341,24 @@ fn spare_worker_starts_only_between_trials() {
 #[test]
 fn dead_spare_worker_does_not_break_next_trial() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
-        let waiting = agent.below(1).pop_first().unwrap().to_string();
-        let status = Command::new("kill").args(["-KILL", &waiting]).status();
-        assert!(status.unwrap().success());
+        let mut agent = start(&[server]);
+        kill(agent.below(1).pop_first().unwrap(), "-KILL");
         std::thread::sleep(Duration::from_millis(100));
-        let reply = agent.ask(&null(1));
-        assert!(matches!(reply, Reply::Done { .. }), "{server}: {reply:?}");
+        agent.does_nothing(1);
     }
 }
 
 #[test]
 fn no_spare_leaves_agent_without_children() {
-    let mut agent = Agent::start(&["serve", "--no-spare"]);
-    assert!(matches!(agent.ask(&null(1)), Reply::Done { .. }));
+    let mut agent = start(&["serve", "--no-spare"]);
+    agent.does_nothing(1);
     std::thread::sleep(Duration::from_millis(50));
     agent.below(0);
 }
 
 #[test]
 fn leftover_child_is_killed_before_trial_report() {
-    let mut agent = Agent::start(&["serve", "--no-spare"]);
+    let mut agent = start(&["serve", "--no-spare"]);
     assert!(matches!(agent.fault("stray"), Reply::Done { .. }));
     let left = agent.processes();
     assert_eq!(left, BTreeSet::from([agent.child.id()]));
@@ -421,7 +366,7 @@ fn leftover_child_is_killed_before_trial_report() {
 
 #[test]
 fn cancel_kills_process_without_session_or_label() {
-    let mut agent = Agent::start(&["serve", "--no-spare"]);
+    let mut agent = start(&["serve", "--no-spare"]);
     let process = agent.leave_behind();
     let reply = agent.ask(&Request::Cancel { trial: 1 });
     assert!(matches!(reply, Reply::Failed { trial: 1, .. }), "{reply:?}");
@@ -431,16 +376,12 @@ fn cancel_kills_process_without_session_or_label() {
 #[test]
 fn killed_agent_ends_program_and_its_leftovers() {
     for left in ["-KILL", "-TERM"] {
-        let mut agent = Agent::start(&["serve"]);
+        let mut agent = start(&["serve"]);
         let process = agent.leave_behind();
         agent.kill(left);
         agent.assert_all_gone();
         // It no longer has a label by which it could be found.
-        let begin = Instant::now();
-        while process.exists() {
-            assert!(begin.elapsed() < ANSWER_LIMIT, "it outlived its agent");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until("its end", || !process.exists());
     }
 }
 
@@ -451,18 +392,12 @@ impl Agent {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let pid_file = folder.join(format!("left-{}-{count}", std::process::id()));
-        let agent = self;
         let script = format!(
             "env -i setsid sh -c 'echo $$ > {0}.part; mv {0}.part {0}; exec sleep 300' & sleep 300",
             pid_file.display()
         );
-        let call = CommandCall::new("/bin/sh", ["-c", &script]);
-        agent.send(&run(1, "command", call.to_probe().args, ANSWER_LIMIT));
-        let begin = Instant::now();
-        while !pid_file.exists() {
-            assert!(begin.elapsed() < ANSWER_LIMIT, "it never started");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        self.send(&program_run("/bin/sh", &["-c", &script]));
+        wait_until("the program", || pid_file.exists());
         let pid = std::fs::read_to_string(&pid_file).unwrap();
         std::fs::remove_file(&pid_file).unwrap();
         let process = PathBuf::from("/proc").join(pid.trim());
@@ -474,14 +409,10 @@ impl Agent {
 #[test]
 fn agent_exits_with_error_on_non_frame_input() {
     for server in SERVERS {
-        let mut agent = Agent::start(&[server]);
+        let mut agent = start(&[server]);
         let mut input = agent.input.take().unwrap();
         input.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        let begin = Instant::now();
-        while agent.child.try_wait().unwrap().is_none() {
-            assert!(begin.elapsed() < ANSWER_LIMIT, "{server} goes on");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until("its end", || agent.child.try_wait().unwrap().is_some());
         assert_eq!(agent.child.wait().unwrap().code(), Some(1));
     }
 }
@@ -518,24 +449,17 @@ fn hold_runs_until_sigterm() {
         .unwrap();
     std::thread::sleep(Duration::from_millis(100));
     assert!(hold.try_wait().unwrap().is_none());
-    let pid = hold.id().to_string();
-    let status = Command::new("kill").args(["-TERM", &pid]).status();
-    assert!(status.unwrap().success());
+    kill(hold.id(), "-TERM");
     assert!(hold.wait().unwrap().success());
 }
 
 #[test]
 fn program_has_higher_oom_score_than_agent() {
-    let mut agent = Agent::start(&["serve"]);
-    let call = CommandCall::new("/bin/cat", ["/proc/self/oom_score_adj"]);
-    let reply = agent.ask(&frames::run(1, call.to_probe(), 0, ANSWER_LIMIT, None));
-    let Reply::Done { raw, .. } = reply else {
-        panic!("{reply:?}");
-    };
+    let mut agent = start(&["serve"]);
+    let report = agent.done(&program_run("/bin/cat", &["/proc/self/oom_score_adj"]));
     let score = |bytes: &[u8]| -> i32 { String::from_utf8_lossy(bytes).trim().parse().unwrap() };
     let of_agent = std::fs::read(format!("/proc/{}/oom_score_adj", agent.child.id())).unwrap();
-    let left: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
-    let of_program = score(&left.command.unwrap().stdout.0);
+    let of_program = score(&report.command.unwrap().stdout.0);
     assert!(
         of_program >= 500 && of_program > score(&of_agent),
         "{of_program}"
@@ -544,14 +468,10 @@ fn program_has_higher_oom_score_than_agent() {
 
 #[test]
 fn workers_have_the_pad_and_programs_do_not() {
-    let mut agent = Agent::start(&["serve"]);
+    let mut agent = start(&["serve"]);
     let before = agent.below(1);
     agent.send(&Request::Pad { bytes: 3_008 });
-    let facts = Request::Facts {
-        paths: Vec::new(),
-        tools: Vec::new(),
-    };
-    assert!(matches!(agent.ask(&facts), Reply::Facts { .. }));
+    assert!(matches!(agent.ask(&facts(&[])), Reply::Facts { .. }));
     let pad = format!("TARE_PAD={}", "x".repeat(3_008));
     let is_padded = |pid: &u32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -559,26 +479,14 @@ fn workers_have_the_pad_and_programs_do_not() {
         variables.any(|variable| variable == pad.as_bytes())
     };
     // Another worker waits now, and the agent itself is unchanged.
-    let begin = Instant::now();
-    let mut after = agent.below(1);
-    while !after.iter().all(is_padded) {
-        assert!(begin.elapsed() < ANSWER_LIMIT, "{after:?}");
-        std::thread::sleep(Duration::from_millis(5));
+    let mut after = BTreeSet::new();
+    wait_until("a padded worker", || {
         after = agent.below(1);
-    }
+        after.iter().all(is_padded)
+    });
     assert!(before.is_disjoint(&after), "{before:?} {after:?}");
     assert!(!is_padded(&agent.child.id()));
-    let call = CommandCall::new("sh", ["-c", "env | grep -c PAD"]);
-    let Reply::Done { raw, .. } = agent.ask(&frames::run(
-        1,
-        call.to_probe(),
-        1_000_000,
-        ANSWER_LIMIT,
-        None,
-    )) else {
-        panic!("no report");
-    };
-    let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+    let report = agent.done(&program_run("sh", &["-c", "env | grep -c PAD"]));
     let printed = report.command.unwrap().stdout;
     assert_eq!(printed.0, b"0\n");
 }

@@ -8,7 +8,6 @@ mod common;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use tare_model::command::{CommandCall, InSlices};
 use tare_model::outcome::Exit;
@@ -16,15 +15,15 @@ use tare_model::turns::{PAGE_BYTES, PAGE_KEY};
 use tare_model::wire::{Reply, Request};
 use tare_model::{ProbeReport, TurnPage, Turns, whole_ns};
 
-use common::{ANSWER_LIMIT, Agent, frames};
+use common::{ANSWER_LIMIT, Agent, trial, wait_until};
 
 const SLICES: InSlices = InSlices {
     ns: 5_000_000,
     one_processor: true,
 };
 
-fn run(trial: u64, call: &CommandCall, turns: Option<Turns>) -> Request {
-    frames::run(trial, call.to_probe(), 0, ANSWER_LIMIT, turns)
+fn run(number: u64, call: &CommandCall, turns: Option<Turns>) -> Request {
+    trial(number, call.to_probe(), 0, ANSWER_LIMIT, turns)
 }
 
 fn cut(program: &str, arguments: &[&str]) -> CommandCall {
@@ -49,9 +48,7 @@ fn perl(before: &str) -> CommandCall {
 
 /// Runs one program alone, stopped for twice as long as it runs.
 fn alone(call: &CommandCall) -> ProbeReport {
-    let mut agent = Agent::start();
-    agent.send(&run(1, call, None));
-    agent.report().1
+    Agent::start().done(&run(1, call, None))
 }
 
 /// Returns the processes whose arguments contain a word.
@@ -64,14 +61,6 @@ fn processes(word: &str) -> Vec<PathBuf> {
             String::from_utf8_lossy(&text).contains(word)
         })
         .collect()
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < ANSWER_LIMIT, "{what} has not come about");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Runs two copies of a program interleaved; returns their reports.
@@ -93,13 +82,9 @@ fn in_turn(test: &str, call: &CommandCall) -> [ProbeReport; 2] {
             check: false,
             patience_ns: whole_ns(ANSWER_LIMIT),
         };
-        agent.send(&run(u64::from(place) + 1, call, Some(turns)));
-        let reply = agent.reply();
-        assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
+        agent.prepare(&run(u64::from(place) + 1, call, Some(turns)));
     }
-    for trial in 1..=2 {
-        agent.send(&Request::Go { trial });
-    }
+    agent.go(1..=2);
     let reports = [agent.report().1, agent.report().1];
     std::fs::remove_file(&path).unwrap();
     reports
@@ -225,8 +210,8 @@ fn cancelled_sliced_program_leaves_no_process() {
     let mut agent = Agent::start();
     agent.send(&run(1, &endless(&word), None));
     wait_until("the program", || processes(&word).len() >= 3);
-    agent.send(&Request::Cancel { trial: 1 });
-    assert!(matches!(agent.reply(), Reply::Failed { trial: 1, .. }));
+    let reply = agent.ask(&Request::Cancel { trial: 1 });
+    assert!(matches!(reply, Reply::Failed { trial: 1, .. }));
     wait_until("its end", || processes(&word).is_empty());
 }
 
@@ -253,8 +238,7 @@ fn a_program_that_cannot_be_cut_takes_no_turns() {
         check: false,
         patience_ns: 1_000_000_000,
     };
-    agent.send(&run(1, &CommandCall::new("true", [""; 0]), Some(turns)));
-    let reply = agent.reply();
+    let reply = agent.ask(&run(1, &CommandCall::new("true", [""; 0]), Some(turns)));
     assert!(
         matches!(&reply, Reply::Unavailable { reason, .. } if reason.to_string().contains("cannot be interleaved")),
         "{reply:?}"

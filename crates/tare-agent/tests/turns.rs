@@ -12,7 +12,7 @@ use tare_model::turns::{DONE, PAGE_BYTES, PAGE_KEY, Stages, next_turn};
 use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Params, ProbeCall, ProbeReport, TurnPage, Turns, whole_ns, whole_size};
 
-use common::{ANSWER_LIMIT, Agent, frames};
+use common::{ANSWER_LIMIT, Agent, kill};
 use tare_testkit::skip::skip;
 
 const KEY: u64 = 77;
@@ -58,21 +58,13 @@ fn run(place: u32, probe: &str, page: Option<&Path>, key: u64, patience: Duratio
         patience_ns: whole_ns(patience),
     };
     let trial = u64::from(place) + 1;
-    frames::run(trial, call, 12_000_000, ANSWER_LIMIT, Some(turns))
+    common::trial(trial, call, 12_000_000, ANSWER_LIMIT, Some(turns))
 }
 
 /// Prepares three workers, with words in the same order as a host has them.
 fn prepare(agent: &mut Agent, probes: [&str; 3], page: Option<&Path>, patience: Duration) {
     for (place, probe) in (0..).zip(probes) {
-        agent.send(&run(place, probe, page, KEY, patience));
-        let reply = agent.reply();
-        assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
-    }
-}
-
-fn let_go(agent: &mut Agent) {
-    for trial in 1..=3 {
-        agent.send(&Request::Go { trial });
+        agent.prepare(&run(place, probe, page, KEY, patience));
     }
 }
 
@@ -82,7 +74,7 @@ fn turn_page_gives_workers_equal_slices_per_metric() {
         let mut agent = Agent::start();
         let page = page(&format!("equal-{probe}"));
         prepare(&mut agent, [probe; 3], Some(&page.0), ANSWER_LIMIT);
-        let_go(&mut agent);
+        agent.go(1..=3);
         let mut reports: Vec<_> = (0..3).map(|_| agent.report().1).collect();
         let first = reports.pop().unwrap();
         assert!(first.sliced.as_ref().unwrap().by_page);
@@ -113,11 +105,9 @@ fn stages_run_common_workers_with_one_other_each() {
             {
                 turns.stages = Some(Stages { count: 2, own });
             }
-            agent.send(&request);
-            let reply = agent.reply();
-            assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
+            agent.prepare(&request);
         }
-        let_go(&mut agent);
+        agent.go(1..=3);
         let (mut reports, order) = if has_page {
             ((0..3).map(|_| agent.report()).collect(), Vec::new())
         } else {
@@ -159,8 +149,7 @@ fn every_probe_that_can_be_cut_takes_turns() {
         {
             turns.rows = vec![vec![0]];
         }
-        agent.send(&request);
-        match agent.reply() {
+        match agent.ask(&request) {
             Reply::Ready { trial: 1 } => {}
             // For example io_uring under a seccomp filter.
             Reply::Unavailable { reason, .. } => {
@@ -169,7 +158,7 @@ fn every_probe_that_can_be_cut_takes_turns() {
             }
             other => panic!("{probe}: {other:?}"),
         }
-        agent.send(&Request::Go { trial: 1 });
+        agent.go([1]);
         let (_, report) = agent.report();
         assert!(report.sliced.is_some(), "{probe}");
         for series in &report.series {
@@ -196,11 +185,9 @@ fn offline_cpu_is_not_reported_and_turns_continue() {
         if let Request::Run { cpu, .. } = &mut request {
             *cpu = Some(on);
         }
-        agent.send(&request);
-        let reply = agent.reply();
-        assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
+        agent.prepare(&request);
     }
-    let_go(&mut agent);
+    agent.go(1..=3);
     let mut on = [Some(GONE); 3];
     let mut slices = Vec::new();
     for _ in 0..3 {
@@ -247,7 +234,7 @@ fn give_turns(agent: &mut Agent, expected: [u32; 3]) -> Given {
 fn over_the_channel_the_host_gives_each_turn() {
     let mut agent = Agent::start();
     prepare(&mut agent, ["clock"; 3], None, ANSWER_LIMIT);
-    let_go(&mut agent);
+    agent.go(1..=3);
     let (reports, _) = give_turns(&mut agent, [1; 3]);
     assert_eq!(reports.len(), 3);
     for (_, report) in reports {
@@ -266,8 +253,7 @@ fn turn_page_with_wrong_key_or_missing_is_an_error() {
     let mut agent = Agent::start();
     let missing = PathBuf::from("/proc/self/none");
     for (path, key) in [(&page.0, KEY + 1), (&missing, KEY)] {
-        agent.send(&run(0, "getppid", Some(path), key, ANSWER_LIMIT));
-        let reply = agent.reply();
+        let reply = agent.ask(&run(0, "getppid", Some(path), key, ANSWER_LIMIT));
         assert!(
             matches!(&reply, Reply::Failed { failure: Failure::Probe(why), .. } if why.contains("the page for the turns")),
             "{reply:?}"
@@ -279,8 +265,7 @@ fn turn_page_with_wrong_key_or_missing_is_an_error() {
 fn work_that_cannot_be_cut_takes_no_turns() {
     let page = page("whole");
     let mut agent = Agent::start();
-    agent.send(&run(0, "copy-up", Some(&page.0), KEY, ANSWER_LIMIT));
-    let reply = agent.reply();
+    let reply = agent.ask(&run(0, "copy-up", Some(&page.0), KEY, ANSWER_LIMIT));
     assert!(
         matches!(&reply, Reply::Unavailable { reason, .. } if reason.to_string().contains("cannot be interleaved")),
         "{reply:?}"
@@ -293,15 +278,8 @@ fn turn_timeout_names_worker_holding_the_turn() {
     let mut agent = Agent::start();
     prepare(&mut agent, ["getppid"; 3], Some(&page.0), PATIENCE);
     // The worker at place 1 is stopped before it can take its turn, so the turn stays there.
-    let stopped = agent.workers_of_trial_order()[1];
-    let stop = |signal: &str| {
-        let sent = std::process::Command::new("kill")
-            .args(["-s", signal, &stopped.to_string()])
-            .status();
-        assert!(sent.unwrap().success());
-    };
-    stop("STOP");
-    let_go(&mut agent);
+    kill(agent.workers_of_trial_order()[1], "-STOP");
+    agent.go(1..=3);
     for _ in 0..2 {
         let reply = agent.reply();
         assert!(
@@ -309,6 +287,6 @@ fn turn_timeout_names_worker_holding_the_turn() {
             "{reply:?}"
         );
     }
-    agent.send(&Request::Cancel { trial: 2 });
-    assert!(matches!(agent.reply(), Reply::Failed { trial: 2, .. }));
+    let reply = agent.ask(&Request::Cancel { trial: 2 });
+    assert!(matches!(reply, Reply::Failed { trial: 2, .. }));
 }
