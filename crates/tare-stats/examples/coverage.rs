@@ -5,13 +5,16 @@
 
 #![allow(clippy::print_stdout, reason = "printing the table is its purpose")]
 
-use tare_stats::simulation::{Noise, coverage, sequential_coverage};
+#[path = "../tests/common/simulation.rs"]
+mod simulation;
+
+use simulation::{Noise, coverage, sequential_coverage};
 
 const REPS: usize = 20_000;
 
 fn main() {
     for model in Noise::ALL {
-        print!("{:>14}", model.name());
+        print!("{:>13}", format!("{model:?}"));
         for n in [6, 10, 20, 40] {
             print!("  n={n}: {:.2} %", 100.0 * coverage(model, n, REPS, 1));
         }

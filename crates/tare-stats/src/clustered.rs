@@ -17,7 +17,7 @@
 //! at an end.
 
 use crate::hodges_lehmann::{hodges_lehmann_at, hodges_lehmann_paired, with_pairs};
-use crate::interval::{Estimate, Interval, Undetermined, check, sorted};
+use crate::interval::{Estimate, Interval, Undetermined, check, enough, sorted};
 use crate::lattice::lattice_cdf;
 use crate::quantile::median_in_place;
 use crate::selection::{Ranks, means_around, middle};
@@ -220,13 +220,7 @@ impl Sample {
         nth: &mut dyn FnMut(usize) -> f64,
     ) -> Result<Estimate, Undetermined> {
         let alpha = 1.0 - level;
-        let needed = fewest_blocks(alpha);
-        if self.n_blocks < needed {
-            return Err(Undetermined::TooFew {
-                n: self.n_blocks,
-                needed,
-            });
-        }
+        enough(self.n_blocks, fewest_blocks(alpha))?;
         let limit = alpha / 2.0 * (1.0 + ROUNDING);
         let (low, below) = self.end(limit, Side::Above, nth);
         let (high, above) = self.end(limit, Side::Below, nth);
@@ -251,7 +245,7 @@ impl Sample {
         let mut outside = 0.5_f64.powi(i32::try_from(self.n_blocks).unwrap_or(i32::MAX));
         while accepted - rejected > 1 {
             let rank = rejected + (accepted - rejected) / 2;
-            let p = self.gap(inwards(rank), side)[side as usize];
+            let p = tails_of(&self.sums(inwards(rank), side))[side as usize];
             if p <= limit {
                 (rejected, outside) = (rank, p);
             } else {
@@ -269,11 +263,6 @@ impl Sample {
         }
         let (below, above) = (tails_of(&below), tails_of(&above));
         [below[0].max(above[0]), below[1].max(above[1])]
-    }
-
-    /// Returns P(T ≥ t) and P(T ≤ t) just next to `theta`, on the given side.
-    fn gap(&self, theta: f64, side: Side) -> [f64; 2] {
-        tails_of(&self.sums(theta, side))
     }
 
     /// Returns the sum of the signed ranks of each block, doubled if ties make half ranks.

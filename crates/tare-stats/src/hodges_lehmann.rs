@@ -27,7 +27,8 @@ const LIST_UP_TO: usize = 32;
 /// dozen sweeps over the values.
 pub fn hodges_lehmann_paired(d: &[f64], level: f64) -> Result<Estimate, Undetermined> {
     check(&[d], level)?;
-    paired_with(&SignedRank::new(d.len()), &sorted(d), level)
+    let (null, d) = (SignedRank::new(d.len()), sorted(d));
+    with_pairs(&d, |nth| at_level(&null, d.len(), level, nth))
 }
 
 /// Same as [`hodges_lehmann_paired`] at two levels, sharing the common work.
@@ -42,16 +43,6 @@ pub fn hodges_lehmann_at(d: &[f64], levels: [f64; 2]) -> Result<[Estimate; 2], U
             at_level(&null, d.len(), second, nth)?,
         ])
     })
-}
-
-/// Same as [`hodges_lehmann_paired`] for sorted, finite values and a given null distribution; for loops over samples
-/// of one size.
-pub(crate) fn paired_with(
-    null: &SignedRank,
-    d: &[f64],
-    level: f64,
-) -> Result<Estimate, Undetermined> {
-    with_pairs(d, |nth| at_level(null, d.len(), level, nth))
 }
 
 /// Calls `take` with a function that returns the Walsh average of a given rank. `d` is sorted.
@@ -86,25 +77,17 @@ fn at_level(
             needed: fewest_blocks(alpha),
         });
     };
+    let count = null.largest();
     Ok(Estimate {
-        interval: interval_from(null.largest(), k, level, nth),
+        interval: Interval {
+            point: middle(count, nth),
+            low: nth(k),
+            high: nth(count + 1 - k),
+            level,
+        },
         n,
         coverage,
     })
-}
-
-fn interval_from(
-    count: usize,
-    k: usize,
-    level: f64,
-    nth: &mut dyn FnMut(usize) -> f64,
-) -> Interval {
-    Interval {
-        point: middle(count, nth),
-        low: nth(k),
-        high: nth(count + 1 - k),
-        level,
-    }
 }
 
 #[cfg(test)]

@@ -128,6 +128,14 @@ pub(crate) fn check(samples: &[&[f64]], level: f64) -> Result<(), Undetermined> 
     Ok(())
 }
 
+/// Rejects fewer than `needed` observations.
+pub(crate) fn enough(n: usize, needed: usize) -> Result<(), Undetermined> {
+    if n < needed {
+        return Err(Undetermined::TooFew { n, needed });
+    }
+    Ok(())
+}
+
 /// Whether all values are finite. True for none.
 pub(crate) fn all_finite(values: &[f64]) -> bool {
     values.iter().all(|value| value.is_finite())

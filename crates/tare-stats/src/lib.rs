@@ -28,13 +28,12 @@ pub mod random;
 pub mod scalability;
 mod selection;
 pub mod signed_rank;
-pub mod simulation;
 pub mod special;
 pub mod verdict;
 pub mod warm_up;
 
 pub use binomial::binomial_quantile;
-pub use bootstrap::{BootstrapMethod, block_bootstrap};
+pub use bootstrap::block_bootstrap;
 pub use clustered::{Differences, clustered, clustered_at, clustered_p, clustered_tails};
 pub use concurrency::{efficiency, jain, makespan, stretch};
 pub use design::{BlockOrders, closed_rows, williams_rows};

@@ -7,19 +7,14 @@
 //!
 //! Limits: with rare spikes in one arm its nominal 95 % covered 45 % in simulation, so it never decides a verdict.
 
-use crate::interval::{Estimate, Interval, Undetermined, check, mean};
+use crate::interval::{Estimate, Interval, Undetermined, check, enough, mean};
 use crate::special::t_quantile;
 
 /// Returns the mean of `d` with the t interval, on the scale of `d`; [`Interval::exp`] makes it a ratio. Exact for
 /// independent normal d. Needs n ≥ 2; if all values are equal, the width is zero.
 pub fn mean_paired(d: &[f64], level: f64) -> Result<Estimate, Undetermined> {
     check(&[d], level)?;
-    if d.len() < 2 {
-        return Err(Undetermined::TooFew {
-            n: d.len(),
-            needed: 2,
-        });
-    }
+    enough(d.len(), 2)?;
     let reach = t_quantile(f64::midpoint(1.0, level), (d.len() - 1) as f64) * standard_error(d);
     let point = mean(d);
     let interval = Interval {

@@ -11,12 +11,8 @@
 ///
 /// Empty for none, the value itself for one; ties share a value. `None` if any p is `NaN` or outside [0, 1].
 pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
-    if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
-        return None;
-    }
+    let order = ascending(p)?;
     let n = p.len() as f64;
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
     let mut adjusted = vec![0.0; p.len()];
     let mut least = 1.0_f64;
     for (position, &i) in order.iter().enumerate().rev() {
@@ -30,11 +26,7 @@ pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
 /// Returns Holm's step-down p-values in the order given (Holm 1979): rejecting those ≤ α keeps the family-wise error
 /// at α, under any dependence. `None` if any p is `NaN` or outside [0, 1].
 pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
-    if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
-        return None;
-    }
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
+    let order = ascending(p)?;
     let mut adjusted = vec![0.0; p.len()];
     let mut most = 0.0_f64;
     for (position, &i) in order.iter().enumerate() {
@@ -42,4 +34,12 @@ pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
         adjusted[i] = most.min(1.0);
     }
     Some(adjusted)
+}
+
+/// Returns the places of the p-values in ascending order; `None` if any is `NaN` or outside [0, 1].
+fn ascending(p: &[f64]) -> Option<Vec<usize>> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
+    let is_valid = p.iter().all(|value| (0.0..=1.0).contains(value));
+    is_valid.then_some(order)
 }

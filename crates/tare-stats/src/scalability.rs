@@ -11,7 +11,7 @@
 
 pub use tare_model::ScalingLaw;
 
-use crate::interval::{Undetermined, check};
+use crate::interval::{Undetermined, check, enough, sorted};
 
 /// Distinct sizes needed for a fit.
 const FEWEST_SIZES: usize = 6;
@@ -28,7 +28,7 @@ pub struct ScalingFit {
     pub alpha: f64,
     /// Coherence: the overhead of coordination between each pair of instances.
     pub beta: f64,
-    /// Weighted sum of squared residuals.
+    /// Sum of squared residuals.
     pub residual: f64,
     /// Akaike's criterion corrected for few points; smaller is better. Infinite if there are too few points for the
     /// correction, −∞ for a perfect fit.
@@ -49,34 +49,23 @@ impl ScalingFit {
     }
 }
 
-/// Fits one law to throughputs `x` at sizes `n`, weighted by `weight` (all one if `None`).
+/// Fits one law to throughputs `x` at sizes `n`.
 ///
-/// Needs at least six distinct sizes, all ≥ 1, and positive throughputs and weights of the same number.
-pub fn fit_scaling(
-    law: ScalingLaw,
-    n: &[f64],
-    x: &[f64],
-    weight: Option<&[f64]>,
-) -> Result<ScalingFit, Undetermined> {
-    let ones = vec![1.0; n.len()];
-    let weight = weight.unwrap_or(&ones);
-    check(&[n, x, weight], 0.5)?;
-    if n.len() != x.len() || n.len() != weight.len() {
+/// Needs at least six distinct sizes, all ≥ 1, and positive throughputs of the same number.
+pub fn fit_scaling(law: ScalingLaw, n: &[f64], x: &[f64]) -> Result<ScalingFit, Undetermined> {
+    check(&[n, x], 0.5)?;
+    if n.len() != x.len() {
         return Err(Undetermined::OutOfDomain {
-            must: "sizes, throughputs and weights must be equally many",
+            must: "sizes and throughputs must be equally many",
         });
     }
-    let mut distinct = crate::interval::sorted(n);
+    let mut distinct = sorted(n);
     distinct.dedup();
-    if distinct.len() < FEWEST_SIZES {
-        return Err(Undetermined::TooFew {
-            n: distinct.len(),
-            needed: FEWEST_SIZES,
-        });
-    }
-    if n.iter().any(|n| *n < 1.0) || x.iter().chain(weight).any(|value| *value <= 0.0) {
+    enough(distinct.len(), FEWEST_SIZES)?;
+    let data: Vec<Point> = n.iter().copied().zip(x.iter().copied()).collect();
+    if data.iter().any(|(n, x)| *n < 1.0 || *x <= 0.0) {
         return Err(Undetermined::OutOfDomain {
-            must: "sizes must be at least 1, throughputs and weights positive",
+            must: "sizes must be at least 1, throughputs positive",
         });
     }
     let free: &[[bool; 3]] = match law {
@@ -89,7 +78,6 @@ pub fn fit_scaling(
             [true, false, false],
         ],
     };
-    let data = Data { n, x, weight };
     let (p, residual) = free
         .iter()
         .map(|free| improve(&data, *free))
@@ -113,14 +101,10 @@ pub fn fit_scaling(
 }
 
 /// Fits all three laws and returns the one with the smallest AICc; ties go to the simpler.
-pub fn best_scaling(
-    n: &[f64],
-    x: &[f64],
-    weight: Option<&[f64]>,
-) -> Result<ScalingFit, Undetermined> {
-    let mut best = fit_scaling(ScalingLaw::Linear, n, x, weight)?;
+pub fn best_scaling(n: &[f64], x: &[f64]) -> Result<ScalingFit, Undetermined> {
+    let mut best = fit_scaling(ScalingLaw::Linear, n, x)?;
     for law in [ScalingLaw::Amdahl, ScalingLaw::Universal] {
-        let fit = fit_scaling(law, n, x, weight)?;
+        let fit = fit_scaling(law, n, x)?;
         if fit.aicc < best.aicc {
             best = fit;
         }
@@ -128,26 +112,11 @@ pub fn best_scaling(
     Ok(best)
 }
 
-struct Data<'a> {
-    n: &'a [f64],
-    x: &'a [f64],
-    weight: &'a [f64],
-}
+/// A size and its throughput.
+type Point = (f64, f64);
 
-impl Data<'_> {
-    fn points(&self) -> impl Iterator<Item = (f64, f64, f64)> {
-        self.n
-            .iter()
-            .zip(self.x)
-            .zip(self.weight)
-            .map(|((n, x), weight)| (*n, *x, *weight))
-    }
-
-    fn residual(&self, p: [f64; 3]) -> f64 {
-        self.points()
-            .map(|(n, x, weight)| weight * (x - predict(n, p)).powi(2))
-            .sum()
-    }
+fn residual_of(data: &[Point], p: [f64; 3]) -> f64 {
+    data.iter().map(|(n, x)| (x - predict(*n, p)).powi(2)).sum()
 }
 
 fn predict(n: f64, [gamma, alpha, beta]: [f64; 3]) -> f64 {
@@ -164,14 +133,14 @@ fn corrected_akaike(n: f64, parameters: f64, residual: f64) -> f64 {
 }
 
 /// Runs Levenberg–Marquardt over the free parameters, the others held at zero.
-fn improve(data: &Data, free: [bool; 3]) -> ([f64; 3], f64) {
+fn improve(data: &[Point], free: [bool; 3]) -> ([f64; 3], f64) {
     let mut p = start(data, free);
-    let mut residual = data.residual(p);
+    let mut residual = residual_of(data, p);
     let mut damping = 1e-3;
     for _ in 0..MOST_STEPS {
         let mut normal = [[0.0; 3]; 3];
         let mut gradient = [0.0; 3];
-        for (n, x, weight) in data.points() {
+        for &(n, x) in data {
             let fitted = predict(n, p);
             let divisor = 1.0 + p[1] * (n - 1.0) + p[2] * n * (n - 1.0);
             let slope = [
@@ -180,9 +149,9 @@ fn improve(data: &Data, free: [bool; 3]) -> ([f64; 3], f64) {
                 -fitted * n * (n - 1.0) / divisor,
             ];
             for i in 0..3 {
-                gradient[i] += weight * slope[i] * (x - fitted);
+                gradient[i] += slope[i] * (x - fitted);
                 for j in 0..3 {
-                    normal[i][j] += weight * slope[i] * slope[j];
+                    normal[i][j] += slope[i] * slope[j];
                 }
             }
         }
@@ -191,7 +160,7 @@ fn improve(data: &Data, free: [bool; 3]) -> ([f64; 3], f64) {
         }
         let step = solve(normal, gradient, free);
         let next = [p[0] + step[0], p[1] + step[1], p[2] + step[2]];
-        let next_residual = data.residual(next);
+        let next_residual = residual_of(data, next);
         if next_residual.is_finite() && next_residual <= residual {
             let small = (0..3).all(|i| step[i].abs() <= 1e-12 * (p[i].abs() + 1e-12));
             p = next;
@@ -211,15 +180,15 @@ fn improve(data: &Data, free: [bool; 3]) -> ([f64; 3], f64) {
 }
 
 /// Returns start values: N/X = a + b(N − 1) + cN(N − 1) is linear with γ = 1/a, α = b/a, β = c/a.
-fn start(data: &Data, free: [bool; 3]) -> [f64; 3] {
+fn start(data: &[Point], free: [bool; 3]) -> [f64; 3] {
     let mut normal = [[0.0; 3]; 3];
     let mut right = [0.0; 3];
-    for (n, x, weight) in data.points() {
+    for &(n, x) in data {
         let basis = [1.0, n - 1.0, n * (n - 1.0)];
         for i in 0..3 {
-            right[i] += weight * basis[i] * n / x;
+            right[i] += basis[i] * n / x;
             for j in 0..3 {
-                normal[i][j] += weight * basis[i] * basis[j];
+                normal[i][j] += basis[i] * basis[j];
             }
         }
     }
@@ -227,7 +196,7 @@ fn start(data: &Data, free: [bool; 3]) -> [f64; 3] {
     if a > 0.0 {
         return [1.0 / a, b / a, c / a];
     }
-    let first = data.points().map(|(n, x, _)| x / n).fold(0.0, f64::max);
+    let first = data.iter().map(|(n, x)| x / n).fold(0.0, f64::max);
     [first, 0.0, 0.0]
 }
 

@@ -67,20 +67,6 @@ impl SignedRank {
         }
     }
 
-    /// Returns P(T⁺ = w).
-    pub fn pmf(&self, w: usize) -> f64 {
-        if w > self.largest() {
-            return 0.0;
-        }
-        // Computed in the lower half, where differences keep their precision.
-        let w = w.min(self.largest() - w);
-        if w == 0 {
-            self.cdf(0)
-        } else {
-            self.cdf(w) - self.cdf(w - 1)
-        }
-    }
-
     /// Returns the largest k ≥ 1 with P(T⁺ ≤ k − 1) ≤ α/2, and the coverage 1 − 2 P(T⁺ ≤ k − 1) of the interval from
     /// the k-th smallest to the k-th largest Walsh average. `None` if even k = 1 does not reach the level, or `alpha`
     /// is not in (0, 1).
@@ -219,15 +205,6 @@ mod tests {
         for deviations in [5.5, 6.0, 8.0, 10.0] {
             let w = whole_place(mean - deviations * sd);
             assert!(series.cdf(w) >= exact[w], "{deviations} sd");
-        }
-    }
-
-    #[test]
-    fn probabilities_sum_to_one() {
-        for n in [0, 1, 2, 7, 30] {
-            let null = SignedRank::new(n);
-            let sum: f64 = (0..=null.largest()).map(|w| null.pmf(w)).sum();
-            assert!((sum - 1.0).abs() < 1e-14, "n = {n}: {sum}");
         }
     }
 }

@@ -3,9 +3,7 @@
 //! They are too simple for a reference implementation, and each has a sign, a constant or a side that is easily
 //! swapped.
 
-use tare_stats::diagnostics::{
-    OrderTest, effective_size, largest_gap, order_effect, outlier_count, widening,
-};
+use tare_stats::diagnostics::{effective_size, largest_gap, order_effect, outlier_count, widening};
 use tare_stats::{Interval, ScalingLaw, efficiency, fit_scaling, makespan, stretch};
 
 fn assert_near(ours: f64, expected: f64) {
@@ -59,16 +57,12 @@ fn akaike_charges_for_parameters() {
     let n = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let x = [1.1, 1.9, 3.1, 3.9, 5.1, 5.9];
     // γ = Σnx/Σn² = 90.7/91.
-    let fit = fit_scaling(ScalingLaw::Linear, &n, &x, None).unwrap();
+    let fit = fit_scaling(ScalingLaw::Linear, &n, &x).unwrap();
     assert_near(fit.gamma, 90.7 / 91.0);
     // Residual Σx² − γΣnx; two parameters with the spread: 6 ln(RSS/6) + 4 + 12/3.
     let residual = 90.46 - 90.7 * 90.7 / 91.0;
     assert_near(fit.residual, residual);
     assert_near(fit.aicc, 6.0 * (residual / 6.0).ln() + 4.0 + 4.0);
-    // Weights: only the first point counts.
-    let heavy = [1e9, 1.0, 1.0, 1.0, 1.0, 1.0];
-    let fit = fit_scaling(ScalingLaw::Linear, &n, &x, Some(&heavy)).unwrap();
-    assert!((fit.gamma - 1.1).abs() < 1e-6, "{fit:?}");
 }
 
 #[test]
@@ -76,11 +70,9 @@ fn order_effect_separates_positions() {
     // Every value at position 1 is larger: p = 2/C(10, 5) = 2/252.
     let d = [1.0, 6.0, 2.0, 7.0, 3.0, 8.0, 4.0, 9.0, 5.0, 10.0];
     let two = order_effect(&d, &[0, 1, 0, 1, 0, 1, 0, 1, 0, 1]).unwrap();
-    assert_eq!((two.test, two.positions), (OrderTest::MannWhitney, 2));
-    assert_near(two.p, 2.0 / 252.0);
+    assert_near(two, 2.0 / 252.0);
     let three = order_effect(&d[..9], &[0, 1, 2, 0, 1, 2, 0, 1, 2]).unwrap();
-    assert_eq!((three.test, three.positions), (OrderTest::KruskalWallis, 3));
-    assert!(three.p > 0.3, "{three:?}");
+    assert!(three > 0.3, "{three}");
 }
 
 #[test]

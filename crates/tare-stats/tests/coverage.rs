@@ -7,10 +7,12 @@
 //! simulated nor in the recorded trials.
 
 mod common;
+#[path = "common/simulation.rs"]
+mod simulation;
 
 use common::fixture;
+use simulation::{Noise, coverage, sequential_coverage, verdict_counts};
 use tare_stats::diagnostics::launches;
-use tare_stats::simulation::{Noise, coverage, sequential_coverage, verdict_counts};
 use tare_stats::{Stream, Verdict, binomial_quantile, hodges_lehmann_paired, special};
 
 /// Returns the 0.1 % quantile of the observed fraction in `reps` repetitions with a coverage of `promised`.
@@ -25,11 +27,7 @@ fn the_interval_covers_in_every_noise_model() {
         for n in [6, 10, 20, 40] {
             let share = coverage(model, n, reps, 2_026);
             let least = at_least(0.935, reps);
-            assert!(
-                share >= least,
-                "{} at n = {n}: {share} < {least}",
-                model.name()
-            );
+            assert!(share >= least, "{model:?} at n = {n}: {share} < {least}");
         }
     }
 }
@@ -39,7 +37,7 @@ fn the_precision_rule_keeps_coverage() {
     let reps = 300;
     for model in [Noise::Normal, Noise::Modes, Noise::Drift] {
         let share = sequential_coverage(model, 0.05, 60, reps, 5);
-        assert!(share >= at_least(0.93, reps), "{}: {share}", model.name());
+        assert!(share >= at_least(0.93, reps), "{model:?}: {share}");
     }
 }
 
@@ -49,9 +47,7 @@ fn the_precision_rule_keeps_coverage() {
 fn verdicts_on_the_margin_are_seldom_wrong() {
     let (margin, reps) = (0.02_f64, 1_000);
     let share = |effect: f64, claim: Verdict| {
-        let counts =
-            verdict_counts(Noise::Spikes, effect, margin, 40, reps, 8).expect("forty blocks");
-        assert_eq!(counts.iter().sum::<usize>(), reps);
+        let counts = verdict_counts(Noise::Spikes, effect, margin, 40, reps, 8);
         counts[claim as usize] as f64 / reps as f64
     };
     let most = |promised: f64| 1.0 - at_least(1.0 - promised, reps);

@@ -165,8 +165,8 @@ fn scaling_agrees() {
         numbers(&golden["inputs"]["usl_N"]),
         numbers(&golden["inputs"]["usl_X"]),
     );
-    let fit = tare_stats::fit_scaling(tare_stats::ScalingLaw::Universal, &n, &x, None)
-        .expect("eight sizes");
+    let fit =
+        tare_stats::fit_scaling(tare_stats::ScalingLaw::Universal, &n, &x).expect("eight sizes");
     assert_close(fit.gamma, &golden["usl"]["gamma"], 1e-3, "gamma");
     assert_close(fit.alpha, &golden["usl"]["alpha"], 1e-5, "alpha");
     assert_close(fit.beta, &golden["usl"]["beta"], 1e-6, "beta");

@@ -20,8 +20,8 @@ use tare_model::study::A_PRIME;
 use tare_model::{Better, MetricSpec, SpanClock, Spread, Study, Unit, whole_count};
 use tare_stats::diagnostics::theil_sen_slope;
 use tare_stats::{
-    BootstrapMethod, Differences, Interval, Verdict, best_scaling, block_bootstrap, efficiency,
-    fit_scaling, jain, makespan, median, stretch,
+    Differences, Interval, Verdict, best_scaling, block_bootstrap, efficiency, fit_scaling, jain,
+    makespan, median, stretch,
 };
 
 use super::blocks::Blocks;
@@ -386,15 +386,14 @@ impl OfMetric<'_> {
             by_size.iter().map(of_size).collect()
         };
         let all: Vec<usize> = (0..blocks.len()).collect();
-        let fit = best_scaling(&sizes, &medians(&all)?, None).ok()?;
+        let fit = best_scaling(&sizes, &medians(&all)?).ok()?;
         let interval = |of: fn(&tare_stats::ScalingFit) -> f64| {
             let statistic = |picked: &[usize]| {
-                let fitted = medians(picked).map(|x| fit_scaling(fit.law, &sizes, &x, None));
+                let fitted = medians(picked).map(|x| fit_scaling(fit.law, &sizes, &x));
                 fitted.and_then(Result::ok).map_or(f64::NAN, |fit| of(&fit))
             };
-            let method = BootstrapMethod::Percentile;
             let seed = self.study.seed;
-            block_bootstrap(blocks.len(), statistic, method, LEVEL, DRAWS, seed)
+            block_bootstrap(blocks.len(), statistic, LEVEL, DRAWS, seed)
                 .ok()
                 .map(span)
         };

@@ -221,7 +221,7 @@ fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<String> {
 fn order(evidence: &Evidence<'_>) -> Option<String> {
     let pairs = evidence.pairs.all.iter();
     let places: Vec<usize> = pairs.map(|pair| pair.env.0.position as usize).collect();
-    let found = checks::order_effect(evidence.d, &places).filter(|found| found.p < FLAG_P)?;
+    let p = checks::order_effect(evidence.d, &places).filter(|p| *p < FLAG_P)?;
     let mut medians = Vec::new();
     let mut distinct = places.clone();
     distinct.sort_unstable();
@@ -235,8 +235,7 @@ fn order(evidence: &Evidence<'_>) -> Option<String> {
         medians.push(format!("{}: {:.3}", place + 1, median(&here)?.exp()));
     }
     Some(format!(
-        "p = {:.4}; ratio by the arm's place in the block: {}",
-        found.p,
+        "p = {p:.4}; ratio by the arm's place in the block: {}",
         medians.join(", ")
     ))
 }

@@ -18,7 +18,7 @@ pub use autocorrelation::{
 };
 pub use launches::{Launches, launches};
 pub use modality::{Gap, dip, dip_p, largest_gap};
-pub use order_effect::{OrderEffect, OrderTest, kruskal_wallis, order_effect};
+pub use order_effect::{kruskal_wallis, order_effect};
 pub use outlier::{OutlierCount, modified_z, outlier_count};
 pub use scatter::{Scatter, scatter};
 pub use trend::{MannKendall, mann_kendall, theil_sen, theil_sen_slope};

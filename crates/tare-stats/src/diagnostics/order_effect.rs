@@ -14,31 +14,11 @@ use crate::special::chi_squared_upper;
 
 use super::trend::tie_sizes;
 
-/// Which test was used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OrderTest {
-    /// Two positions.
-    MannWhitney,
-    /// Three or more positions.
-    KruskalWallis,
-}
-
-/// Evidence for an effect of the position.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OrderEffect {
-    /// The number of distinct positions.
-    pub positions: usize,
-    /// Which test was used.
-    pub test: OrderTest,
-    /// Small means that the position matters.
-    pub p: f64,
-}
-
-/// Tests whether `d` depends on `position`, one of each per block.
+/// Returns the p-value of "`d` does not depend on `position`", one of each per block.
 ///
 /// `None` if lengths differ, fewer than two positions occur, or a value is not finite. With a single block in a group
 /// the test is valid but has almost no power.
-pub fn order_effect(d: &[f64], position: &[usize]) -> Option<OrderEffect> {
+pub fn order_effect(d: &[f64], position: &[usize]) -> Option<f64> {
     if d.len() != position.len() {
         return None;
     }
@@ -48,16 +28,10 @@ pub fn order_effect(d: &[f64], position: &[usize]) -> Option<OrderEffect> {
         .chunk_by(|a, b| a.0 == b.0)
         .map(|chunk| chunk.iter().map(|pair| pair.1).collect())
         .collect();
-    let (test, p) = match groups.as_slice() {
-        [] | [_] => return None,
-        [a, b] => (OrderTest::MannWhitney, mann_whitney_p(a, b)?),
-        _ => (OrderTest::KruskalWallis, kruskal_wallis(&groups)?.1),
-    };
-    Some(OrderEffect {
-        positions: groups.len(),
-        test,
-        p,
-    })
+    match groups.as_slice() {
+        [a, b] => mann_whitney_p(a, b),
+        _ => kruskal_wallis(&groups).map(|(_, p)| p),
+    }
 }
 
 /// Returns Kruskal–Wallis H, corrected for ties, and its χ² p-value with groups − 1 degrees of freedom. `None` below

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use tare_model::ArmSpec;
 use tare_model::arm::Rung;
 use tare_model::dossier::{DossierLadder, DossierRung, Span};
-use tare_stats::{BootstrapMethod, Differences, block_bootstrap, clustered, median};
+use tare_stats::{Differences, block_bootstrap, clustered, median};
 
 use super::super::FEWEST;
 use super::super::readings::{Block, ByBlock, Readings, interval, plain, span};
@@ -216,14 +216,7 @@ pub(super) fn sum_interval(steps: &[ByBlock], is_common: bool) -> Option<Span> {
         });
         drawn.sum()
     };
-    let found = block_bootstrap(
-        n_blocks,
-        of_blocks,
-        BootstrapMethod::Percentile,
-        LEVEL,
-        DRAWS,
-        SUM_SEED,
-    );
+    let found = block_bootstrap(n_blocks, of_blocks, LEVEL, DRAWS, SUM_SEED);
     found.ok().map(span)
 }
 
