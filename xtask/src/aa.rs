@@ -10,12 +10,12 @@
 use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
 
-use crate::flags::{Json, flags, number};
+use crate::flags::{Json, cells, flags, number, ratio, tare_in};
 use xtask_build::dist;
-use xtask_build::shell::{program, step};
+use xtask_build::shell::step;
 use xtask_build::workspace::work_folder;
 
 /// First seed; keeps these seeds apart from those of real studies.
@@ -82,10 +82,7 @@ impl Count {
     /// Counts the cells that have an interval, up to `wanted`, and prints those with an alarm.
     fn add<'v>(&mut self, seed: u64, cells: impl Iterator<Item = &'v Value>, wanted: u64) {
         for cell in cells {
-            let ratio = |name: &str| cell["ratio"][name].as_f64();
-            let (Some(point), Some(low), Some(high)) =
-                (ratio("point"), ratio("low"), ratio("high"))
-            else {
+            let Some([point, low, high]) = ratio(cell) else {
                 continue;
             };
             if self.of == wanted {
@@ -110,12 +107,6 @@ impl std::fmt::Display for Count {
     }
 }
 
-fn cells<'v>(dossier: &'v Value, list: &str) -> Result<&'v Vec<Value>> {
-    dossier[list]
-        .as_array()
-        .with_context(|| format!("the dossier has no `{list}`"))
-}
-
 /// Runs `N` comparisons of each kind (100 by default) and counts the alarms.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let [wanted] = flags("aa", arguments, [("-n", "100")])?;
@@ -128,9 +119,8 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let mut seed = FIRST_SEED;
     while host.of.min(third.of).min(clone.of) < wanted {
         let tare = |words: &[&str]| {
-            program(&tare, words)
+            tare_in(&folder, &tare, words)
                 .arguments(&["--store", &folder.join("store.sqlite").to_string_lossy()])
-                .variable("TARE_HOME", folder.join("home"))
         };
         let study = study.to_string_lossy();
         let run = tare(&["run", &study, "--prove", "0s", "--json", "-"]);

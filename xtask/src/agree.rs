@@ -11,12 +11,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use crate::flags::{Json, flags, number};
+use crate::flags::{cells, exit_status, flags, number, ratio, run_in};
 use xtask_build::dist;
-use xtask_build::shell::{program, step};
+use xtask_build::shell::step;
 use xtask_build::workspace::work_folder;
 
 /// The probes of `quick` that can be sliced, except those that need devices.
@@ -35,8 +35,7 @@ struct Estimate {
 
 impl Estimate {
     fn from_cell(cell: &Value) -> Option<Self> {
-        let ratio = |name: &str| cell["ratio"][name].as_f64();
-        let (point, low, high) = (ratio("point")?, ratio("low")?, ratio("high")?);
+        let [point, low, high] = ratio(cell)?;
         Some(Self {
             ln: point.ln(),
             error: (high / low).ln() / (2.0 * Z95),
@@ -108,9 +107,7 @@ fn study(arms: &[(&str, &str)], workloads: &str, slices: bool) -> String {
 type Table = Vec<(String, [Vec<Estimate>; 4])>;
 
 fn add(table: &mut Table, composition: usize, dossier: &Value) -> Result<()> {
-    let cells = dossier["cells"]
-        .as_array()
-        .context("the dossier has no cells")?;
+    let cells = cells(dossier, "cells")?;
     for cell in cells.iter().filter(|cell| cell["arm"] == "x") {
         let metric = cell["metric"].as_str().unwrap_or_default();
         let Some(estimate) = Estimate::from_cell(cell) else {
@@ -187,10 +184,8 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             ));
             let file = folder.join("agree.toml");
             fs::write(&file, study)?;
-            let dossier = program(&tare, &["run", &file.to_string_lossy()])
-                .arguments(&["--budget", &budget, "--prove", "0s", "--json", "-"])
-                .variable("TARE_HOME", folder.join("home"))
-                .json()?;
+            let asked = [&*file.to_string_lossy(), "--budget", &budget];
+            let dossier = run_in(&folder, &tare, &asked)?;
             add(&mut table, place, &dossier)?;
         }
     }
@@ -202,11 +197,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     }
     fs::remove_dir_all(&folder)?;
     println!("{agree} agree, {differ} differ, {open} open");
-    Ok(if differ == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_status(differ == 0))
 }
 
 #[cfg(test)]

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::flags::number;
+use crate::flags::{exit_status, number};
+use crate::locked;
 use crate::traces::{docker_objects, traces};
 use xtask_build::dist;
-use xtask_build::shell::step;
+use xtask_build::shell::{step, strs};
 
 mod foreign;
 mod place;
@@ -136,10 +137,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     std::thread::scope(|scope| {
         let lane = || -> Result<()> {
             loop {
-                let next = waiting
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .next();
+                let next = locked(&waiting).next();
                 let Some((((case, place), n_kills), number)) = next else {
                     return Ok(());
                 };
@@ -155,8 +153,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
                     }
                     all.add(one);
                 }
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                done.push((number, case.name, all));
+                locked(&done).push((number, case.name, all));
             }
         };
         let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
@@ -183,11 +180,7 @@ fn table(done: Vec<(u64, &str, Outcome)>, absent: &[(&str, String)]) -> ExitCode
         println!("{name:<10} {:>5} {why}", "-");
     }
     println!("{}", total.row("all"));
-    if total.lost == 0 && total.left.is_empty() && total.touched.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    exit_status(total.lost == 0 && total.left.is_empty() && total.touched.is_empty())
 }
 
 /// Kill times from a xorshift generator (Marsaglia 2003).
@@ -227,7 +220,7 @@ fn killed(
     if let Some(study) = &place.study {
         std::fs::write(tare.work().join(place::STUDY), study)?;
     }
-    let line: Vec<&str> = place.line.iter().map(String::as_str).collect();
+    let line = strs(&place.line);
     let errors = tare.folder.join("stderr");
     let mut child = tare
         .command(&line)
@@ -321,16 +314,14 @@ impl Killed {
 
     /// Returns the output of a command that must succeed.
     fn output_of(&self, line: &[&str]) -> Result<String> {
-        let mut command = Command::new("timeout");
         let inner = self.command(line);
-        command
+        let output = Command::new("timeout")
             .arg(LIMIT.as_secs().to_string())
             .arg(inner.get_program())
-            .args(inner.get_args());
-        command
+            .args(inner.get_args())
             .env("TARE_HOME", self.home())
-            .current_dir(self.work());
-        let output = command.output()?;
+            .current_dir(self.work())
+            .output()?;
         let words = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.success(),

@@ -1,10 +1,11 @@
 //! Flags of development commands, and what several of them ask `tare`.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitCode, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
-use xtask_build::shell::Program;
+use serde_json::Value;
+use xtask_build::shell::{Program, program};
 
 /// Returns the values of a command's flags, each of which takes one: the given value, else the default.
 pub(crate) fn flags<const N: usize>(
@@ -44,14 +45,48 @@ pub(crate) fn why(mut command: Command, folder: &Path, engine: Option<&str>) -> 
         .context("cannot run `tare why`")
 }
 
+/// Returns the exit status of a command that found everything right, or not.
+pub(crate) fn exit_status(is_right: bool) -> ExitCode {
+    if is_right {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Returns `tare` with its home in `folder`.
+pub(crate) fn tare_in(folder: &Path, tare: &Path, arguments: &[&str]) -> Program {
+    program(tare, arguments).variable("TARE_HOME", folder.join("home"))
+}
+
+/// Runs `tare run` with its home in `folder`, proves nothing, and returns the dossier.
+pub(crate) fn run_in(folder: &Path, tare: &Path, arguments: &[&str]) -> Result<Value> {
+    tare_in(folder, tare, &["run"])
+        .arguments(arguments)
+        .arguments(&["--prove", "0s", "--json", "-"])
+        .json()
+}
+
+/// Returns the cells in a list of a dossier.
+pub(crate) fn cells<'v>(dossier: &'v Value, list: &str) -> Result<&'v Vec<Value>> {
+    let cells = dossier[list].as_array();
+    cells.with_context(|| format!("the dossier has no {list}"))
+}
+
+/// Returns the ratio of a cell: point, low and high end.
+pub(crate) fn ratio(cell: &Value) -> Option<[f64; 3]> {
+    let end = |name: &str| cell["ratio"][name].as_f64();
+    Some([end("point")?, end("low")?, end("high")?])
+}
+
 /// A program that prints JSON.
 pub(crate) trait Json {
     /// Runs it and returns the JSON that it printed; an error if it fails or prints something else.
-    fn json(&self) -> Result<serde_json::Value>;
+    fn json(&self) -> Result<Value>;
 }
 
 impl Json for Program {
-    fn json(&self) -> Result<serde_json::Value> {
+    fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.output()?).with_context(|| format!("`{self}` printed no JSON"))
     }
 }

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::flags::why;
+use crate::flags::{exit_status, why};
 use crate::provision::docker::Engine;
 use xtask_build::dist;
 use xtask_build::shell::step;
@@ -86,11 +86,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         }
     }
     println!("agrees {n_agree} of {n_all}");
-    Ok(if n_agree == n_all {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_status(n_agree == n_all))
 }
 
 /// The result of one program.

@@ -20,9 +20,9 @@ use tare_stats::{Stream, hodges_lehmann_paired};
 
 use tare_model::whole_part;
 
-use crate::flags::{Json, flags, number};
+use crate::flags::{Json, flags, number, tare_in};
 use xtask_build::dist;
-use xtask_build::shell::{program, step};
+use xtask_build::shell::{Program, program, step};
 use xtask_build::workspace::work_folder;
 
 /// Iterations of the loop: some 60 ms.
@@ -80,9 +80,7 @@ impl Question<'_> {
     }
 
     fn quoted(&self, is_second: bool) -> String {
-        let words = self.words(is_second);
-        let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        words.join(" ")
+        quoted(&self.words(is_second))
     }
 
     /// Runs one of the commands once and returns its time, seconds.
@@ -100,14 +98,11 @@ impl Question<'_> {
 }
 
 fn compared(asked: &Question<'_>) -> Result<Answer> {
-    let json = program(
-        asked.tare,
-        &["compare", &asked.quoted(false), &asked.quoted(true)],
-    )
-    .arguments(&["--budget", &format!("{}s", asked.limit.as_secs())])
-    .arguments(&["--seed", &asked.seed.to_string(), "--json", "-"])
-    .variable("TARE_HOME", asked.folder.join("home"))
-    .json()?;
+    let commands = ["compare", &asked.quoted(false), &asked.quoted(true)];
+    let json = tare_in(asked.folder, asked.tare, &commands)
+        .arguments(&["--budget", &format!("{}s", asked.limit.as_secs())])
+        .arguments(&["--seed", &asked.seed.to_string(), "--json", "-"])
+        .json()?;
     wall_of(&json)
 }
 
@@ -126,13 +121,37 @@ fn wall_of(json: &Value) -> Result<Answer> {
 
 /// Returns the ratio of hyperfine's means, ± by its standard deviations, which it prints as `1.05 ± 0.02`.
 fn hyperfine(asked: &Question<'_>) -> Result<Answer> {
-    let one = asked.timed(false)? + asked.timed(true)?;
-    let runs = whole_part((asked.limit.as_secs_f64() / one).max(10.0));
-    let file = asked.folder.join("hyperfine.json");
-    program("hyperfine", &["-N", "--style", "none", "--warmup", "1"])
-        .arguments(&["--runs", &runs.to_string()])
+    let runs = asked.limit.as_secs_f64() / (asked.timed(false)? + asked.timed(true)?);
+    let commands = [asked.quoted(false), asked.quoted(true)];
+    let (ratio, spread) =
+        hyperfine_ratio(program("hyperfine", &[]), &commands, runs, asked.folder)?;
+    Ok(Answer {
+        ratio,
+        low: ratio - spread,
+        high: ratio + spread,
+    })
+}
+
+/// Joins the words of a command for hyperfine.
+pub(crate) fn quoted<W: std::fmt::Display>(words: &[W]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    words.join(" ")
+}
+
+/// Runs two commands with hyperfine, each so often or ten times; returns the ratio of the means, second to first, and
+/// its distance to the ends that the standard deviations give.
+pub(crate) fn hyperfine_ratio(
+    hyperfine: Program,
+    commands: &[String; 2],
+    runs: f64,
+    folder: &Path,
+) -> Result<(f64, f64)> {
+    let file = folder.join("hyperfine.json");
+    hyperfine
+        .arguments(&["-N", "--style", "none", "--warmup", "1"])
+        .arguments(&["--runs", &whole_part(runs.max(10.0)).to_string()])
         .arguments(&["--export-json", &file.to_string_lossy()])
-        .arguments(&[&asked.quoted(false), &asked.quoted(true)])
+        .arguments(&[&commands[0], &commands[1]])
         .output()?;
     let json: Value = serde_json::from_str(&fs::read_to_string(&file)?)?;
     let of = |place: usize, name: &str| {
@@ -145,11 +164,7 @@ fn hyperfine(asked: &Question<'_>) -> Result<Answer> {
             of(0, "stddev")? / of(0, "mean")?,
             of(1, "stddev")? / of(1, "mean")?,
         );
-    Ok(Answer {
-        ratio,
-        low: ratio - spread,
-        high: ratio + spread,
-    })
+    Ok((ratio, spread))
 }
 
 /// Runs one command for half of the time, then the other.

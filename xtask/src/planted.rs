@@ -21,7 +21,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::flags::why;
+use crate::flags::{exit_status, why};
 use crate::provision::docker::Engine;
 use crate::provision::packages;
 use xtask_build::dist;
@@ -130,11 +130,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         .then(Engine::ensure)
         .transpose()?;
     let host = engine.as_ref().map(|engine| engine.host().to_owned());
-    Ok(if table(&asked, host.as_deref(), &plants, 1, kind)? {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    table(&asked, host.as_deref(), &plants, 1, kind).map(exit_status)
 }
 
 /// Runs the small part, with the `tare`, agent and engine of the tests. A wrong answer is retried twice, and each

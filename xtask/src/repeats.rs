@@ -11,13 +11,13 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 use tare_stats::{Interval, Stream, difference_of_independent, quantile};
 
-use crate::flags::{Json, flags, number};
+use crate::flags::{cells, flags, number, ratio, run_in};
 use xtask_build::dist;
-use xtask_build::shell::{program, step};
+use xtask_build::shell::step;
 use xtask_build::workspace::work_folder;
 
 /// The classes, each with how the names of its metrics begin; the first that fits.
@@ -35,13 +35,8 @@ const CLASSES: &[(&str, &[&str])] = &[
 
 /// Returns the ratio of a cell with its interval, as logarithms.
 fn ln_ratio(cell: &Value) -> Option<Interval> {
-    let ln = |name: &str| Some(cell["ratio"][name].as_f64()?.ln());
-    Some(Interval {
-        point: ln("point")?,
-        low: ln("low")?,
-        high: ln("high")?,
-        level: 0.95,
-    })
+    let [point, low, high] = ratio(cell)?.map(f64::ln);
+    Some(Interval::new(low, point, high, 0.95))
 }
 
 /// Whether the interval of the quotient of both excludes 1.
@@ -157,12 +152,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let mut ratios = Ratios::new();
     for run in 1..=times {
         step(&format!("run {run} of {times}"));
-        let dossier = program(&tare, &["run", "quick", "--env", &env])
-            .arguments(&["--budget", &budget, "--prove", "0s", "--json", "-"])
-            .variable("TARE_HOME", folder.join("home"))
-            .json()?;
-        let cells = dossier["cells"].as_array();
-        for cell in cells.context("the dossier has no cells")? {
+        let asked = ["quick", "--env", &env, "--budget", &budget];
+        let dossier = run_in(&folder, &tare, &asked)?;
+        for cell in cells(&dossier, "cells")? {
             let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
             if let Some(ratio) = ln_ratio(cell) {
                 let key = (text("arm"), text("metric"));

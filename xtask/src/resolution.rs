@@ -21,7 +21,8 @@ use tare_stats::mean_paired;
 
 use tare_model::whole_part;
 
-use crate::flags::{Json, flags, number};
+use crate::flags::{Json, cells, flags, number, ratio};
+use crate::peers::{hyperfine_ratio, quoted};
 use crate::provision::docker::Engine;
 use crate::provision::packages::has;
 use crate::provision::python::PYPERF;
@@ -122,15 +123,17 @@ fn pairs(before: &Value, after: &Value) -> Result<Vec<(Cell, (f64, f64))>> {
 
 fn widths(dossier: &Value) -> Result<Vec<(Cell, f64)>> {
     let wall_s = dossier["cost"]["wall_s"].as_f64().context("no wall time")?;
-    let cells = dossier["cells"].as_array().context("no cells")?;
     let of_cell = |cell: &Value| {
         let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
-        let end = |name: &str| cell["ratio"][name].as_f64();
-        let half_width = (end("high")?.ln() - end("low")?.ln()) / 2.0;
+        let [_, low, high] = ratio(cell)?;
+        let half_width = (high.ln() - low.ln()) / 2.0;
         let per_minute = half_width * (wall_s / 60.0).sqrt();
         Some(((text("arm"), text("metric")), 100.0 * per_minute))
     };
-    Ok(cells.iter().filter_map(of_cell).collect())
+    Ok(cells(dossier, "cells")?
+        .iter()
+        .filter_map(of_cell)
+        .collect())
 }
 
 /// Measures the loop in a container of the engine against the host with each method; returns the answers.
@@ -174,14 +177,11 @@ fn peers(tare: &Tare<'_>) -> Result<Vec<(&'static str, String)>> {
         "tare run, workload `command`",
         twice(|| {
             let dossier = tare.run(&study)?;
-            let cells = dossier["cells"].as_array().context("no cells")?;
-            let cell = cells
+            let cell = cells(&dossier, "cells")?
                 .iter()
                 .find(|cell| cell["metric"] == "command.run.wall")
                 .context("no cell of the loop")?;
-            let end = |name: &str| cell["ratio"][name].as_f64();
-            let (Some(point), Some(low), Some(high)) = (end("point"), end("low"), end("high"))
-            else {
+            let Some([point, low, high]) = ratio(cell) else {
                 bail!("no interval: {cell}");
             };
             Ok(format!("{point:.3} [{low:.3}, {high:.3}]"))
@@ -228,36 +228,17 @@ fn command(is_inside: bool) -> Vec<&'static str> {
 
 /// Returns hyperfine's ratio of the means, ± from the standard deviations.
 fn hyperfine(tare: &Tare<'_>, limit: Duration) -> Result<String> {
-    let file = tare.folder.join("hyperfine.json");
-    let quoted = |words: Vec<&str>| {
-        let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        words.join(" ")
-    };
-    let (outside, inside) = (quoted(command(false)), quoted(command(true)));
     // As many runs as fill the time, estimated from one of each.
     let one = Instant::now();
     for is_inside in [false, true] {
         let words = command(is_inside);
         tare.program(words[0], &words[1..]).output()?;
     }
-    let runs = whole_part((limit.as_secs_f64() / one.elapsed().as_secs_f64()).max(10.0));
-    tare.program("hyperfine", &["-N", "--style", "none", "--warmup", "1"])
-        .arguments(&["--runs", &runs.to_string()])
-        .arguments(&["--export-json", &file.to_string_lossy()])
-        .arguments(&[&outside, &inside])
-        .output()?;
-    let json: Value = serde_json::from_str(&fs::read_to_string(&file)?)?;
-    let of = |place: usize, name: &str| {
-        json["results"][place][name]
-            .as_f64()
-            .with_context(|| format!("hyperfine reported no {name}"))
-    };
-    let ratio = of(1, "mean")? / of(0, "mean")?;
-    let spread = f64::hypot(
-        of(0, "stddev")? / of(0, "mean")?,
-        of(1, "stddev")? / of(1, "mean")?,
-    );
-    Ok(format!("{ratio:.3} ± {:.3}", ratio * spread))
+    let runs = limit.as_secs_f64() / one.elapsed().as_secs_f64();
+    let commands = [false, true].map(|is_inside| quoted(&command(is_inside)));
+    let (ratio, spread) =
+        hyperfine_ratio(tare.program("hyperfine", &[]), &commands, runs, tare.folder)?;
+    Ok(format!("{ratio:.3} ± {spread:.3}"))
 }
 
 /// Returns pyperf's ratio of the means, ± from the standard deviations; the commands run one after the other.

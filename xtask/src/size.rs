@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use crate::flags::exit_status;
 use xtask_build::workspace::root;
 
 /// Fraction by which a budget may exceed its room before it is to be lowered.
@@ -87,11 +88,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     for line in &wrong {
         eprintln!("{line}");
     }
-    Ok(if wrong.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_status(wrong.is_empty()))
 }
 
 fn print_row(package: &str, room: Room, budget: Option<u64>, size: Size) {

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use tare_model::whole_part;
 
-use crate::flags::{Json, flags, number};
+use crate::flags::{cells, flags, number, ratio, run_in, tare_in};
 use xtask_build::dist;
-use xtask_build::shell::{cargo, program, step};
+use xtask_build::shell::{cargo, step};
 use xtask_build::workspace::{target_folder, work_folder};
 
 /// First seed; keeps these seeds apart from those of real studies.
@@ -94,10 +94,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let file = folder.join("slower.toml");
     fs::write(&file, study(whole_part(per_mille)))?;
     if replay > 0 {
-        let tare = |words: &[&str]| {
-            let program = program(&tare, words);
-            program.variable("TARE_HOME", folder.join("home"))
-        };
+        let tare = |words: &[&str]| tare_in(&folder, &tare, words);
         tare(&["run", &file.to_string_lossy(), "--prove", "0s"])
             .arguments(&["--blocks", &replay.to_string()])
             .arguments(&["--agent", &agent.to_string_lossy()])
@@ -113,12 +110,10 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         if outcomes.len() >= wanted {
             break;
         }
-        let dossier = program(&tare, &["run"])
-            .arguments(&[&file.to_string_lossy(), "--seed", &seed.to_string()])
-            .arguments(&["--budget", &budget, "--prove", "0s", "--json", "-"])
-            .arguments(&["--agent", &agent.to_string_lossy()])
-            .variable("TARE_HOME", folder.join("home"))
-            .json()?;
+        let (study, agent) = (file.to_string_lossy(), agent.to_string_lossy());
+        let seeded = [&*study, "--seed", &seed.to_string()];
+        let asked = ["--budget", &budget, "--agent", &agent];
+        let dossier = run_in(&folder, &tare, &[&seeded[..], &asked].concat())?;
         for metric in METRICS.iter().take(wanted - outcomes.len()) {
             let one = Outcome::from_dossier(&dossier, metric, planted)?;
             println!("seed {seed}: {metric} {}", one.line);
@@ -151,15 +146,11 @@ struct Outcome {
 
 impl Outcome {
     fn from_dossier(dossier: &Value, metric: &str, planted: f64) -> Result<Self> {
-        let cells = dossier["cells"].as_array();
-        let cell = cells
-            .into_iter()
-            .flatten()
+        let cell = cells(dossier, "cells")?
+            .iter()
             .find(|cell| cell["arm"] == "slower" && cell["metric"] == metric)
             .with_context(|| format!("the dossier has no cell of {metric}"))?;
-        let ratio = |name: &str| cell["ratio"][name].as_f64();
-        let (Some(point), Some(low), Some(high)) = (ratio("point"), ratio("low"), ratio("high"))
-        else {
+        let Some([point, low, high]) = ratio(cell) else {
             return Ok(Self {
                 is_found: false,
                 is_above: false,

@@ -10,13 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
+use crate::flags::exit_status;
 use crate::notes::Notes;
 use crate::provision::python::{self, Libraries};
 use crate::provision::{axe, docker::Engine, packages};
 use crate::tally::{Output, Tally};
 use crate::{contracts, deny, lanes, locked, planted, skips};
 use xtask_build::dist::{self, BuildPaths};
-use xtask_build::shell::{Program, cargo, step};
+use xtask_build::shell::{Program, cargo, step, strs};
 use xtask_build::workspace::target_folder;
 
 /// Prefix of the tests that run the Windows program.
@@ -56,10 +57,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         println!("{line}");
     }
     println!("{}", tally.count(result.is_err()));
-    Ok(match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    })
+    Ok(exit_status(result.is_ok()))
 }
 
 /// What is provisioned in addition to the packages; stops the engine on drop.
@@ -282,8 +280,4 @@ fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Resul
 fn windows_program() -> PathBuf {
     let folder = target_folder().join(WINDOWS_TARGET);
     folder.join("debug/tare.exe")
-}
-
-fn strs(arguments: &[String]) -> Vec<&str> {
-    arguments.iter().map(String::as_str).collect()
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::flags::{Json, flags, number};
+use crate::flags::{Json, flags, number, ratio, tare_in};
 use xtask_build::dist;
 use xtask_build::shell::{program, step};
 use xtask_build::workspace::{root, work_folder};
@@ -170,11 +170,8 @@ fn of_study(dossier: &Value) -> (Intervals, usize, usize) {
                 && cell["metric"] == "service.latency.typical"
                 && is_page
         };
-        let Some(cell) = all.iter().find(is_row) else {
-            continue;
-        };
-        let of = |name: &str| cell["ratio"][name].as_f64().unwrap_or(f64::NAN);
-        rows.insert(row, [of("point"), of("low"), of("high")]);
+        let found = all.iter().find(is_row).and_then(|cell| ratio(cell));
+        rows.extend(found.map(|ratio| (row, ratio)));
     }
     (rows, decided.count(), with_ratio("cells").count())
 }
@@ -187,19 +184,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let tare = dist::named_or_built()?;
     let folder = work_folder("web")?;
     step("tare run web");
-    let dossier = program(
-        &tare,
-        &[
-            "run",
-            "web",
-            "--json",
-            "-",
-            "--budget",
-            &format!("{seconds}s"),
-        ],
-    )
-    .variable("TARE_HOME", folder.join("home"))
-    .json()?;
+    let dossier = tare_in(&folder, &tare, &["run", "web", "--json", "-"])
+        .arguments(&["--budget", &format!("{seconds}s")])
+        .json()?;
     let (rows, decided, all) = of_study(&dossier);
     let (servers, ways) = serve(&folder)?;
     let each = (seconds / (ways.len() as u64 * u64::from(ROUNDS))).max(1);

@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode, Output, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::flags::exit_status;
 use xtask_build::dist;
 use xtask_build::workspace::target_folder;
 
@@ -73,11 +74,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         }
     }
     println!("answers {n_right} of {n_all}");
-    Ok(if n_right == n_all && n_all > 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_status(n_right == n_all && n_all > 0))
 }
 
 /// The result of one command in one environment, with what is printed.

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::shell::{Program, cargo, program, step};
+use crate::shell::{Program, cargo, program, step, strs};
 use crate::workspace::{root, target_folder};
 
 /// Largest size of the agent, because it is copied into every arm. The tests enforce it; a larger build, from another
@@ -23,7 +23,7 @@ const AGENT_LIMIT_BYTES: u64 = 2 << 20;
 
 /// Builds everything.
 pub fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let arguments = strs(arguments);
     let target = match arguments[..] {
         [] => None,
         ["--target", target] => Some(target),

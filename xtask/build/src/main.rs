@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         Some((command, further)) if command == "run" => run::main(further),
         Some((command, further)) if command == "dist" => dist::main(further),
         _ => shell::cargo(&["run", "--package", "xtask", "--"])
-            .arguments(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+            .arguments(&shell::strs(&arguments))
             .exit_code(),
     };
     done.unwrap_or_else(|error| {

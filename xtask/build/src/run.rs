@@ -4,12 +4,13 @@
 use std::process::ExitCode;
 
 use crate::dist::{Build, BuildPaths, build_for};
-use crate::shell::{program, step};
+use crate::shell::{program, step, strs};
 
 /// Builds, and runs `tare run` with these arguments.
 pub fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let tare = build_for(&BuildPaths::own(), None, Build::First)?;
     step("measuring");
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    program(tare, &["run"]).arguments(&arguments).exit_code()
+    program(tare, &["run"])
+        .arguments(&strs(arguments))
+        .exit_code()
 }

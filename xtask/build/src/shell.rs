@@ -3,11 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use crate::workspace::root;
 
@@ -20,6 +20,11 @@ pub fn step(what: &str) {
     } else {
         eprintln!("== {what} (after {seconds} s)");
     }
+}
+
+/// Returns the arguments as they are given to a [`Program`].
+pub fn strs(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
 }
 
 /// A program to run, by default in the repository's root.
@@ -92,6 +97,15 @@ impl Program {
         self
     }
 
+    fn started<T>(&self, result: std::io::Result<T>) -> Result<T> {
+        result.with_context(|| format!("cannot run `{self}`"))
+    }
+
+    fn succeeded(&self, status: ExitStatus) -> Result<()> {
+        ensure!(status.success(), "`{self}` ended with {status}");
+        Ok(())
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.name);
         command
@@ -103,58 +117,37 @@ impl Program {
 
     /// Runs it to its end; an error if it fails.
     pub fn run(&self) -> Result<()> {
-        let status = self
-            .command()
-            .status()
-            .with_context(|| format!("cannot run `{self}`"))?;
-        if status.success() {
-            Ok(())
-        } else {
-            bail!("`{self}` ended with {status}")
-        }
+        let status = self.started(self.command().status())?;
+        self.succeeded(status)
     }
 
     /// Runs it to its end in the caller's folder and returns its exit status as one's own.
     pub fn exit_code(&self) -> Result<ExitCode> {
         let caller = std::env::current_dir()?;
-        let status = self.command().current_dir(caller).status();
-        let status = status.with_context(|| format!("cannot run `{self}`"))?;
+        let status = self.started(self.command().current_dir(caller).status())?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
     }
 
     /// Runs it to its end and passes on its output line by line; an error if it fails.
     pub fn pass_on(&self, mut each: impl FnMut(&str)) -> Result<()> {
-        let mut child = self
-            .command()
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot run `{self}`"))?;
+        let mut child = self.started(self.command().stdout(Stdio::piped()).spawn())?;
         for line in BufReader::new(child.stdout.take().context("no standard output")?).split(b'\n')
         {
             each(&String::from_utf8_lossy(&line?));
         }
-        let status = child.wait()?;
-        if status.success() {
-            Ok(())
-        } else {
-            bail!("`{self}` ended with {status}")
-        }
+        self.succeeded(child.wait()?)
     }
 
     /// Runs it and returns what it printed; an error if it fails.
     pub fn output(&self) -> Result<String> {
-        let output = self
-            .command()
-            .output()
-            .with_context(|| format!("cannot run `{self}`"))?;
-        if !output.status.success() {
-            bail!(
-                "`{self}` ended with {}: {}",
-                output.status,
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
-        }
+        let output = self.started(self.command().output())?;
+        ensure!(
+            output.status.success(),
+            "`{self}` ended with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
