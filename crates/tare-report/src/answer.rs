@@ -75,8 +75,7 @@ pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> S
     clauses.extend(without_ratio(cells));
     clauses.extend(TooFew::check(cells).map(|few| few.clause()));
     let mut text = format!("{}: {}.", harmless(arm), clauses.join("; "));
-    let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
-    if cells.iter().any(is_emulated) {
+    if cells.iter().any(|cell| words::is_flagged(cell, "emulated")) {
         text.push_str(
             " EMULATED: software imitates the processor or the system; this is not the environment's overhead.",
         );
@@ -199,10 +198,13 @@ fn inconclusive(
     ))
 }
 
+fn base_name(dossier: &Dossier) -> String {
+    harmless(words::baseline(dossier).map_or("the baseline", |arm| arm.id.as_str()))
+}
+
 /// The A/A control in words: how often the baseline differed from itself.
 pub(crate) fn trust(dossier: &Dossier) -> String {
-    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
-    let baseline = harmless(baseline.map_or("the baseline", |arm| arm.id.as_str()));
+    let baseline = base_name(dossier);
     let compared: Vec<&DossierCell> = dossier
         .aa
         .iter()
@@ -256,10 +258,9 @@ pub(crate) fn trust_in_short(dossier: &Dossier) -> String {
     if alarms > allowed || !is_any_equal {
         return trust(dossier);
     }
-    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     format!(
         "A/A control ({}): {} in {}; chance gives up to {allowed}.",
-        harmless(baseline.map_or("the baseline", |arm| arm.id.as_str())),
+        base_name(dossier),
         match alarms {
             0 => "no false positive".to_owned(),
             _ => counted(alarms, "false positive"),
@@ -281,9 +282,10 @@ fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
         let ((one, size), (other, of_other)) = (order(one), order(other));
         one.cmp(&other).then(size.total_cmp(&of_other))
     });
-    let most = alarms.first().map_or_else(String::new, |(ratio, cell)| {
-        changed(cell, ratio, |span| span.point).0
-    });
+    let most = alarms
+        .first()
+        .map(|(ratio, cell)| changed(cell, ratio, |span| span.point).0)
+        .unwrap_or_default();
     let mut shown: Vec<String> = alarms
         .iter()
         .take(3)

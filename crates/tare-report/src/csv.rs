@@ -34,9 +34,7 @@ fn make(material: &Material<'_>) -> ReportOutput {
 
 fn rows(out: &mut String, run: &str, series: &Series) {
     let mut head = String::new();
-    let path = series
-        .path
-        .map_or_else(String::new, |path| path.to_string());
+    let path = series.path.map(|path| path.to_string()).unwrap_or_default();
     for text in [run, &series.arm, &series.workload, &params(series), &path] {
         let _ = write!(head, "{},", quoted(text));
     }

@@ -309,8 +309,7 @@ mod tests {
     fn every_printed_unit_has_its_words() {
         for unit_of_metric in ["ns", "B", "B/s", "op/s", "count"] {
             for power in 0..12 {
-                let symbol =
-                    super::super::number::scale_for(10f64.powi(power), unit_of_metric).symbol;
+                let symbol = crate::number::scale_for(10f64.powi(power), unit_of_metric).symbol;
                 assert!(symbol.is_empty() || !unit(symbol).is_empty(), "{symbol}");
             }
         }

@@ -13,7 +13,7 @@ use super::failures;
 use super::format::{Format, ReportOutput};
 use super::groups::{Group, by_metric, grouped};
 use super::method::not_as_planned;
-use super::number::typical;
+use super::number::{or_dash, typical};
 use super::terminal::{added, applied_text, base, both, label};
 use super::words::{self, Names};
 use tare_core::foreign::{NO_BREAK, harmless};
@@ -104,9 +104,9 @@ fn of_arm(out: &mut String, cells: &[&DossierCell], names: &Names<'_>) {
     let (shown, folded): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|(group, _)| is_shown(group));
     let first = cells.first();
-    let sides = first.map_or_else(String::new, |cell| {
-        format!("{} → {}", escaped(&cell.baseline), escaped(&cell.arm))
-    });
+    let sides = first
+        .map(|cell| format!("{} → {}", escaped(&cell.baseline), escaped(&cell.arm)))
+        .unwrap_or_default();
     let head =
         format!("| | metric | {sides} | ratio [95 % CI] | verdict |\n|---|---|---:|---:|---|\n");
     if !shown.is_empty() {
@@ -159,8 +159,7 @@ fn steps(out: &mut String, ladder: &DossierLadder, base: &str) {
     row("---", "---:");
     row(base, &whole(ladder.base.as_ref()));
     for rung in &ladder.rungs {
-        let adds = rung.adds.as_ref();
-        let adds = adds.map_or_else(|| "–".to_owned(), |span| added(span, &ladder.unit));
+        let adds = or_dash(rung.adds.as_ref(), |span| added(span, &ladder.unit));
         row(&escaped(&rung.title), &adds);
     }
     let arm = format!("**{}**", escaped(&ladder.arm));

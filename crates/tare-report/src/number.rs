@@ -180,15 +180,24 @@ pub(crate) fn with_unit(number: &str, scale: Scale) -> String {
     }
 }
 
+/// Formats a value, or a dash if there is none.
+pub(crate) fn or_dash<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), shown)
+}
+
+/// Formats a value with its unit and all its digits; a dash if there is none.
+pub(crate) fn whole(span: Option<&Span>, scale: Scale) -> String {
+    or_dash(span, |span| {
+        with_unit(&value(span, scale, Digits::Full), scale)
+    })
+}
+
 /// Formats a value in its best unit; a dash if there is none.
 pub(crate) fn typical(span: Option<&Span>, unit: &str) -> String {
-    span.map_or_else(
-        || "–".to_owned(),
-        |span| {
-            let scale = scale_for(span.point, unit);
-            with_unit(&value(span, scale, Digits::Short), scale)
-        },
-    )
+    or_dash(span, |span| {
+        let scale = scale_for(span.point, unit);
+        with_unit(&value(span, scale, Digits::Short), scale)
+    })
 }
 
 /// Formats `1.160 [1.154, 1.167]`.

@@ -36,8 +36,8 @@ mod written {
     use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
     use parquet::schema::parser::parse_message_type;
 
-    use super::super::csv;
-    use super::super::format::Material;
+    use crate::csv;
+    use crate::format::Material;
     use tare_core::analyze::{Point, Series};
 
     /// The schema, with the columns in the order in which they are written.

@@ -31,8 +31,8 @@ mod drawn {
     use resvg::tiny_skia::{Pixmap, Transform};
     use resvg::usvg::{Options, Tree, fontdb};
 
-    use super::super::format::{File, Material, ReportOutput};
-    use super::super::svg;
+    use crate::format::{File, Material, ReportOutput};
+    use crate::svg;
 
     /// Pixels per drawing unit: enough for paper or a high-density screen.
     const PIXELS: f32 = 2.0;

@@ -12,6 +12,13 @@ pub(super) struct Note<'a> {
     pub(super) text: &'a str,
 }
 
+impl Note<'_> {
+    /// Returns the note after the entries.
+    pub(super) fn line(&self) -> String {
+        format!("{}: {}", self.of.join(" · "), self.text)
+    }
+}
+
 /// Returns the notes on entries of tables and figures; notes with the same text are merged.
 pub(super) fn notes(publication: &DossierPublication) -> Vec<Note<'_>> {
     let mut notes: Vec<Note<'_>> = Vec::new();
@@ -27,8 +34,11 @@ pub(super) fn notes(publication: &DossierPublication) -> Vec<Note<'_>> {
     notes
 }
 
-/// Returns the rows that were measured at another scale than published; rows with the same difference are merged.
-pub(super) fn scales<'a>(layouts: impl IntoIterator<Item = &'a DossierLayout>) -> Vec<Note<'a>> {
+/// Returns the rows that were measured at another scale than published, as sentences after the mark; rows with the
+/// same difference are merged.
+pub(super) fn scale_lines<'a>(
+    layouts: impl IntoIterator<Item = &'a DossierLayout>,
+) -> impl Iterator<Item = String> {
     let mut notes: Vec<Note<'a>> = Vec::new();
     for row in layouts.into_iter().flat_map(|layout| &layout.rows) {
         let Some(text) = row.scale.as_deref() else {
@@ -41,15 +51,7 @@ pub(super) fn scales<'a>(layouts: impl IntoIterator<Item = &'a DossierLayout>) -
             None => notes.push(Note { of: vec![of], text }),
         }
     }
-    notes
-}
-
-/// Returns the same as sentences, after the mark.
-pub(super) fn scale_lines<'a>(
-    layouts: impl IntoIterator<Item = &'a DossierLayout>,
-) -> impl Iterator<Item = String> {
-    let notes = scales(layouts).into_iter();
-    notes.map(|note| format!("‡ {}: {}", note.of.join(" · "), note.text))
+    notes.into_iter().map(|note| format!("‡ {}", note.line()))
 }
 
 /// Numbers without a counterpart, for one reason.
@@ -98,6 +100,14 @@ pub(super) fn own(claim: &DossierClaim) -> Option<(&'static str, bool)> {
         (false, false) => ("are against it", false),
         (false, true) => ("are against it in part", false),
     })
+}
+
+/// Returns the place of a claim in the publication, to print after it.
+pub(super) fn place(claim: &DossierClaim) -> String {
+    match claim.at.as_str() {
+        "" => String::new(),
+        at => format!(" ({at})"),
+    }
 }
 
 /// Returns a claim's verdict in words, after its sign.

@@ -131,7 +131,7 @@ pub(crate) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
 /// differ, so that the number is not mistaken for the overhead of an environment.
 pub(crate) fn verdict(cell: &DossierCell) -> (String, Tone) {
     let (mut clause, tone) = unqualified(cell);
-    let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
+    let has = |id: &str| is_flagged(cell, id);
     if has("cut-off") && cell.verdict.is_cost() {
         let times = cell.ratio.map_or(1.0, |ratio| ratio.low);
         clause = format!(
@@ -170,17 +170,32 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
         Verdict::MaterialGain => (less(), Tone::Less),
         Verdict::Inconclusive => {
             let mde = cell.mde.filter(|_| !is_start(cell));
-            let seen = mde.map_or_else(String::new, |effect| {
-                format!(": could have detected {} (80 % power)", percent(effect))
-            });
+            let seen = mde
+                .map(|effect| format!(": could have detected {} (80 % power)", percent(effect)))
+                .unwrap_or_default();
             (format!("inconclusive{seen}"), Tone::Open)
         }
     }
 }
 
+/// Returns the baseline arm.
+pub(crate) fn baseline(dossier: &Dossier) -> Option<&DossierArm> {
+    dossier.arms.iter().find(|arm| arm.baseline)
+}
+
+/// Whether a cell has this flag.
+pub(crate) fn is_flagged(cell: &DossierCell, id: &str) -> bool {
+    cell.flags.iter().any(|flag| flag.id == id)
+}
+
+/// Whether a cell may show something other than its metric.
+pub(crate) fn is_doubtful(cell: &DossierCell) -> bool {
+    cell.flags.iter().any(|flag| is_doubt(&flag.id))
+}
+
 /// Whether a ratio is wide because the effect varies between blocks.
 pub(crate) fn is_moving(cell: &DossierCell) -> bool {
-    cell.flags.iter().any(|flag| flag.id == EFFECT_MOVES)
+    is_flagged(cell, EFFECT_MOVES)
 }
 
 /// Replaces the verdict if there are too few blocks.
@@ -189,14 +204,9 @@ pub(crate) const TOO_FEW: &str = "too few blocks";
 /// Returns the verdict in one or two words, for use next to the numbers.
 pub(crate) fn short_verdict(cell: &DossierCell) -> String {
     if cell.ratio.is_none() {
-        let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
-        return if has("not-measured") {
-            "not measured".to_owned()
-        } else if has("no-ratio") {
-            "no ratio".to_owned()
-        } else {
-            TOO_FEW.to_owned()
-        };
+        let flags = [("not-measured", "not measured"), ("no-ratio", "no ratio")];
+        let known = flags.into_iter().find(|(id, _)| is_flagged(cell, id));
+        return known.map_or(TOO_FEW, |(_, word)| word).to_owned();
     }
     let word = match cell.verdict {
         Verdict::MaterialCost => "overhead".to_owned(),
@@ -214,16 +224,12 @@ pub(crate) fn short_verdict(cell: &DossierCell) -> String {
 
 /// Same as `short_verdict`, with warnings: emulated processor, different programs, doubtful value.
 pub(crate) fn guarded_verdict(cell: &DossierCell) -> String {
-    let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
     let mut words = short_verdict(cell);
     for (is_so, word) in [
-        (has("emulated"), ", emulated"),
-        (has("different-tool"), ", different tool"),
+        (is_flagged(cell, "emulated"), ", emulated"),
+        (is_flagged(cell, "different-tool"), ", different tool"),
         (is_moving(cell), ", moves"),
-        (
-            cell.flags.iter().any(|flag| is_doubt(&flag.id)),
-            ", doubtful",
-        ),
+        (is_doubtful(cell), ", doubtful"),
     ] {
         if is_so {
             words.push_str(word);
@@ -240,8 +246,7 @@ pub(crate) fn is_by_itself(cell: &DossierCell) -> bool {
 /// Whether that counts against the cell. If no result with this number of blocks could pass the correction, it does
 /// not, and [`TooFew`] reports it once for the arm.
 pub(crate) fn is_doubted(cell: &DossierCell) -> bool {
-    let mut flags = cell.flags.iter();
-    is_by_itself(cell) && flags.any(|flag| flag.id == NOT_AFTER_CORRECTION)
+    is_by_itself(cell) && is_flagged(cell, NOT_AFTER_CORRECTION)
 }
 
 /// Too few blocks for any single difference of an arm to survive the correction; reported once instead of in each
@@ -277,10 +282,9 @@ impl TooFew {
 }
 
 fn without_ratio(cell: &DossierCell) -> String {
-    let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
-    if has("not-measured") {
+    if is_flagged(cell, "not-measured") {
         "not measured".to_owned()
-    } else if has("no-ratio") {
+    } else if is_flagged(cell, "no-ratio") {
         "no ratio: a value is not above 0".to_owned()
     } else {
         format!(
@@ -395,6 +399,18 @@ pub fn command_line(command: &[String]) -> String {
         }
     });
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// Capitalises a text and ends it with a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    let text: String = first.into_iter().flatten().chain(letters).collect();
+    if text.is_empty() || text.ends_with('.') {
+        text
+    } else {
+        text + "."
+    }
 }
 
 /// Returns the meaning of a flag that the table must show; `None` for harmless ones.

@@ -31,7 +31,8 @@ pub fn junit(comparison: &Comparison) -> String {
             shown::says(row),
             row.change
                 .as_ref()
-                .map_or_else(String::new, |it| shown::change(it) + ", "),
+                .map(|it| shown::change(it) + ", ")
+                .unwrap_or_default(),
             shown::levels(row)
         );
         let _ = write!(

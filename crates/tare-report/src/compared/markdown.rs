@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::shown;
+use crate::number::or_dash;
 use tare_core::compare::{Comparison, Row, Word};
 use tare_core::foreign::harmless;
 
@@ -62,11 +63,8 @@ fn drawn(comparison: &Comparison, table: &[&Row], rows: &[&Row], exact: &[&Row])
         out.push_str("| | against the base | base against itself | |\n|---|---|---|---|\n");
     }
     for row in table {
-        let change = row
-            .change
-            .as_ref()
-            .map_or_else(|| "–".to_owned(), shown::change);
-        let control = row.control.as_ref().map_or_else(String::new, shown::change);
+        let change = or_dash(row.change.as_ref(), shown::change);
+        let control = row.control.as_ref().map(shown::change).unwrap_or_default();
         let name = text(&row.name, 30);
         let name = if row.word == Word::Slower && row.gated {
             format!("**{name}**")

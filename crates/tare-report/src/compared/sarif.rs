@@ -14,7 +14,7 @@ pub fn sarif(comparison: &Comparison) -> String {
         .filter(|row| row.gated && row.word == Word::Slower);
     let results: Vec<serde_json::Value> = slower
         .map(|row| {
-            let change = row.change.as_ref().map_or_else(String::new, shown::change);
+            let change = row.change.as_ref().map(shown::change).unwrap_or_default();
             json!({
                 "ruleId": "slower",
                 "level": if comparison.gate { "error" } else { "warning" },

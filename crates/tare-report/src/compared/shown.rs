@@ -5,6 +5,7 @@ use tare_core::compare::row::{Effect, Row, Word};
 use tare_core::compare::{Comparison, Decision};
 use tare_core::foreign::harmless;
 
+use crate::number::or_dash;
 use crate::terminal::time;
 
 /// Formats a change as `+4.1 % [3.3, 4.9]`, or `2.31× [2.28, 2.34]` if it is large.
@@ -71,7 +72,7 @@ pub fn level(value: f64, unit: Unit) -> String {
 
 /// Formats both levels: `118 ms → 123 ms`.
 pub fn levels(row: &Row) -> String {
-    let of = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |it| level(it, row.unit));
+    let of = |value: Option<f64>| or_dash(value, |it| level(it, row.unit));
     format!("{} → {}", of(row.base), of(row.head))
 }
 

@@ -7,15 +7,15 @@ use maud::{Markup, html};
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
 
-use super::super::axis::RatioAxis;
-use super::super::groups::{Group, by_metric, grouped};
-use super::super::number::{
-    Digits, Scale, decimals, difference, interval, level_text, percent, scale_for, scales_for,
-    value, with_unit,
+use super::{figures, prose, scroll, shift};
+use crate::axis::RatioAxis;
+use crate::groups::{Group, by_metric, grouped};
+use crate::number::{
+    Digits, Scale, decimals, decimals_of, difference, interval, level_text, or_dash, percent,
+    scale_for, scales_for, whole, with_unit,
 };
-use super::super::shift::tenths;
-use super::super::words::{self, Names};
-use super::{figures, prose, shift};
+use crate::shift::tenths;
+use crate::words::{self, Names};
 use tare_core::foreign::harmless;
 
 /// The maximum number of block rows on the page over all cells; the other formats have the full data.
@@ -50,17 +50,7 @@ pub(super) fn table(
         }
         table.costs id=(id) role="table" {
             caption { (words::purpose(arm)) " against " (baseline) ". Ratio 1.10: takes 1.10× as long as the baseline, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval. The grey field is the margin; the axis is logarithmic, and an arrow points to what lies beyond it." @if plain.iter().any(|cell| words::is_by_itself(cell)) { " “?” behind a word: significant by itself, not among the metrics of its arm." } }
-            thead role="rowgroup" {
-                tr role="row" {
-                    th scope="col" role="columnheader" data-key="0" { "metric" }
-                    th.num scope="col" role="columnheader" data-key="1" { (baseline) }
-                    th.num scope="col" role="columnheader" data-key="2" { (harmless(&arm.id)) }
-                    th.num scope="col" role="columnheader" data-key="3" { "difference" }
-                    th.num scope="col" role="columnheader" data-key="4" { "ratio [95 % CI]" }
-                    th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
-                    th scope="col" role="columnheader" { "verdict" }
-                }
-            }
+            (head(["metric", &baseline, &harmless(&arm.id)], true, axis))
             @for (group, members) in &groups {
                 tbody data-group=(group.as_str()) role="rowgroup" {
                     tr.group role="row" { th colspan="7" scope="rowgroup" role="rowheader" { (group.sign()) " " (group.title()) " (" (members.len()) ")" } }
@@ -80,17 +70,7 @@ pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
     html! {
         table.costs id="pairs" role="table" {
             caption { "The first of each pair against the second, from the same blocks. Ratio 1.10: the first takes 1.10× as long as the second, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval. The grey field is the margin; the axis is logarithmic." }
-            thead role="rowgroup" {
-                tr role="row" {
-                    th scope="col" role="columnheader" { "pair" }
-                    th.num scope="col" role="columnheader" { "second" }
-                    th.num scope="col" role="columnheader" { "first" }
-                    th.num scope="col" role="columnheader" { "difference" }
-                    th.num scope="col" role="columnheader" { "ratio [95 % CI]" }
-                    th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
-                    th scope="col" role="columnheader" { "verdict" }
-                }
-            }
+            (head(["pair", "second", "first"], false, axis))
             @for members in by_metric(cells) {
                 tbody role="rowgroup" {
                     tr.group role="row" { th colspan="7" scope="rowgroup" role="rowheader" { (names.name(members[0])) } }
@@ -104,25 +84,36 @@ pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
     }
 }
 
+/// Renders the heads of a table: the first three columns and those that both kinds of tables have.
+fn head(first: [&str; 3], is_sorted: bool, axis: RatioAxis) -> Markup {
+    let columns = first.into_iter().chain(["difference", "ratio [95 % CI]"]);
+    html! {
+        thead role="rowgroup" {
+            tr role="row" {
+                @for (at, name) in columns.enumerate() {
+                    th class=[(at > 0).then_some("num")] scope="col" role="columnheader" data-key=[is_sorted.then_some(at)] { (name) }
+                }
+                th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
+                th scope="col" role="columnheader" { "verdict" }
+            }
+        }
+    }
+}
+
 /// Returns a number for sorting; missing values sort last.
 fn key(span: Option<&Span>) -> String {
-    span.map_or_else(String::new, |span| format!("{:e}", span.point))
+    span.map(|span| format!("{:e}", span.point))
+        .unwrap_or_default()
 }
 
 fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Markup {
     let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
-    let shown = |span: Option<&Span>, scale: Scale| {
-        span.map_or_else(
-            || "–".to_owned(),
-            |span| with_unit(&value(span, scale, Digits::Full), scale),
-        )
-    };
     html! {
         tr role="row" data-k1=(key(cell.base.as_ref())) data-k2=(key(cell.env.as_ref())) data-k3=(key(cell.difference.as_ref())) data-k4=(key(words::ratio(cell))) {
             th scope="row" role="rowheader" { (name) }
-            td.num role="cell" data-label=(harmless(&cell.baseline)) { (shown(cell.base.as_ref(), of_base)) }
-            td.num role="cell" data-label=(harmless(&cell.arm)) { (shown(cell.env.as_ref(), of_env)) }
-            td.num role="cell" data-label="difference" { (cell.difference.as_ref().map_or_else(|| "–".to_owned(), |span| difference(span, &cell.unit))) }
+            td.num role="cell" data-label=(harmless(&cell.baseline)) { (whole(cell.base.as_ref(), of_base)) }
+            td.num role="cell" data-label=(harmless(&cell.arm)) { (whole(cell.env.as_ref(), of_env)) }
+            td.num role="cell" data-label="difference" { (or_dash(cell.difference.as_ref(), |span| difference(span, &cell.unit))) }
             td.num role="cell" data-label="ratio" { (words::effect_or_dash(cell)) }
             @if let Some(ratio) = words::ratio(cell) {
                 td.iv.(figures::tone(cell)) role="cell" { (figures::interval(axis, ratio, cell.margin)) }
@@ -154,15 +145,9 @@ pub(super) fn rows_of_blocks(dossier: &Dossier) -> usize {
 }
 
 fn detail(cell: &DossierCell, name: &str, n_rows: usize) -> Markup {
-    let span = |span: &Option<Span>| {
-        span.as_ref()
-            .map_or_else(|| "–".to_owned(), |span| spanned(span, &cell.unit))
-    };
-    let ratio = |span: &Option<Span>| {
-        span.as_ref()
-            .map_or_else(|| "–".to_owned(), |span| interval(span, Digits::Full))
-    };
-    let p = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), probability);
+    let span = |span: &Option<Span>| or_dash(span.as_ref(), |span| spanned(span, &cell.unit));
+    let ratio = |span: &Option<Span>| or_dash(span.as_ref(), |span| interval(span, Digits::Full));
+    let p = |value: Option<f64>| or_dash(value, probability);
     html! {
         dl.facts {
             dt { "metric" } dd { code { (harmless(&cell.metric)) } " of " code { (harmless(&cell.workload)) } ", " (if cell.better == tare_model::Better::Lower { "less is better" } else { "more is better" }) }
@@ -221,7 +206,7 @@ fn remark(flag: &Flag) -> Markup {
 fn spanned(span: &Span, unit: &str) -> String {
     let most = span.point.abs().max(span.low.abs()).max(span.high.abs());
     let scale = scale_for(most, unit);
-    let digits = super::super::number::decimals_of(span, scale.factor);
+    let digits = decimals_of(span, scale.factor);
     let [point, low, high] =
         [span.point, span.low, span.high].map(|value| format!("{:.digits$}", value / scale.factor));
     format!(
@@ -246,7 +231,7 @@ fn by_block(cell: &DossierCell, name: &str, (scale, digits): (Scale, usize)) -> 
     html! {
         details {
             summary { "The values of the " (cell.blocks.len()) " blocks" }
-            div.scroll tabindex="0" role="region" aria-label={ (name) " by block, " (harmless(&cell.arm)) } {
+            (scroll(&format!("{name} by block, {}", harmless(&cell.arm)), &html! {
                 table {
                     thead { tr {
                         th.num scope="col" { "block" } th.num scope="col" { "launch" } th.num scope="col" { "order" }
@@ -255,10 +240,10 @@ fn by_block(cell: &DossierCell, name: &str, (scale, digits): (Scale, usize)) -> 
                     tbody { @for block in &cell.blocks { tr {
                         td.num { (block.block) } td.num { (block.launch) } td.num { (block.position + 1) }
                         td.num { (format!("{:.digits$}", block.base / scale.factor)) } td.num { (format!("{:.digits$}", block.env / scale.factor)) }
-                        td.num { (block.ratio(cell.better).map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.4}"))) }
+                        td.num { (or_dash(block.ratio(cell.better), |ratio| format!("{ratio:.4}"))) }
                     } } }
                 }
-            }
+            }))
         }
     }
 }

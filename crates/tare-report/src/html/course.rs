@@ -6,9 +6,10 @@ use maud::{Markup, PreEscaped, html};
 use tare_model::course::{CourseArm, CoursePoint, DossierCourse};
 use tare_model::dossier::Dossier;
 
-use super::super::number::{scale_for, significant};
-use super::super::svg;
-use super::super::words::called;
+use super::scroll;
+use crate::number::{or_dash, scale_for, significant};
+use crate::svg;
+use crate::words::called;
 use tare_core::foreign::harmless;
 
 /// The maximum number of steps listed on the page.
@@ -49,7 +50,7 @@ fn table(course: &DossierCourse) -> Markup {
             @if n_steps > MOST_STEPS {
                 p.note { "The first " (MOST_STEPS) " of " (n_steps) " steps; the dossier has all." }
             }
-            div.scroll tabindex="0" role="region" aria-label={ (harmless(&title)) ", in numbers" } {
+            (scroll(&format!("{}, in numbers", harmless(&title)), &html! {
                 table {
                     caption { "Median over trials with the least and the greatest, and how many trials got so far" }
                     thead { tr {
@@ -58,11 +59,11 @@ fn table(course: &DossierCourse) -> Markup {
                     } }
                     tbody { @for step in 0..n_steps.min(MOST_STEPS) { tr {
                         @let at = course.arms.iter().find_map(|arm| arm.points.get(step));
-                        th.num scope="row" { (at.map_or_else(String::new, |point| svg::place_text(point.at))) }
-                        @for arm in &course.arms { td.num { (arm.points.get(step).map_or_else(|| "–".to_owned(), shown)) } }
+                        th.num scope="row" { (at.map(|point| svg::place_text(point.at)).unwrap_or_default()) }
+                        @for arm in &course.arms { td.num { (or_dash(arm.points.get(step), shown)) } }
                     } } }
                 }
-            }
+            }))
         }
     }
 }

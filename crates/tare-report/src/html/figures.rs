@@ -4,16 +4,17 @@
 //! Points rather than bars, lines only between ordered levels, ratio axes logarithmic with 1 on them. Every number
 //! drawn is also in a table next to the figure. Colours come from classes that light, dark and print define.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
 use tare_model::dossier::{Concurrency, DossierBlock, DossierCell, Span};
 use tare_model::study::A_PRIME;
 
-use super::super::axis::{RatioAxis, tick_label};
-use super::super::number::{label, scale_for, significant, with_unit};
-use super::super::svg::interval_text;
-use super::super::words::{self, Tone};
+use crate::axis::{RatioAxis, tick_label};
+use crate::number::{label, scale_for, significant, with_unit};
+use crate::svg::interval_text;
+use crate::words::{self, Tone};
 use tare_core::foreign::harmless;
 
 /// Above this many blocks, quartile and range bands are drawn instead: single points would cover each other.
@@ -120,6 +121,19 @@ pub(super) const HEIGHT: f64 = 150.0;
 /// Blocks start here, to the right of the labels.
 pub(super) const LEFT: f64 = 0.13;
 
+/// Renders a line over the width of a plot.
+fn across(class: &str, at: f64) -> Markup {
+    html! { line class=(class) x1=(pc(LEFT)) x2="100%" y1=(px(at)) y2=(px(at)) {} }
+}
+
+/// Renders a line of the grid with its label.
+fn grid(at: f64, label: &str) -> Markup {
+    html! {
+        (across("grid", at))
+        text x=(pc(LEFT - 0.012)) y=(px(at + 4.0)) text-anchor="end" { (label) }
+    }
+}
+
 /// Renders the values of both sides by block, the ratio of each block with margin and interval, and `further`
 /// figures.
 pub(super) fn blocks(cell: &DossierCell, further: &Markup, name: &str) -> Markup {
@@ -189,11 +203,7 @@ fn values_by_block(cell: &DossierCell, name: &str) -> Markup {
     html! {
         figure {
             svg width="100%" height=(px(HEIGHT + 18.0)) role="img" aria-label=(described) {
-                @for tick in ticks {
-                    @let at = axis.y(tick);
-                    line.grid x1=(pc(LEFT)) x2="100%" y1=(px(at)) y2=(px(at)) {}
-                    text x=(pc(LEFT - 0.012)) y=(px(at + 4.0)) text-anchor="end" { (label(tick / scale.factor, step / scale.factor)) }
-                }
+                @for tick in ticks { (grid(axis.y(tick), &label(tick / scale.factor, step / scale.factor))) }
                 (plot(&html! {
                     (launches(blocks))
                     @if blocks.len() <= MOST_POINTS {
@@ -241,13 +251,9 @@ pub(super) fn ratio_lines(axis: &Values, margin: f64) -> Markup {
     html! {
         rect.zone x=(pc(LEFT)) y=(px(zone.0)) width=(pc(1.0 - LEFT)) height=(px(zone.1 - zone.0)) {}
         @for tick in ticks {
-            @let at = axis.y(tick.ln());
-            @if tick.ln() >= axis.low && tick.ln() <= axis.high {
-                line.grid x1=(pc(LEFT)) x2="100%" y1=(px(at)) y2=(px(at)) {}
-                text x=(pc(LEFT - 0.012)) y=(px(at + 4.0)) text-anchor="end" { (tick_label(tick)) }
-            }
+            @if (axis.low..=axis.high).contains(&tick.ln()) { (grid(axis.y(tick.ln()), &tick_label(tick))) }
         }
-        line.one x1=(pc(LEFT)) x2="100%" y1=(px(axis.y(0.0))) y2=(px(axis.y(0.0))) {}
+        (across("one", axis.y(0.0)))
     }
 }
 
@@ -276,10 +282,7 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
                 @if let Some([low, high]) = span {
                     g.(tone(cell)) {
                         rect.band x=(pc(LEFT)) y=(px(axis.y(high))) width=(pc(1.0 - LEFT)) height=(px((axis.y(low) - axis.y(high)).max(1.0))) {}
-                        @if let Some(ratio) = &cell.ratio {
-                            @let at = px(axis.y(ratio.point.ln()));
-                            line.line x1=(pc(LEFT)) x2="100%" y1=(at) y2=(at) {}
-                        }
+                        @if let Some(ratio) = &cell.ratio { (across("line", axis.y(ratio.point.ln()))) }
                     }
                 }
                 (plot(&html! {
@@ -377,16 +380,12 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
         .iter()
         .filter(|arm| arm.arm != A_PRIME)
         .collect();
-    let mut numbers: Vec<u32> = arms
-        .iter()
-        .flat_map(|arm| arm.points.iter().map(|point| point.instances))
-        .collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+    let points = || arms.iter().flat_map(|arm| &arm.points[..]);
+    let numbers: BTreeSet<u32> = points().map(|point| point.instances).collect();
+    let numbers: Vec<u32> = numbers.into_iter().collect();
     let spans = || {
         // One instance relative to itself is 1 by definition.
-        let points = arms.iter().flat_map(|arm| &arm.points[..]);
-        points.filter_map(|point| point.efficiency.filter(|_| point.instances > 1))
+        points().filter_map(|point| point.efficiency.filter(|_| point.instances > 1))
     };
     let ends = spans().flat_map(|span| [span.low, span.high]);
     let Some(mut axis) = Values::over(ends.chain([1.0]), HEIGHT) else {
@@ -404,12 +403,8 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
     html! {
         figure {
             svg width="100%" height=(px(HEIGHT + 22.0)) role="img" aria-label={ (name) ": efficiency by the number of instances, a line for each arm" } {
-                @for tick in ticks {
-                    @let at = px(axis.y(tick));
-                    line.grid x1=(pc(LEFT)) x2="100%" y1=(at) y2=(at) {}
-                    text x=(pc(LEFT - 0.012)) y=(px(axis.y(tick) + 4.0)) text-anchor="end" { (label(tick, step)) }
-                }
-                line.one x1=(pc(LEFT)) x2="100%" y1=(px(axis.y(1.0))) y2=(px(axis.y(1.0))) {}
+                @for tick in ticks { (grid(axis.y(tick), &label(tick, step))) }
+                (across("one", axis.y(1.0)))
                 @for number in &numbers {
                     text x=(pc(place(*number))) y=(px(HEIGHT + 16.0)) text-anchor="middle" { (number) }
                 }

@@ -17,7 +17,7 @@ use super::method::not_as_planned;
 use super::svg;
 use super::terminal::two_runs::machine;
 use super::terminal::{self, applied_text, label, tail};
-use super::words::{Names, command_line, purpose};
+use super::words::{Names, command_line, purpose, sentence};
 use tare_core::foreign::harmless;
 
 mod costs;
@@ -236,17 +236,9 @@ fn scope(dossier: &Dossier) -> String {
     )
 }
 
-/// Capitalises the text and adds a full stop.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let text: String = letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    });
-    if text.ends_with('.') {
-        text
-    } else {
-        text + "."
-    }
+/// Renders what can be wider than the page, in a region that scrolls.
+fn scroll(label: &str, content: &Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="region" aria-label=(label) { (content) } }
 }
 
 /// Renders text with backticks as code.

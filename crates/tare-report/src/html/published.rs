@@ -8,9 +8,9 @@ use tare_model::dossier::{
     Dossier, DossierClaim, DossierLayout, DossierLayoutValue, DossierPublication, Span,
 };
 
-use super::super::number::{Digits, level_text, scale_for, value, with_unit};
-use super::super::{published, svg};
-use super::prose;
+use super::{prose, scroll};
+use crate::number::{Digits, level_text, scale_for, value, with_unit};
+use crate::{published, svg};
 use tare_core::foreign::harmless;
 
 /// Renders the section; empty if the study repeats no publication and claims nothing.
@@ -49,7 +49,7 @@ fn layout(table: &DossierLayout) -> Markup {
     let values = table.rows.iter().flat_map(|row| &row.values);
     let measured = values.filter_map(|value| value.here);
     html! {
-        div.scroll tabindex="0" role="region" aria-label=(harmless(&table.title)) {
+        (scroll(&harmless(&table.title), &html! {
             table {
                 caption { (harmless(&table.title)) ": measured here, in brackets the " (svg::interval_text(measured)) ", and as published" }
                 thead { tr { th scope="col" { span.sr { "of what" } } @for column in &table.columns { th.num scope="col" { (harmless(column)) } } } }
@@ -63,7 +63,7 @@ fn layout(table: &DossierLayout) -> Markup {
                     }
                 } }
             }
-        }
+        }))
     }
 }
 

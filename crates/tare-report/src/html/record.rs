@@ -1,32 +1,33 @@
 //! The page's record: concurrent instances, unequal conditions, missing measurements, the arms with all facts, the
 //! method and the checklist.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 use tare_model::CheckResult;
 use tare_model::dossier::{Concurrency, Dossier, Span};
 use tare_model::study::A_PRIME;
 
-use super::super::number::{self, Digits, interval, level_text};
-use super::super::terminal::{concurrency, tail};
-use super::super::words::called;
-use super::super::{failures, method};
-use super::{costs, figures, prose};
+use super::{costs, figures, prose, scroll};
+use crate::number::{self, Digits, interval, level_text, or_dash};
+use crate::terminal::{concurrency, tail};
+use crate::words::called;
+use crate::{failures, method};
 use tare_core::foreign::harmless;
 
 /// Renders concurrent instances: a figure and its numbers for each metric.
 pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
     let name = concurrency::title(series, dossier);
     let shown = |span: &Option<Span>| {
-        span.as_ref().map_or_else(
-            || "–".to_owned(),
-            |span| interval(span, Digits::Short) + &level_text(span),
-        )
+        or_dash(*span, |span| {
+            interval(&span, Digits::Short) + &level_text(&span)
+        })
     };
     let typical = |span: &Option<Span>| number::typical(span.as_ref(), &series.unit);
     html! {
         h3 { (name) " with several at once, as " (series.spread) }
         (figures::efficiency(series, &name))
-        div.scroll tabindex="0" role="region" aria-label={ (name) " by the number of instances" } {
+        (scroll(&format!("{name} by the number of instances"), &html! {
             table {
                 thead { tr { th scope="col" { "arm" } th.num scope="col" { "instances" } th.num scope="col" { "mean" } th.num scope="col" { "stretch" } th.num scope="col" { "fairness" } th.num scope="col" { "efficiency" } th.num scope="col" { "blocks" } } }
                 tbody { @for arm in series.arms.iter().filter(|arm| arm.arm != A_PRIME) { @for point in &arm.points { tr {
@@ -34,7 +35,7 @@ pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
                     td.num { (shown(&point.stretch)) } td.num { (shown(&point.fairness)) } td.num { (shown(&point.efficiency)) } td.num { (point.n_blocks) }
                 } } } }
             }
-        }
+        }))
         ul { @for arm in &series.arms { @if let (Some(doubling), false) = (&arm.doubling, arm.arm == A_PRIME) {
             li { (harmless(&arm.arm)) ": " (concurrency::interaction(doubling).0) }
         } } }
@@ -84,12 +85,10 @@ pub(super) fn parity(dossier: &Dossier) -> Markup {
 /// Renders the facts of every arm, those that differ first.
 pub(super) fn arms(dossier: &Dossier) -> Markup {
     let arms: Vec<_> = dossier.arms.iter().filter(|arm| arm.available).collect();
-    let mut names: Vec<&str> = arms
+    let names: BTreeSet<&str> = arms
         .iter()
         .flat_map(|arm| arm.facts.keys().map(String::as_str))
         .collect();
-    names.sort_unstable();
-    names.dedup();
     let differs = |name: &&str| {
         let mut values = arms.iter().map(|arm| arm.facts.get(*name));
         let first = values.next();
@@ -98,15 +97,12 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
     let (different, same): (Vec<&str>, Vec<&str>) = names.into_iter().partition(differs);
     let shown = |value: Option<&String>| {
         let text = harmless(value.map_or("–", String::as_str));
-        if text.chars().count() > 200 {
-            let head: String = text.chars().take(200).collect();
-            format!(
-                "{head}… ({} characters; the whole is in the dossier)",
-                text.chars().count()
-            )
-        } else {
-            text
+        let n = text.chars().count();
+        if n <= 200 {
+            return text;
         }
+        let head: String = text.chars().take(200).collect();
+        format!("{head}… ({n} characters; the whole is in the dossier)")
     };
     html! {
         table {
@@ -121,7 +117,7 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
         @for (title, names) in [("Facts that differ between the arms", different), ("Facts that all arms share", same)] {
             @if names.is_empty() { p.note { (title) ": none." } } @else { details {
                 summary { (title) " (" (names.len()) ")" }
-                div.scroll tabindex="0" role="region" aria-label=(title) {
+                (scroll(title, &html! {
                     @if title.starts_with("Facts that all") {
                         table { thead { tr { th scope="col" { "fact" } th scope="col" { "value" } } }
                             tbody { @for name in &names { tr { th scope="row" { code { (harmless(name)) } } td { (shown(arms[0].facts.get(*name))) } } } } }
@@ -129,7 +125,7 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
                         table { thead { tr { th scope="col" { "fact" } @for arm in &arms { th scope="col" { (harmless(called(&arm.id))) } } } }
                             tbody { @for name in &names { tr { th scope="row" { code { (harmless(name)) } } @for arm in &arms { td { (shown(arm.facts.get(*name))) } } } } } }
                     }
-                }
+                }))
             } }
         }
     }

@@ -7,12 +7,12 @@ use maud::{Markup, html};
 use tare_model::Params;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
-use super::super::axis::{RatioAxis, is_one, tick_label};
-use super::super::number::{glance, percent};
-use super::super::terminal::both;
-use super::super::terminal::two_runs::{Called, describe, order, sum, verdict_word};
-use super::super::words::{self, Names};
-use super::{Kind, document, figures, prose};
+use super::{Kind, document, figures, prose, scroll};
+use crate::axis::{RatioAxis, is_one, tick_label};
+use crate::number::{glance, or_dash, percent};
+use crate::terminal::both;
+use crate::terminal::two_runs::{Called, describe, order, sum, verdict_word};
+use crate::words::{self, Names};
 use tare_core::analyze::run_comparison::{Row, beside, row as set_beside};
 use tare_core::foreign::harmless;
 
@@ -53,7 +53,7 @@ pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> St
             @if n_all == 0 { p { "The store holds no run yet; " code { "tare run" } " makes one." } }
             @else if !found.is_empty() {
                 form action="/compare" {
-                    div.scroll tabindex="0" role="region" aria-label="runs" {
+                    (scroll("runs", &html! {
                         table.runs role="table" {
                             caption { "Choose one as A and one as B to compare their overheads." }
                             thead role="rowgroup" { tr role="row" {
@@ -63,7 +63,7 @@ pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> St
                             } }
                             tbody role="rowgroup" { @for (at, line) in found.iter().enumerate() { (listed(at, line)) } }
                         }
-                    }
+                    }))
                     p { button type="submit" { "Compare A with B" } }
                 }
             }
@@ -147,7 +147,7 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
 }
 
 fn ratio(span: Option<&Span>) -> String {
-    span.map_or_else(|| "–".to_owned(), glance)
+    or_dash(span, glance)
 }
 
 /// Returns a sign that carries the same information as the colour.
@@ -267,7 +267,7 @@ pub fn history(moments: &[Moment], n_left_out: usize) -> String {
             p.answer { (changed(moments)) }
             @if n_left_out > 0 { p.note { (n_left_out) " older runs were not looked at." } }
             (over_time(moments, &title))
-            div.scroll tabindex="0" role="region" aria-label="every run" { table {
+            (scroll("every run", &html! { table {
                 caption { "Every run, the newest first, compared with the one before it." }
                 thead { tr { th scope="col" { "run" } th.num scope="col" { (harmless(&cell.baseline)) " → " (harmless(&cell.arm)) } th.num scope="col" { "ratio [95 % CI]" } th scope="col" { "verdict" } th.num scope="col" { "÷ the run before" } } }
                 tbody { @for (at, moment) in moments.iter().enumerate().rev() {
@@ -282,7 +282,7 @@ pub fn history(moments: &[Moment], n_left_out: usize) -> String {
                         } @else { "–" } }
                     }
                 } }
-            } }
+            } }))
         }
     };
     document(&title, &body, Kind::Served(None))

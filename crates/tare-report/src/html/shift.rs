@@ -3,9 +3,10 @@
 use maud::{Markup, html};
 use tare_model::dossier::DossierCell;
 
-use super::super::number::Scale;
-use super::super::shift::Tenth;
 use super::figures::{HEIGHT, INNER, LEFT, Values, dots, pc, plot, px, ratio_lines, tone};
+use super::scroll;
+use crate::number::{Scale, or_dash};
+use crate::shift::Tenth;
 use tare_core::foreign::harmless;
 
 /// Renders the overhead at each decile; empty if there are too few blocks.
@@ -54,7 +55,7 @@ pub(super) fn table(
         @if !tenths.is_empty() {
             details {
                 summary { "Tenths of the blocks' values" }
-                div.scroll tabindex="0" role="region" aria-label={ (name) " by tenths, " (harmless(&cell.arm)) } {
+                (scroll(&format!("{name} by tenths, {}", harmless(&cell.arm)), &html! {
                     table {
                         thead { tr {
                             th.num scope="col" { "% are less" }
@@ -63,10 +64,10 @@ pub(super) fn table(
                         } }
                         tbody { @for tenth in tenths { tr {
                             td.num { (tenth.percent) } td.num { (shown(tenth.base)) } td.num { (shown(tenth.env)) }
-                            td.num { (tenth.cost.map_or_else(|| "–".to_owned(), |cost| format!("{cost:.4}"))) }
+                            td.num { (or_dash(tenth.cost, |cost| format!("{cost:.4}"))) }
                         } } }
                     }
-                }
+                }))
             }
         }
     }

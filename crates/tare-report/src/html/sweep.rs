@@ -4,7 +4,7 @@
 use maud::{Markup, PreEscaped, html};
 use tare_model::dossier::Dossier;
 
-use super::super::svg;
+use crate::svg;
 
 /// Renders the section if the study sweeps a parameter, else nothing.
 pub(super) fn section(dossier: &Dossier) -> Markup {

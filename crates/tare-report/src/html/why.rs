@@ -7,11 +7,11 @@ use maud::{Markup, html};
 use tare_model::Status;
 use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierWhy, Span};
 
-use super::super::number::typical;
-use super::super::terminal::{CHARGED, added, base_arm, counters, share_text, time};
-use super::super::waterfall::{Adds, Bar, Waterfall};
-use super::super::words::command_line;
 use super::{figures, prose};
+use crate::number::{or_dash, typical};
+use crate::terminal::{CHARGED, added, base_arm, counters, share_text, time};
+use crate::waterfall::{Adds, Bar, Waterfall};
+use crate::words::command_line;
 use tare_core::foreign::harmless;
 
 /// Renders the findings, strongest first as in the dossier; refuted ones are collapsed.
@@ -80,7 +80,7 @@ pub(super) fn ladder(ladder: &DossierLadder, base: &str) -> Markup {
                 @for (rung, bar) in &bars.steps {
                     tr {
                         th scope="row" { (harmless(&rung.title)) @if let Some(note) = &rung.note { br; span.note { (prose(note)) } } }
-                        td.num { (rung.adds.as_ref().map_or_else(|| "–".to_owned(), |span| added(span, &ladder.unit))) }
+                        td.num { (or_dash(rung.adds.as_ref(), |span| added(span, &ladder.unit))) }
                         td.iv { @if let (Some(span), Some(bar)) = (&rung.adds, bar) { (drawn(*bar, class(span))) } }
                     }
                 }

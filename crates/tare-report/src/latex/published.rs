@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use tare_model::dossier::{Dossier, DossierLayout, DossierPublication};
 
-use super::super::number::scale_for;
-use super::super::published;
 use super::{escaped, quantity};
+use crate::number::scale_for;
+use crate::published;
 
 /// Returns the file; `None` if the study repeats no publication and claims nothing.
 pub(super) fn file(dossier: &Dossier) -> Option<String> {
@@ -84,8 +84,7 @@ fn notes(out: &mut String, publication: &DossierPublication) {
     }
     out.push_str("\\paragraph{Notes on these numbers.}\n");
     for note in notes {
-        let text = format!("{}: {}.", note.of.join(" · "), note.text);
-        let _ = writeln!(out, "{}", escaped(&text));
+        let _ = writeln!(out, "{}.", escaped(&note.line()));
     }
     out.push('\n');
 }
@@ -118,17 +117,13 @@ fn claims(out: &mut String, dossier: &Dossier) {
             }
             _ => String::new(),
         };
-        let place = match claim.at.as_str() {
-            "" => String::new(),
-            at => format!(" ({at})"),
-        };
         let words = published::verdict(claim);
         let verdict = words.split_once(' ').map_or(words, |(_, words)| words);
         let _ = writeln!(
             out,
             "{}{} & {verdict} & {}.{} \\\\",
             escaped(&claim.published),
-            escaped(&place),
+            escaped(&published::place(claim)),
             escaped(&claim.because),
             escaped(&own)
         );

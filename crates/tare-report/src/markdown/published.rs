@@ -5,16 +5,18 @@ use std::fmt::Write as _;
 
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutValue, DossierPublication};
 
-use super::super::number::typical;
-use super::super::published;
 use super::escaped;
+use crate::number::typical;
+use crate::published;
 use tare_core::foreign::harmless;
 
 /// Writes the publication and claims, collapsed; nothing if the study has neither.
 pub(super) fn draw(out: &mut String, dossier: &Dossier) {
     if let Some(publication) = &dossier.publication {
         let authors = publication.authors.as_deref();
-        let by = authors.map_or_else(String::new, |authors| format!("{authors}: "));
+        let by = authors
+            .map(|authors| format!("{authors}: "))
+            .unwrap_or_default();
         let _ = writeln!(
             out,
             "<details><summary>Compared with {}{}</summary>\n",
@@ -98,10 +100,6 @@ fn claims(out: &mut String, dossier: &Dossier) {
     );
     out.push_str("| claim | here | because |\n|---|---|---|\n");
     for claim in &dossier.claims {
-        let place = match claim.at.as_str() {
-            "" => String::new(),
-            at => format!(" ({at})"),
-        };
         let mut because = escaped(&claim.because);
         if let (Some(own), Some((told, _))) = (&claim.own, published::own(claim)) {
             let _ = write!(
@@ -114,7 +112,7 @@ fn claims(out: &mut String, dossier: &Dossier) {
             out,
             "| {}{} | {} | {because} |",
             escaped(&claim.published),
-            escaped(&place),
+            escaped(&published::place(claim)),
             published::verdict(claim)
         );
     }

@@ -9,14 +9,16 @@ use std::fmt::Write as _;
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell};
 
-use super::super::answer::{self, trust_in_short};
-use super::super::axis::RatioAxis;
-use super::super::groups::{Group, grouped, primary};
-use super::super::number::percent;
-use super::super::words::{self, Names, TooFew};
 use super::interval::{drawn, labels};
 use super::text::{Paint, bold, paragraph, width, wrapped};
-use super::{Style, both, concurrency, emulated, pairs, publication, tail, title, usage};
+use super::{
+    Style, both, compared_arms, concurrency, emulated, pairs, publication, tail, title, usage,
+};
+use crate::answer::{self, trust_in_short};
+use crate::axis::RatioAxis;
+use crate::groups::{Group, grouped, primary};
+use crate::number::percent;
+use crate::words::{self, Names, TooFew};
 use tare_core::analyze::counted;
 use tare_core::foreign::{NO_BREAK, harmless};
 
@@ -44,24 +46,16 @@ const MOST_ROWS: usize = 12;
 pub fn brief(dossier: &Dossier, style: Style) -> String {
     let style = style.drawable();
     let names = Names::new(dossier);
-    let arms: Vec<(&DossierArm, Vec<&DossierCell>)> = dossier
-        .arms
-        .iter()
-        .map(|arm| {
-            let cells = dossier.cells.iter();
-            (arm, cells.filter(|cell| cell.arm == arm.id).collect())
-        })
-        .filter(|(_, cells): &(_, Vec<_>)| !cells.is_empty())
-        .collect();
+    let arms = compared_arms(dossier);
     let mut head = String::new();
-    paragraph(&mut head, "", &title_line(dossier, style), style.width);
+    paragraph(&mut head, "", &title_line(dossier, style), style);
     head.push('\n');
     for (arm, cells) in &arms {
         let headline = answer::summary(&arm.id, cells, &names);
-        paragraph(&mut head, "", &headline, style.width);
+        paragraph(&mut head, "", &headline, style);
     }
     if arms.is_empty() {
-        paragraph(&mut head, "", "Nothing was compared.", style.width);
+        paragraph(&mut head, "", "Nothing was compared.", style);
     }
     let foot = foot(dossier, style);
     let tables = |n_rows: usize| {
@@ -107,14 +101,11 @@ fn title_line(dossier: &Dossier, style: Style) -> String {
 /// Renders what follows the tables.
 fn foot(dossier: &Dossier, style: Style) -> String {
     let mut out = "\n".to_owned();
-    if dossier
-        .cells
-        .iter()
-        .any(|cell| words::ratio(cell).is_some())
-    {
-        paragraph(&mut out, "", LEGEND, style.width);
+    let mut ratios = dossier.cells.iter().filter_map(words::ratio);
+    if ratios.next().is_some() {
+        paragraph(&mut out, "", LEGEND, style);
     }
-    paragraph(&mut out, "", &trust_in_short(dossier), style.width);
+    paragraph(&mut out, "", &trust_in_short(dossier), style);
     tail::draw_brief(&mut out, dossier, style);
     out
 }
@@ -194,9 +185,9 @@ impl<'a> Row<'a> {
         if words::is_moving(cell) {
             word.push_str(", moves");
         }
-        if cell.flags.iter().any(|flag| flag.id == "different-tool") {
+        if words::is_flagged(cell, "different-tool") {
             word.push_str(", other tool");
-        } else if cell.flags.iter().any(|flag| words::is_doubt(&flag.id)) {
+        } else if words::is_doubtful(cell) {
             word.push_str(", doubtful");
         }
         Self {
@@ -289,21 +280,19 @@ fn head(out: &mut String, heading: &str, widths: &Widths, axis: Option<RatioAxis
         )
     });
     let before = 2 + widths.name + widths.values;
-    match columns {
-        Some(columns) if width(heading) <= before => {
+    match &columns {
+        Some(_) if width(heading) <= before => {
             out.push_str(&Paint::Bold.apply(heading, style.colour));
             out.push_str(&" ".repeat(before - width(heading)));
-            out.push_str(&Paint::Dim.apply(columns.trim_end(), style.colour));
-            out.push('\n');
         }
-        columns => {
-            bold(out, heading, style.width, style.colour);
-            if let Some(columns) = columns {
-                out.push_str(&" ".repeat(before));
-                out.push_str(&Paint::Dim.apply(columns.trim_end(), style.colour));
-                out.push('\n');
-            }
+        _ => {
+            bold(out, heading, style);
+            out.push_str(&" ".repeat(if columns.is_some() { before } else { 0 }));
         }
+    }
+    if let Some(columns) = columns {
+        out.push_str(&Paint::Dim.apply(columns.trim_end(), style.colour));
+        out.push('\n');
     }
 }
 
@@ -330,7 +319,7 @@ fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: S
         let comma = if place + 1 < within.len() { "," } else { "" };
         let _ = write!(text, " {name}{comma}");
     }
-    paragraph(out, "= ", &text, style.width);
+    paragraph(out, "= ", &text, style);
 }
 
 /// Writes what only `tare show` includes.
@@ -346,7 +335,7 @@ fn left_over(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: 
         parts.push(format!("{n_secondary} secondary"));
     }
     if !parts.is_empty() {
-        paragraph(out, "… more: ", &parts.join(", "), style.width);
+        paragraph(out, "… more: ", &parts.join(", "), style);
     }
 }
 
@@ -355,11 +344,11 @@ fn notes(out: &mut String, rows: &[Row<'_>], style: Style) {
     let is_any = |what: &str| rows.iter().any(|row| row.word.contains(what));
     if is_any("?") {
         let text = "“?”: significant alone, but not after correction for all metrics.";
-        paragraph(out, "", text, style.width);
+        paragraph(out, "", text, style);
     }
     if is_any("moves") {
         let text = "“moves”: the effect itself changes from block to block, while the baseline's two copies agree: not noise.";
-        paragraph(out, "", text, style.width);
+        paragraph(out, "", text, style);
     }
 }
 
@@ -410,16 +399,6 @@ fn table_row(
 
 /// Writes a row on a narrow terminal: the name, and below it the number and the word.
 fn narrow_row(out: &mut String, row: &Row<'_>, style: Style) {
-    paragraph(
-        out,
-        &format!("{} ", row.group.sign()),
-        &row.name,
-        style.width,
-    );
-    paragraph(
-        out,
-        "    ",
-        &format!("{} {}", row.ratio, row.word),
-        style.width,
-    );
+    paragraph(out, &format!("{} ", row.group.sign()), &row.name, style);
+    paragraph(out, "    ", &format!("{} {}", row.ratio, row.word), style);
 }

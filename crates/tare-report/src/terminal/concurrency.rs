@@ -11,12 +11,10 @@ use tare_stats::Verdict;
 
 use tare_core::analyze::LEVEL;
 
-use super::super::number::{
-    Digits, interval, percent, range, scale_for, significant, value, with_unit,
-};
-use super::super::words::{self, Tone};
-use super::text::{Column, Paint, Text, bold, paragraph, row_in_line, table_or};
+use super::text::{Column, Paint, Text, bold, painted, paragraph, row_in_line, table_or};
 use super::{Style, WIDE};
+use crate::number::{Digits, interval, or_dash, percent, range, significant, typical};
+use crate::words::{self, Tone};
 use tare_core::foreign::{NO_BREAK, harmless};
 
 /// Draws the series of a run, if there are any.
@@ -29,7 +27,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
         out.push('\n');
         let mut text = "stretch: how many times slower an instance is than one alone in the same place; fairness: 1.00 if all fare alike; efficiency: their throughput against that of as many alone.".to_owned();
         text.push_str(" makespan: from the first start to the last end, preparations of a program included; probes stop by time, so theirs says only how long they ran.");
-        paragraph(out, "", &text, style.width);
+        paragraph(out, "", &text, style);
     }
 }
 
@@ -42,7 +40,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
     if series.spread == Spread::Environments {
         heading = heading.replace("as environments", "each in an environment of its own");
     }
-    bold(out, &heading, style.width, style.colour);
+    bold(out, &heading, style);
     let arms: Vec<&ConcurrencyArm> = series
         .arms
         .iter()
@@ -59,43 +57,34 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
     table_or(out, &columns(is_wide), &rows, style, row_in_line);
     for arm in &arms {
         for text in remarks(arm) {
-            paragraph(
-                out,
-                "* ",
-                &format!("{}: {text}", harmless(&arm.arm)),
-                style.width,
-            );
+            paragraph(out, "* ", &format!("{}: {text}", arm.arm), style);
         }
     }
     let baseline = arms.iter().find(|arm| arm.baseline);
-    let baseline = harmless(baseline.map_or("the baseline", |arm| arm.arm.as_str()));
+    let baseline = baseline.map_or("the baseline", |arm| arm.arm.as_str());
     for arm in &arms {
         if let Some(doubling) = &arm.doubling {
             let (text, tone) = interaction(doubling);
-            let line = format!("{} against {baseline}: {text}", harmless(&arm.arm));
-            let mut drawn = String::new();
-            paragraph(&mut drawn, "", &line, style.width);
-            for line in drawn.lines() {
-                out.push_str(&Paint::for_tone(tone).apply(line, style.colour));
-                out.push('\n');
-            }
+            let line = format!("{} against {baseline}: {text}", arm.arm);
+            painted(out, Paint::for_tone(tone), &line, style);
         }
         if let Some(scaling) = &arm.scaling {
             let bounded = |value: f64, bounds: &Option<Span>| match bounds {
                 Some(span) => interval(span, Digits::Short),
                 None => format!("{value:.3}"),
             };
-            let peak = scaling.peak.map_or_else(String::new, |peak| {
-                format!(", most throughput near {peak:.0} instances")
-            });
+            let peak = scaling
+                .peak
+                .map(|peak| format!(", most throughput near {peak:.0} instances"))
+                .unwrap_or_default();
             let text = format!(
                 "{} scales as {}: {} done one at a time, {} lost to agreeing{peak}",
-                harmless(&arm.arm),
+                arm.arm,
                 scaling.law,
                 bounded(scaling.alpha, &scaling.alpha_interval),
                 bounded(scaling.beta, &scaling.beta_interval),
             );
-            paragraph(out, "", &text, style.width);
+            paragraph(out, "", &text, style);
         }
     }
 }
@@ -117,26 +106,14 @@ pub(crate) fn title(series: &Concurrency, dossier: &Dossier) -> String {
 }
 
 fn columns(is_wide: bool) -> Vec<Column> {
-    let number = |title: &str| Column {
-        title: title.to_owned(),
-        right: true,
-        least: None,
-    };
-    let mut columns = vec![
-        Column {
-            title: "arm".to_owned(),
-            right: false,
-            least: Some(6),
-        },
-        number("N"),
-        number("mean"),
-    ];
+    let mut columns = vec![Column::words("arm", 6)];
+    columns.extend(["N", "mean"].map(Column::number));
     if is_wide {
-        columns.push(number("worst"));
+        columns.push(Column::number("worst"));
     }
-    columns.extend(["makespan", "stretch [95 %]", "fair", "efficient"].map(number));
+    columns.extend(["makespan", "stretch [95 %]", "fair", "efficient"].map(Column::number));
     if is_wide {
-        columns.extend(["start skew", "all at work"].map(number));
+        columns.extend(["start skew", "all at work"].map(Column::number));
     }
     columns
 }
@@ -144,31 +121,21 @@ fn columns(is_wide: bool) -> Vec<Column> {
 fn row(series: &Concurrency, arm: &ConcurrencyArm, place: usize, is_wide: bool) -> Vec<Text> {
     let point = &arm.points[place];
     let name = if place == 0 {
-        harmless(&arm.arm)
+        arm.arm.clone()
     } else {
         String::new()
     };
-    let in_unit = |span: &Option<Span>, unit: &str| match span {
-        Some(span) => {
-            let scale = scale_for(span.point, unit);
-            with_unit(&value(span, scale, Digits::Short), scale)
-        }
-        None => "–".to_owned(),
-    };
+    let in_unit = |span: &Option<Span>, unit: &str| typical(span.as_ref(), unit);
     let share = |span: &Option<Span>| {
-        span.map_or_else(
-            || "–".to_owned(),
-            |span| format!("{:.0}{NO_BREAK}%", span.point * 100.0),
-        )
+        or_dash(*span, |span| {
+            format!("{:.0}{NO_BREAK}%", span.point * 100.0)
+        })
     };
     let stretch = match &point.stretch {
         Some(_) if point.instances == 1 => "1".to_owned(),
-        Some(span) => bounds(span),
-        None => "–".to_owned(),
+        span => or_dash(span.as_ref(), bounds),
     };
-    let fairness = point
-        .fairness
-        .map_or_else(|| "–".to_owned(), |span| format!("{:.2}", span.point));
+    let fairness = or_dash(point.fairness, |span| format!("{:.2}", span.point));
     let mut texts = vec![
         name,
         point.instances.to_string(),
@@ -193,9 +160,10 @@ fn row(series: &Concurrency, arm: &ConcurrencyArm, place: usize, is_wide: bool) 
 /// Formats `16 [14, 19]` with the digits that the half-width supports.
 fn bounds(span: &Span) -> String {
     let digits = significant((span.high - span.low) / 2.0, 1).min(3);
-    let level = span.level.map_or_else(String::new, |level| {
-        format!(" at {}", percent(level).replace(NO_BREAK, ""))
-    });
+    let level = span
+        .level
+        .map(|level| format!(" at {}", percent(level).replace(NO_BREAK, "")))
+        .unwrap_or_default();
     format!(
         "{:.digits$} [{:.digits$}, {:.digits$}]{level}",
         span.point, span.low, span.high
@@ -216,16 +184,15 @@ fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
     shown
         .iter()
         .map(|(id, points)| {
-            let details: Vec<String> = points
+            let mut details: Vec<&str> = points
                 .iter()
                 .flat_map(|point| &point.flags)
                 .filter(|flag| flag.id == *id)
-                .map(|flag| harmless(&flag.detail))
+                .map(|flag| flag.detail.as_str())
                 .collect();
             let meaning = words::meaning(id).unwrap_or(id);
-            let mut distinct = details.clone();
-            distinct.dedup();
-            format!("{meaning} ({})", distinct.join("; "))
+            details.dedup();
+            format!("{meaning} ({})", details.join("; "))
         })
         .collect()
 }
@@ -252,58 +219,42 @@ fn by_itself(doubling: &Doubling) -> (String, Tone) {
         );
         return (text, Tone::Open);
     };
+    let percents = |low: f64, high: f64| range(100.0 * low, 100.0 * high);
     let adds = || {
-        let (low, high) = ((ratio.low - 1.0) * 100.0, (ratio.high - 1.0) * 100.0);
         format!(
             "each doubling of the instances adds {}{NO_BREAK}% to its cost",
-            range(low, high)
+            percents(ratio.low - 1.0, ratio.high - 1.0)
         )
     };
     let takes = || {
-        let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
         format!(
             "each doubling of the instances takes {}{NO_BREAK}% off its cost",
-            range(low, high)
+            percents(1.0 - ratio.high, 1.0 - ratio.low)
         )
     };
+    let worse = || format!("it gets worse with more instances: {}", adds());
+    let better = || format!("it gets better with more instances: {}", takes());
+    let unresolved = |text: String| format!("{text} (margin {margin})");
     match doubling.verdict {
-        Verdict::MaterialCost => (
-            format!("it gets worse with more instances: {}", adds()),
-            Tone::Cost,
-        ),
-        Verdict::Cost => (
-            format!(
-                "it gets worse with more instances: {} (margin {margin})",
-                adds()
-            ),
-            Tone::SomeCost,
-        ),
+        Verdict::MaterialCost => (worse(), Tone::Cost),
+        Verdict::Cost => (unresolved(worse()), Tone::SomeCost),
         Verdict::NegligibleCost => (format!("negligible: {}", adds()), Tone::Nothing),
-        Verdict::Equivalent => (
-            format!(
+        Verdict::Equivalent => {
+            let text = format!(
                 "its cost does not depend on the number of instances: within {margin} for each doubling"
-            ),
-            Tone::Nothing,
-        ),
+            );
+            (text, Tone::Nothing)
+        }
         Verdict::NegligibleGain => (format!("negligible: {}", takes()), Tone::Nothing),
-        Verdict::Gain => (
-            format!(
-                "it gets better with more instances: {} (margin {margin})",
-                takes()
-            ),
-            Tone::Less,
-        ),
-        Verdict::MaterialGain => (
-            format!("it gets better with more instances: {}", takes()),
-            Tone::Less,
-        ),
-        Verdict::Inconclusive => (
-            format!(
+        Verdict::Gain => (unresolved(better()), Tone::Less),
+        Verdict::MaterialGain => (better(), Tone::Less),
+        Verdict::Inconclusive => {
+            let text = format!(
                 "undecided whether its cost depends on the number of instances: × {} for each doubling",
                 interval(ratio, Digits::Short)
-            ),
-            Tone::Open,
-        ),
+            );
+            (text, Tone::Open)
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use tare_model::counter;
 use tare_model::dossier::{DossierCounter, DossierWhy};
 use tare_model::names::Measure;
 
-use super::super::number::{scale_for, significant, with_unit};
+use crate::number::{scale_for, significant, with_unit};
 
 /// The name prefix of counters that the host kernel maintains.
 pub(crate) const CHARGED: &str = "charged_";

@@ -3,7 +3,7 @@
 use tare_model::dossier::Span;
 use tare_model::whole_place;
 
-use super::super::axis::{RatioAxis, tick_label};
+use crate::axis::{RatioAxis, tick_label};
 
 /// Converts a position between 0 and 1 to a column of the axis.
 fn column(place: f64, columns: usize) -> usize {

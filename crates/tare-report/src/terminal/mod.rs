@@ -39,7 +39,8 @@ use super::answer::{self, trust};
 pub use super::format::Style;
 use super::format::{Format, ReportOutput};
 use super::number::{
-    Digits, Scale, are_far, decimals_of_value, difference, interval, scales_for, value, with_unit,
+    Digits, Scale, are_far, decimals_of_value, difference, interval, or_dash, scales_for, whole,
+    with_unit,
 };
 use super::words::{self, Names};
 use tare_core::foreign::harmless;
@@ -80,16 +81,14 @@ const SHORT_NS: f64 = 100_000.0;
 pub fn table(dossier: &Dossier, style: Style) -> String {
     let style = style.drawable();
     let mut out = String::new();
-    paragraph(&mut out, "", &trust(dossier), style.width);
-    paragraph(&mut out, "", &title(dossier), style.width);
+    paragraph(&mut out, "", &trust(dossier), style);
+    paragraph(&mut out, "", &title(dossier), style);
     let names = Names::new(dossier);
-    let arms = dossier.arms.iter();
-    let arms = arms.map(|arm| (arm, dossier.cells_of(&arm.id)));
-    let arms: Vec<_> = arms.filter(|(_, cells)| !cells.is_empty()).collect();
+    let arms = compared_arms(dossier);
     out.push('\n');
     for (arm, cells) in &arms {
         let answer = answer::summary(&arm.id, cells, &names);
-        paragraph(&mut out, "", &answer, style.width);
+        paragraph(&mut out, "", &answer, style);
     }
     let marks = Marks::new(dossier);
     for (arm, cells) in &arms {
@@ -98,7 +97,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     }
     if dossier.cells.is_empty() {
         out.push('\n');
-        paragraph(&mut out, "", "Nothing was compared.", style.width);
+        paragraph(&mut out, "", "Nothing was compared.", style);
     }
     pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
@@ -110,19 +109,21 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     out
 }
 
+/// Returns the arms that were compared with their baseline, each with its cells.
+fn compared_arms(dossier: &Dossier) -> Vec<(&DossierArm, Vec<&DossierCell>)> {
+    let arms = dossier.arms.iter();
+    let arms = arms.map(|arm| (arm, dossier.cells_of(&arm.id)));
+    arms.filter(|(_, cells)| !cells.is_empty()).collect()
+}
+
 /// Writes one catalogue entry: its name and title, and below it details, each after its prefix.
 pub fn listed(out: &mut String, name: &str, title: &str, details: &[(&str, String)], style: Style) {
     out.push_str("  ");
     out.push_str(&Paint::Bold.apply(&harmless(name), style.colour));
     out.push('\n');
-    paragraph(out, "    ", &harmless(title), style.width);
+    paragraph(out, "    ", title, style);
     for (prefix, detail) in details {
-        paragraph(
-            out,
-            &format!("      {prefix}"),
-            &harmless(detail),
-            style.width,
-        );
+        paragraph(out, &format!("      {prefix}"), detail, style);
     }
 }
 
@@ -150,11 +151,8 @@ fn title(dossier: &Dossier) -> String {
 
 /// Writes the meaning of the columns, if there is a ratio.
 fn legend(out: &mut String, dossier: &Dossier, style: Style) {
-    if dossier
-        .cells
-        .iter()
-        .all(|cell| words::ratio(cell).is_none())
-    {
+    let mut ratios = dossier.cells.iter().filter_map(words::ratio);
+    if ratios.next().is_none() {
         return;
     }
     out.push('\n');
@@ -162,7 +160,7 @@ fn legend(out: &mut String, dossier: &Dossier, style: Style) {
     if style.width >= WIDE {
         text.push_str(" uncontended: the ratio of the best moments of the trials, hardly touched by other load.");
     }
-    paragraph(out, "", &text, style.width);
+    paragraph(out, "", &text, style);
 }
 
 fn draw_arm(
@@ -179,36 +177,37 @@ fn draw_arm(
         "{}{} against {}{}, {}",
         words::purpose(arm),
         emulated(arm),
-        harmless(baseline),
+        baseline,
         dossier
             .arms
             .iter()
             .find(|other| other.id == baseline)
-            .map_or_else(String::new, emulated),
+            .map(emulated)
+            .unwrap_or_default(),
         sum(cells)
     );
-    text::bold(out, &heading, style.width, style.colour);
+    text::bold(out, &heading, style);
     let is_wide = style.width >= WIDE;
     let rows: Vec<Vec<Text>> = cells
         .iter()
         .map(|cell| row(cell, names, marks, is_wide))
         .collect();
-    let columns = columns(&harmless(&arm.id), &harmless(baseline), is_wide);
+    let columns = columns(&arm.id, baseline, is_wide);
     // Too narrow for columns: one paragraph per cell.
-    table_or(out, &columns, &rows, style, |out, row, width| {
+    table_or(out, &columns, &rows, style, |out, row, style| {
         let mut texts = row.iter().map(|cell| cell.text.as_str());
         let name = texts.next().unwrap_or("");
         let rest: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
-        paragraph(out, "", name, width);
-        paragraph(out, "  ", &rest.join(" · "), width);
+        paragraph(out, "", name, style);
+        paragraph(out, "  ", &rest.join(" · "), style);
     });
 }
 
 /// Returns the note after an arm's name if its processor is emulated.
 fn emulated(arm: &DossierArm) -> String {
-    emulation(&arm.facts).map_or_else(String::new, |detail| {
-        format!(" (EMULATED: {})", harmless(detail))
-    })
+    emulation(&arm.facts)
+        .map(|detail| format!(" (EMULATED: {})", harmless(detail)))
+        .unwrap_or_default()
 }
 
 /// Counts the cells with overhead, with gain, within the margin, and inconclusive.
@@ -217,25 +216,21 @@ fn sum(cells: &[&DossierCell]) -> String {
         let held = cells.iter().filter(|cell| is_held_up(cell));
         held.filter(|cell| words.contains(&cell.verdict)).count()
     };
+    let all = |words: &[Verdict]| {
+        let all = cells.iter();
+        all.filter(|cell| words.contains(&cell.verdict)).count()
+    };
     let within = [
         Verdict::NegligibleCost,
         Verdict::Equivalent,
         Verdict::NegligibleGain,
     ];
-    let n_within = cells
-        .iter()
-        .filter(|cell| within.contains(&cell.verdict))
-        .count();
-    let n_open = cells
-        .iter()
-        .filter(|cell| cell.verdict == Verdict::Inconclusive)
-        .count();
     let n_doubtful = doubtful(cells).count();
     let parts = tare_model::rows! {
         (count(&[Verdict::MaterialCost, Verdict::Cost]), "with overhead"),
-        (n_within, "within the margin"),
+        (all(&within), "within the margin"),
         (count(&[Verdict::Gain, Verdict::MaterialGain]), "faster"),
-        (n_open, "inconclusive"),
+        (all(&[Verdict::Inconclusive]), "inconclusive"),
         (n_doubtful, "not significant after correction"),
     };
     let message: Vec<String> = parts
@@ -257,18 +252,11 @@ fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
     let cost = "ratio [95 % CI]";
     let mut columns = vec![Column::words("metric", 12)];
     if is_wide {
-        columns.extend([
-            Column::number(baseline),
-            Column::number(arm),
-            Column::number("difference"),
-            Column::number(cost),
-            Column::number("uncontended"),
-        ]);
+        columns.extend([baseline, arm, "difference", cost, "uncontended"].map(Column::number));
     } else {
         columns.push(Column {
-            title: format!("{baseline} → {arm}"),
-            right: true,
             least: Some(13),
+            ..Column::number(&format!("{baseline} → {arm}"))
         });
         columns.push(Column::number(cost));
     }
@@ -294,31 +282,17 @@ fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> V
     let mut texts = vec![Text::plain(names.name(cell))];
     if is_wide {
         texts.extend([
-            Text::plain(shown(cell.base.as_ref(), of_base)),
-            Text::plain(shown(cell.env.as_ref(), of_env)),
+            Text::plain(whole(cell.base.as_ref(), of_base)),
+            Text::plain(whole(cell.env.as_ref(), of_env)),
             Text::plain(additive.unwrap_or_default()),
             Text::plain(cost),
-            Text::plain(
-                cell.floor
-                    .as_ref()
-                    .map_or_else(|| "–".to_owned(), |floor| interval(floor, digits)),
-            ),
+            Text::plain(or_dash(cell.floor, |floor| interval(&floor, digits))),
         ]);
     } else {
         texts.extend([Text::plain(both(cell)), Text::plain(cost)]);
     }
-    texts.push(Text {
-        text: words,
-        paint: Paint::for_tone(tone),
-    });
+    texts.push(Text::painted(words, Paint::for_tone(tone)));
     texts
-}
-
-fn shown(span: Option<&Span>, scale: Scale) -> String {
-    span.map_or_else(
-        || "–".to_owned(),
-        |span| with_unit(&value(span, scale, Digits::Full), scale),
-    )
 }
 
 /// Formats `92.1 → 107 ns`, both with the digits of the less precise one; `507 µs → 191 ms` if they are far apart.
@@ -331,10 +305,9 @@ pub(crate) fn both(cell: &DossierCell) -> String {
         return "–".to_owned();
     };
     let shown = |span: Option<Span>, scale: Scale, decimals: usize| {
-        span.map_or_else(
-            || "–".to_owned(),
-            |span| format!("{:.decimals$}", span.point / scale.factor),
-        )
+        or_dash(span, |span| {
+            format!("{:.decimals$}", span.point / scale.factor)
+        })
     };
     let is_far = matches!(spans, [Some(one), Some(other)] if are_far(&one, &other));
     let decimals = decimals.map(|own| if is_far { own.unwrap_or(fewer) } else { fewer });
@@ -411,7 +384,7 @@ impl Marks {
                 "in {count} of {} rows: {meaning}{seen}",
                 dossier.cells.len()
             );
-            paragraph(out, "* ", &line, style.width);
+            paragraph(out, "* ", &line, style);
         }
         for (number, id) in (1..).zip(&self.flags) {
             let Some(meaning) = words::meaning(id) else {
@@ -419,7 +392,7 @@ impl Marks {
             };
             let seen = seen(dossier, id);
             let mark = format!("{} ", superscript(number));
-            paragraph(out, &mark, &format!("{meaning}{seen}"), style.width);
+            paragraph(out, &mark, &format!("{meaning}{seen}"), style);
         }
     }
 }
@@ -440,11 +413,7 @@ fn seen(dossier: &Dossier, id: &str) -> String {
     if n_cells > 1 && !words::is_doubt(id) {
         return String::new();
     }
-    let shown: Vec<String> = details
-        .iter()
-        .take(MOST_SEEN)
-        .map(|it| harmless(it))
-        .collect();
+    let shown: Vec<&str> = details.iter().copied().take(MOST_SEEN).collect();
     match details.len().saturating_sub(MOST_SEEN) {
         _ if shown.is_empty() => String::new(),
         0 => format!(" ({})", shown.join("; ")),
@@ -454,7 +423,7 @@ fn seen(dossier: &Dossier, id: &str) -> String {
 
 /// Returns the flags of a cell that the table must show. `contended` implies the milder `steal`.
 fn marked(cell: &DossierCell) -> impl Iterator<Item = &Flag> {
-    let is_contended = cell.flags.iter().any(|flag| flag.id == "contended");
+    let is_contended = words::is_flagged(cell, "contended");
     cell.flags.iter().filter(move |flag| {
         words::meaning(&flag.id).is_some() && !(is_contended && flag.id == "steal")
     })

@@ -5,11 +5,11 @@
 
 use tare_model::dossier::{Dossier, DossierCell};
 
-use super::super::groups::{Group, by_metric};
-use super::super::words::{self, Names};
 use super::Style;
 use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out};
-use tare_core::foreign::{NO_BREAK, harmless};
+use crate::groups::{Group, by_metric};
+use crate::words::{self, Names};
+use tare_core::foreign::NO_BREAK;
 
 /// Draws the pairs, if there are any.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style: Style) {
@@ -20,11 +20,11 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style
     let (metrics, without): (Vec<_>, Vec<_>) =
         by_metric(&dossier.pairs).into_iter().partition(has_ratio);
     out.push('\n');
-    bold(out, "Pairwise", style.width, style.colour);
+    bold(out, "Pairwise", style);
     if !without.is_empty() {
         let plural = if without.len() == 1 { "" } else { "s" };
         let text = format!("no ratio of any two for {} metric{plural}", without.len());
-        paragraph(out, "… ", &text, style.width);
+        paragraph(out, "… ", &text, style);
     }
     if metrics.is_empty() {
         return;
@@ -35,7 +35,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style
     }
     out.push('\n');
     let text = "▲ the row's arm is slower than the column's, ▼ faster, = within the margin, ? inconclusive; ratio [95 % CI], from the same blocks.";
-    paragraph(out, "", text, style.width);
+    paragraph(out, "", text, style);
 }
 
 /// Returns the names of the arms, in the order of the study.
@@ -57,41 +57,25 @@ fn entry(cell: &DossierCell) -> Text {
         || Group::Missing.sign().to_string(),
         |effect| format!("{} {effect}", Group::for_cell(cell).sign()),
     );
-    Text {
-        text: text.replace(' ', &NO_BREAK.to_string()),
-        paint: Paint::for_tone(words::verdict(cell).1),
-    }
+    let paint = Paint::for_tone(words::verdict(cell).1);
+    Text::painted(text.replace(' ', &NO_BREAK.to_string()), paint)
 }
 
 fn triangles(metrics: &[Vec<&DossierCell>], names: &Names<'_>, style: Style) -> Option<String> {
     let arms = arms(metrics);
     let (_, columns) = arms.split_last()?;
-    let mut heads = vec![Column {
-        title: "against".to_owned(),
-        right: false,
-        least: Some(14),
-    }];
+    let mut heads = vec![Column::words("against", 14)];
     heads.extend(columns.iter().map(|arm| Column {
-        title: harmless(arm),
         right: false,
-        least: None,
+        ..Column::number(arm)
     }));
     let mut rows = Vec::new();
     for cells in metrics {
-        let name = cells
-            .first()
-            .map_or_else(String::new, |cell| names.name(cell));
-        let mut head = vec![Text {
-            text: name,
-            paint: Paint::Bold,
-        }];
+        let mut head = vec![Text::painted(names.name(cells[0]), Paint::Bold)];
         head.resize_with(heads.len(), || Text::plain(""));
         rows.push(head);
         for arm in &arms[1..] {
-            let mut row = vec![Text::plain(format!(
-                "{NO_BREAK}{NO_BREAK}{}",
-                harmless(arm)
-            ))];
+            let mut row = vec![Text::plain(format!("{NO_BREAK}{NO_BREAK}{arm}"))];
             row.extend(columns.iter().map(|first| {
                 let found = cells
                     .iter()
@@ -101,23 +85,21 @@ fn triangles(metrics: &[Vec<&DossierCell>], names: &Names<'_>, style: Style) -> 
             rows.push(row);
         }
     }
-    laid_out(&heads, &rows, style.width, style.colour)
+    laid_out(&heads, &rows, style)
 }
 
 fn lines(out: &mut String, metrics: &[Vec<&DossierCell>], names: &Names<'_>, style: Style) {
     for cells in metrics {
-        if let Some(cell) = cells.first() {
-            paragraph(out, "", &names.name(cell), style.width);
-        }
+        paragraph(out, "", &names.name(cells[0]), style);
         for cell in cells {
-            let (arm, first) = (harmless(&cell.arm), harmless(&cell.baseline));
             let effect = words::effect_or_dash(cell);
+            let verdict = words::short_verdict(cell);
             let text = format!(
-                "{arm} against {first}: {effect}, {}",
-                words::short_verdict(cell)
+                "{} against {}: {effect}, {verdict}",
+                cell.arm, cell.baseline
             );
             let sign = format!("  {} ", Group::for_cell(cell).sign());
-            paragraph(out, &sign, &text, style.width);
+            paragraph(out, &sign, &text, style);
         }
     }
 }

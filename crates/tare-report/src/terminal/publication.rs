@@ -8,11 +8,10 @@ use tare_model::dossier::{
     Dossier, DossierClaim, DossierLayout, DossierLayoutRow, DossierLayoutValue, DossierPublication,
 };
 
-use super::super::answer::listed;
-use super::super::number::{Digits, Scale, decimals_of_value, scale_for, value, with_unit};
 use super::text::{Column, Paint, Text, bold, paragraph, table_or, width};
 use super::{Style, published, tail};
-use tare_core::foreign::harmless;
+use crate::answer::listed;
+use crate::number::{Digits, Scale, decimals_of_value, scale_for, value, with_unit};
 
 /// Draws what can be compared: the tables with at least one number of this run, and the claims that could be judged.
 /// The rest is counted and left to the full table.
@@ -57,16 +56,19 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
         out.push('\n');
         let n_claims = dossier.claims.len();
         let text = format!("Not testable here: {n_others} of {n_claims} published claims.");
-        paragraph(out, "  ", &text, style.width);
+        paragraph(out, "  ", &text, style);
         left_out.insert(0, "why".to_owned());
     }
     if dossier.claims.iter().any(|claim| claim.own.is_some()) {
         left_out.push("what the publication's own numbers say of its claims".to_owned());
     }
     if !left_out.is_empty() {
-        let run = harmless(&dossier.run);
-        let text = format!("`tare show {run}` has {} as well.", listed(&left_out));
-        paragraph(out, "  ", &text, style.width);
+        let text = format!(
+            "`tare show {}` has {} as well.",
+            dossier.run,
+            listed(&left_out)
+        );
+        paragraph(out, "  ", &text, style);
     }
 }
 
@@ -78,26 +80,28 @@ fn has_a_value(table: &DossierLayout) -> bool {
 
 fn cited(out: &mut String, publication: &DossierPublication, style: Style) {
     let authors = publication.authors.as_deref();
-    let by = authors.map_or_else(String::new, |authors| format!("{authors}: "));
+    let by = authors
+        .map(|authors| format!("{authors}: "))
+        .unwrap_or_default();
     let text = format!("Compared with {by}{}", publication.title);
-    tail::heading(out, &harmless(&text), style);
-    paragraph(out, "  ", &harmless(&publication.place), style.width);
+    tail::heading(out, &text, style);
+    paragraph(out, "  ", &publication.place, style);
     let machine = format!("measured there on: {}", publication.machine);
-    paragraph(out, "  ", &harmless(&machine), style.width);
+    paragraph(out, "  ", &machine, style);
 }
 
 /// Writes the intentional differences of the study.
 fn otherwise(out: &mut String, publication: &DossierPublication, style: Style) {
     for deviation in &publication.deviations {
         let text = format!("here on purpose otherwise: {deviation}");
-        paragraph(out, "  ", &harmless(&text), style.width);
+        paragraph(out, "  ", &text, style);
     }
 }
 
 /// Writes the rows of these tables that were measured at another scale.
 fn scales<'a>(out: &mut String, tables: impl IntoIterator<Item = &'a DossierLayout>, style: Style) {
-    for line in super::super::published::scale_lines(tables) {
-        paragraph(out, "  ", &harmless(&line), style.width);
+    for line in crate::published::scale_lines(tables) {
+        paragraph(out, "  ", &line, style);
     }
 }
 
@@ -113,18 +117,15 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
         }
         published::notes(out, publication, style);
         if !publication.figures.is_empty() {
-            let names: Vec<String> = publication
-                .figures
-                .iter()
-                .map(|figure| harmless(&figure.title))
-                .collect();
+            let names = publication.figures.iter().map(|it| it.title.as_str());
+            let names: Vec<&str> = names.collect();
             out.push('\n');
             let text = format!(
                 "Figures ({}): `tare report {} --format svg`.",
                 names.join("; "),
-                harmless(&dossier.run)
+                dossier.run
             );
-            paragraph(out, "  ", &text, style.width);
+            paragraph(out, "  ", &text, style);
         }
         published::others(out, publication, style);
     }
@@ -133,12 +134,12 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 fn layout(out: &mut String, table: &DossierLayout, style: Style) {
-    bold(out, &harmless(&table.title), style.width, style.colour);
+    bold(out, &table.title, style);
     let mut rows = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     for row in &table.rows {
         let scale = scale_of(row);
-        let mut line = vec![Text::plain(harmless(&row.label))];
+        let mut line = vec![Text::plain(&row.label)];
         line.extend(row.values.iter().map(|value| here(value, scale)));
         rows.push(line);
         for value in &row.values {
@@ -149,49 +150,39 @@ fn layout(out: &mut String, table: &DossierLayout, style: Style) {
             }
         }
         if row.values.iter().any(|value| !value.each.is_empty()) {
-            let mut line = vec![Text::plain("  each".to_owned())];
+            let mut line = vec![Text::plain("  each")];
             line.extend(row.values.iter().map(|value| each(value, scale)));
             rows.push(line);
         }
         if row.values.iter().any(|value| !value.published.is_empty()) {
-            let mut line = vec![Text {
-                text: "  publ.".into(),
-                paint: Paint::Dim,
-            }];
-            line.extend(row.values.iter().map(|value| Text {
-                text: harmless(&value.published.join(" / ")),
-                paint: Paint::Dim,
-            }));
+            let mut line = vec![Text::painted("  publ.", Paint::Dim)];
+            let published = row.values.iter().map(|value| value.published.join(" / "));
+            line.extend(published.map(|text| Text::painted(text, Paint::Dim)));
             rows.push(line);
         }
     }
-    let mut columns = vec![Column {
-        title: String::new(),
-        right: false,
-        least: Some(10),
-    }];
+    let mut columns = vec![Column::words("", 10)];
     // Headings are wrapped before numbers are.
     columns.extend(table.columns.iter().enumerate().map(|(place, title)| {
         let cells = rows.iter().map(|row| width(&row[place + 1].text));
-        let title = harmless(title);
-        let word = title.split(' ').map(width).max().unwrap_or(0);
+        let column = Column::number(title);
+        let word = column.title.split(' ').map(width).max().unwrap_or(0);
         Column {
             least: Some(cells.max().unwrap_or(0).max(word)),
-            title,
-            right: true,
+            ..column
         }
     }));
     // Too many columns for this width: one paragraph per entry.
-    table_or(out, &columns, &rows, style, |out, row, width| {
+    table_or(out, &columns, &rows, style, |out, row, style| {
         let name = row.first().map_or("", |cell| cell.text.as_str());
-        paragraph(out, "", name.trim(), width);
+        paragraph(out, "", name.trim(), style);
         for (column, cell) in table.columns.iter().zip(&row[1..]) {
-            let text = format!("{}: {}", harmless(column), cell.text);
-            paragraph(out, "    ", &text, width);
+            let text = format!("{column}: {}", cell.text);
+            paragraph(out, "    ", &text, style);
         }
     });
     for reason in reasons {
-        paragraph(out, "  – ", &harmless(&reason), style.width);
+        paragraph(out, "  – ", &reason, style);
     }
 }
 
@@ -236,7 +227,7 @@ fn each(value: &DossierLayoutValue, scale: Scale) -> Text {
         .iter()
         .map(|span| self::value(span, scale, Digits::Short));
     match texts.collect::<Vec<String>>().join(" / ") {
-        none if none.is_empty() => Text::plain(String::new()),
+        none if none.is_empty() => Text::plain(none),
         numbers => Text::plain(with_unit(&numbers, scale)),
     }
 }
@@ -259,15 +250,11 @@ fn draw_claim(out: &mut String, claim: &DossierClaim, style: Style) {
         ClaimVerdict::NotTestable => ("not testable here", Paint::Dim),
         ClaimVerdict::Undecided => ("undecided", Paint::Dim),
     };
-    let place = match claim.at.as_str() {
-        "" => String::new(),
-        at => format!(" ({at})"),
-    };
-    let message = format!("{}{place}", claim.published);
-    paragraph(out, "  ", &harmless(&message), style.width);
+    let message = format!("{}{}", claim.published, crate::published::place(claim));
+    paragraph(out, "  ", &message, style);
     let mut text = String::new();
-    let because = format!("{verdict}: {}", harmless(&claim.because));
-    paragraph(&mut text, "    → ", &because, style.width);
+    let because = format!("{verdict}: {}", claim.because);
+    paragraph(&mut text, "    → ", &because, style);
     out.push_str(&text.replacen(verdict, &paint.apply(verdict, style.colour), 1));
 }
 
@@ -284,7 +271,7 @@ fn mistakes(out: &mut String, dossier: &Dossier, style: Style) {
         style,
     );
     for mistake in &publication.mistakes {
-        paragraph(out, "  ", &harmless(&mistake.what), style.width);
-        paragraph(out, "    → ", &harmless(&mistake.here), style.width);
+        paragraph(out, "  ", &mistake.what, style);
+        paragraph(out, "    → ", &mistake.here, style);
     }
 }

@@ -5,10 +5,9 @@
 
 use tare_model::dossier::{DossierClaim, DossierPublication};
 
-use super::super::published;
 use super::text::{Paint, paragraph};
 use super::{Style, tail};
-use tare_core::foreign::harmless;
+use crate::published;
 
 /// Writes the notes on entries of tables and figures; notes with the same text are merged.
 pub(super) fn notes(out: &mut String, publication: &DossierPublication, style: Style) {
@@ -17,10 +16,9 @@ pub(super) fn notes(out: &mut String, publication: &DossierPublication, style: S
         return;
     }
     out.push('\n');
-    paragraph(out, "  ", "To these numbers:", style.width);
+    paragraph(out, "  ", "To these numbers:", style);
     for note in notes {
-        let text = format!("{}: {}", note.of.join(" · "), note.text);
-        paragraph(out, "  – ", &harmless(&text), style.width);
+        paragraph(out, "  – ", &note.line(), style);
     }
 }
 
@@ -34,10 +32,10 @@ pub(super) fn others(out: &mut String, publication: &DossierPublication, style: 
     tail::heading(out, title, style);
     for of_reason in others {
         let reason = format!("{} ({}):", of_reason.why.sentence(), of_reason.count);
-        paragraph(out, "  ", &reason, style.width);
+        paragraph(out, "  ", &reason, style);
         for (at, shown) in of_reason.places {
             let text = format!("{at}: {}", shown.join("; "));
-            paragraph(out, "    ", &harmless(&text), style.width);
+            paragraph(out, "    ", &text, style);
         }
     }
 }
@@ -49,7 +47,7 @@ pub(super) fn own(out: &mut String, claim: &DossierClaim, style: Style) {
     };
     let paint = if is_for_it { Paint::Dim } else { Paint::Red };
     let mut text = String::new();
-    let because = format!("its own numbers {told}: {}", harmless(&own.because));
-    paragraph(&mut text, "      ", &because, style.width);
+    let because = format!("its own numbers {told}: {}", own.because);
+    paragraph(&mut text, "      ", &because, style);
     out.push_str(&text.replacen(told, &paint.apply(told, style.colour), 1));
 }

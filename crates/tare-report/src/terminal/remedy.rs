@@ -10,7 +10,7 @@ use tare_model::dossier::DossierCell;
 use tare_model::{whole_count, whole_place};
 use tare_stats::{Interval, detectable_effect};
 
-use super::super::groups::Group;
+use crate::groups::Group;
 use tare_core::analyze::{LEVEL, counted};
 
 /// The longest acceptable wait for a better answer, in seconds.

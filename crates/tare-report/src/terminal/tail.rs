@@ -3,20 +3,20 @@
 //! Each with its reason and, if there is one, the command that would help. Empty sections are omitted, except the
 //! last two: a report always states time used and scope.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFinding};
 use tare_model::fact;
 use tare_model::{CheckResult, Status, StoppedBy};
 
-use super::super::groups::Group;
-use super::super::method::not_as_planned;
-use super::super::{failures, words};
 use super::Style;
 use super::remedy::remedy;
-use super::text::{Paint, bold, paragraph, width};
+use super::text::{Paint, bold, painted, paragraph, width};
 use super::why::share_text;
+use crate::groups::Group;
+use crate::method::not_as_planned;
+use crate::{failures, words};
 use tare_core::analyze::counted;
 use tare_core::foreign::harmless;
 
@@ -26,7 +26,7 @@ const ARMS: &str = "\u{0}";
 /// Draws everything below the tables.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     missing(out, dossier, style);
-    findings(out, dossier, style);
+    write_findings(out, &dossier.findings, dossier, style);
     unequal(out, dossier, style);
     remarks(out, dossier, style);
     scope(out, dossier, style);
@@ -43,7 +43,7 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     }
     let is_tried = |finding: &&DossierFinding| finding.tried.is_some();
     let (tried, suspected): (Vec<_>, Vec<_>) = dossier.findings.iter().partition(is_tried);
-    write_findings(out, &tried, dossier, style);
+    write_findings(out, tried, dossier, style);
     let mut causes: Vec<String> = Vec::new();
     for finding in &suspected {
         let cause = harmless(&finding.cause);
@@ -62,8 +62,8 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     } else {
         ""
     };
-    let text = format!("Details: `tare show {}`{narrower}", harmless(&dossier.run));
-    paragraph(out, "", &text, style.width);
+    let text = format!("Details: `tare show {}`{narrower}", dossier.run);
+    paragraph(out, "", &text, style);
 }
 
 /// Writes as many of these names as fit in a line, at least one, and counts the others.
@@ -86,7 +86,7 @@ fn one_line(out: &mut String, prefix: &str, names: &[String], style: Style) {
         }
         text = longer;
     }
-    paragraph(out, "", &text, style.width);
+    paragraph(out, "", &text, style);
 }
 
 /// Writes what is missing in a line; `tare show` has the reasons.
@@ -107,7 +107,7 @@ fn missing_in_short(out: &mut String, dossier: &Dossier, style: Style) {
 
 pub(super) fn heading(out: &mut String, text: &str, style: Style) {
     out.push('\n');
-    bold(out, text, style.width, style.colour);
+    bold(out, text, style);
 }
 
 fn missing(out: &mut String, dossier: &Dossier, style: Style) {
@@ -116,9 +116,9 @@ fn missing(out: &mut String, dossier: &Dossier, style: Style) {
     }
     heading(out, "Not measured", style);
     for failure in failures::summarized(&dossier.failures) {
-        paragraph(out, "  ", &failure.text, style.width);
+        paragraph(out, "  ", &failure.text, style);
         if let Some(hint) = failure.hint {
-            paragraph(out, "    hint: ", &harmless(hint), style.width);
+            paragraph(out, "    hint: ", hint, style);
         }
     }
 }
@@ -126,16 +126,16 @@ fn missing(out: &mut String, dossier: &Dossier, style: Style) {
 /// The maximum number of causes shown; the dossier has all.
 const MOST_FINDINGS: usize = 5;
 
-fn findings(out: &mut String, dossier: &Dossier, style: Style) {
-    let all: Vec<&DossierFinding> = dossier.findings.iter().collect();
-    write_findings(out, &all, dossier, style);
-}
-
 /// Writes these findings with status, advice and price.
-fn write_findings(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style: Style) {
+fn write_findings<'a>(
+    out: &mut String,
+    findings: impl IntoIterator<Item = &'a DossierFinding>,
+    dossier: &Dossier,
+    style: Style,
+) {
     // A cause of several arms is printed once, with the numbers of the first.
     let mut shown: Vec<(&DossierFinding, Vec<String>)> = Vec::new();
-    for finding in findings.iter().copied() {
+    for finding in findings {
         let arm = arm_of(finding, dossier);
         match shown
             .iter_mut()
@@ -157,29 +157,25 @@ fn write_findings(out: &mut String, findings: &[&DossierFinding], dossier: &Doss
     for (finding, arms) in shown.iter().take(MOST_FINDINGS) {
         let place = match arms.as_slice() {
             [] => String::new(),
-            [one] => format!("{}: ", harmless(one)),
+            [one] => format!("{one}: "),
             [one, others @ ..] => {
-                format!(
-                    "{} (similarly {}): ",
-                    harmless(one),
-                    harmless(&others.join(", "))
-                )
+                format!("{one} (similarly {}): ", others.join(", "))
             }
         };
-        let text = format!("{place}{}", harmless(&finding.claim));
-        paragraph(out, "  ", &text, style.width);
-        let status = format!("{} · {}", harmless(&finding.cause), standing(finding));
-        paragraph(out, "    ", &status, style.width);
+        let text = format!("{place}{}", finding.claim);
+        paragraph(out, "  ", &text, style);
+        let status = format!("{} · {}", finding.cause, standing(finding));
+        paragraph(out, "    ", &status, style);
         if finding.status == Status::Refuted {
             // A refuted cause needs no advice.
             continue;
         }
-        paragraph(out, "    advice: ", &harmless(&finding.advice), style.width);
-        paragraph(out, "    price: ", &harmless(&finding.price), style.width);
+        paragraph(out, "    advice: ", &finding.advice, style);
+        paragraph(out, "    price: ", &finding.price, style);
     }
     if shown.iter().any(|(finding, _)| finding.tried.is_none()) {
         let text = "`tare run … --prove 60s` switches suspected causes off where it can, and reports how much of the overhead each one causes.";
-        paragraph(out, "  ", text, style.width);
+        paragraph(out, "  ", text, style);
     }
     if left_out > 0 {
         let plural = if left_out == 1 {
@@ -188,7 +184,7 @@ fn write_findings(out: &mut String, findings: &[&DossierFinding], dossier: &Doss
             "causes are"
         };
         let text = format!("{left_out} less likely {plural} in the dossier (`--json`).");
-        paragraph(out, "  ", &text, style.width);
+        paragraph(out, "  ", &text, style);
     }
 }
 
@@ -199,11 +195,12 @@ fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str>
 
 /// Describes the status of a finding, with the effect of switching its cause off.
 pub(crate) fn standing(finding: &DossierFinding) -> String {
-    let share = finding.share.map_or_else(String::new, |share| {
-        format!(", {}", share_text(&share, "the cost"))
-    });
+    let share = finding
+        .share
+        .map(|share| format!(", {}", share_text(&share, "the cost")))
+        .unwrap_or_default();
     let tried = match &finding.tried {
-        Some(tried) => format!("; tried: {}", harmless(tried)),
+        Some(tried) => format!("; tried: {tried}"),
         None => String::new(),
     };
     let word = match finding.status {
@@ -228,7 +225,7 @@ fn checked(out: &mut String, dossier: &Dossier, result: CheckResult, title: &str
     if !lines.is_empty() {
         heading(out, title, style);
         for line in lines {
-            paragraph(out, "  ", &line, style.width);
+            paragraph(out, "  ", &line, style);
         }
     }
 }
@@ -315,32 +312,22 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
             missed.count(),
             dossier.cells.len(),
             words::name(cell, dossier),
-            harmless(&cell.arm),
+            cell.arm,
             remedy(cell, blocks, dossier.cost.wall_s)
         );
-        paragraph(out, "  ", &text, style.width);
+        paragraph(out, "  ", &text, style);
     }
     if !quiet.is_empty() {
         let message: Vec<String> = quiet
             .iter()
-            .map(|(id, cells)| {
-                format!(
-                    "{} in {}",
-                    harmless(id).replace('-', " "),
-                    counted(*cells, "row")
-                )
-            })
+            .map(|(id, cells)| format!("{} in {}", id.replace('-', " "), counted(*cells, "row")))
             .collect();
         let text = format!("noted, no effect on the result: {}", message.join(", "));
-        paragraph(out, "  ", &text, style.width);
+        paragraph(out, "  ", &text, style);
     }
     for item in failed {
-        let text = format!(
-            "checklist, {}: {}",
-            harmless(&item.id),
-            harmless(&item.detail)
-        );
-        paragraph(out, "  ", &text, style.width);
+        let text = format!("checklist, {}: {}", item.id, item.detail);
+        paragraph(out, "  ", &text, style);
     }
 }
 
@@ -365,17 +352,19 @@ pub(crate) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
         .cells
         .iter()
         .filter(|cell| !cell.in_turn && cell.n_blocks > 0);
-    let mut workloads: Vec<String> = whole.map(|cell| harmless(&cell.workload)).collect();
-    workloads.sort_unstable();
-    workloads.dedup();
-    let exceptions = if workloads.is_empty() {
-        String::new()
-    } else {
-        format!("; whole trials for {}", workloads.join(", "))
+    let exceptions = match workloads(whole) {
+        none if none.is_empty() => none,
+        some => format!("; whole trials for {some}"),
     };
     Some(format!(
         "Arms were interleaved in slices of milliseconds{exceptions}."
     ))
+}
+
+/// Lists the workloads of these cells.
+fn workloads<'a>(cells: impl Iterator<Item = &'a DossierCell>) -> String {
+    let names: BTreeSet<&str> = cells.map(|cell| cell.workload.as_str()).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the share of timed work in the run.
@@ -392,12 +381,7 @@ pub(crate) fn timed_share(dossier: &Dossier) -> String {
 /// Writes the deviations from the plan, in red.
 fn deviations(out: &mut String, dossier: &Dossier, style: Style) {
     for text in not_as_planned(dossier) {
-        let mut drawn = String::new();
-        paragraph(&mut drawn, "", &text, style.width);
-        for line in drawn.lines() {
-            out.push_str(&Paint::Red.apply(line, style.colour));
-            out.push('\n');
-        }
+        painted(out, Paint::Red, &text, style);
     }
 }
 
@@ -411,37 +395,28 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
         how_it_ended(dossier.stopped_by),
         dossier.study.seed
     );
-    paragraph(out, "", &cost, style.width);
+    paragraph(out, "", &cost, style);
     deviations(out, dossier, style);
     if let Some(text) = by_whole_trials(dossier) {
-        paragraph(out, "", &text, style.width);
+        paragraph(out, "", &text, style);
     }
     for line in &dossier.whole_trials {
-        paragraph(out, "note: ", &harmless(line), style.width);
+        paragraph(out, "note: ", line, style);
     }
-    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
-    let fact = |name: &str, otherwise: &str| {
-        let value = baseline.and_then(|arm| arm.facts.get(name));
-        value.map_or_else(|| otherwise.to_owned(), |value| harmless(value))
+    let fact = |name: &str, otherwise: &'static str| {
+        let value = words::baseline(dossier).and_then(|arm| arm.facts.get(name));
+        value.map_or(otherwise, String::as_str)
     };
-    let mut workloads: Vec<&str> = dossier
-        .cells
-        .iter()
-        .map(|cell| cell.workload.as_str())
-        .collect();
-    workloads.sort_unstable();
-    workloads.dedup();
     let text = format!(
         "Valid for this machine ({}), this kernel ({}) and these workloads ({}) only.",
         fact(fact::CPU_MODEL, "processor not recorded"),
         fact(fact::KERNEL_RELEASE, "release not recorded"),
-        if workloads.is_empty() {
-            "none".to_owned()
-        } else {
-            harmless(&workloads.join(", "))
+        match workloads(dossier.cells.iter()) {
+            none if none.is_empty() => "none".to_owned(),
+            some => some,
         }
     );
-    paragraph(out, "", &text, style.width);
+    paragraph(out, "", &text, style);
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! Widths count characters, because everything that Tare prints in a column is one cell wide. External text is only
 //! in wrapped paragraphs, where a wide character at worst makes a line too long.
 
-use super::super::words::Tone;
 use super::Style;
-use tare_core::foreign::NO_BREAK;
+use crate::words::Tone;
+use tare_core::foreign::{NO_BREAK, harmless};
 
 /// Counts the characters of `text`.
 pub(super) fn width(text: &str) -> usize {
@@ -53,25 +53,30 @@ fn push(lines: &mut [String], letters: impl IntoIterator<Item = char>) {
 const LEAST_TEXT: usize = 10;
 
 /// Writes text in bold, wrapped.
-pub(super) fn bold(out: &mut String, text: &str, limit: usize, colour: bool) {
-    for line in wrapped(text, limit) {
-        out.push_str(&Paint::Bold.apply(&line, colour));
+pub(super) fn bold(out: &mut String, text: &str, style: Style) {
+    painted(out, Paint::Bold, text, style);
+}
+
+/// Writes text in a colour, wrapped.
+pub(super) fn painted(out: &mut String, paint: Paint, text: &str, style: Style) {
+    for line in wrapped(&harmless(text), style.width) {
+        out.push_str(&paint.apply(&line, style.colour));
         out.push('\n');
     }
 }
 
 /// Writes a paragraph: `first` before its first line, as many spaces before the others. If that leaves no room,
 /// `first` becomes part of the text.
-pub(super) fn paragraph(out: &mut String, first: &str, text: &str, limit: usize) {
+pub(super) fn paragraph(out: &mut String, first: &str, text: &str, style: Style) {
     let mut indent = width(first);
     let mut first = first.to_owned();
-    let mut text = text.to_owned();
-    if limit < indent + LEAST_TEXT {
+    let mut text = harmless(text);
+    if style.width < indent + LEAST_TEXT {
         text = format!("{}{text}", first.trim_start());
         first.clear();
         indent = 0;
     }
-    let lines = wrapped(&text, limit.saturating_sub(indent));
+    let lines = wrapped(&text, style.width.saturating_sub(indent));
     for (place, line) in lines.iter().enumerate() {
         let before = if place == 0 {
             first.clone()
@@ -143,18 +148,18 @@ pub(super) struct Column {
 
 impl Column {
     /// Creates a column of numbers, which never shrinks.
-    pub(super) fn number(title: impl Into<String>) -> Self {
+    pub(super) fn number(title: &str) -> Self {
         Self {
-            title: title.into(),
+            title: harmless(title),
             right: true,
             least: None,
         }
     }
 
     /// Creates a column of words, which shrinks to at least this many letters.
-    pub(super) fn words(title: impl Into<String>, least: usize) -> Self {
+    pub(super) fn words(title: &str, least: usize) -> Self {
         Self {
-            title: title.into(),
+            title: harmless(title),
             right: false,
             least: Some(least),
         }
@@ -168,10 +173,14 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn plain(text: impl Into<String>) -> Self {
+    pub(super) fn plain(text: impl AsRef<str>) -> Self {
+        Self::painted(text, Paint::Plain)
+    }
+
+    pub(super) fn painted(text: impl AsRef<str>, paint: Paint) -> Self {
         Self {
-            text: text.into(),
-            paint: Paint::Plain,
+            text: harmless(text.as_ref()),
+            paint,
         }
     }
 }
@@ -185,35 +194,27 @@ pub(super) fn table_or(
     columns: &[Column],
     rows: &[Vec<Text>],
     style: Style,
-    narrow: impl Fn(&mut String, &[Text], usize),
+    narrow: impl Fn(&mut String, &[Text], Style),
 ) {
-    match table(columns, rows, style.width, style.colour) {
+    match table(columns, rows, style) {
         Some(drawn) => out.push_str(&drawn),
-        None => rows.iter().for_each(|row| narrow(out, row, style.width)),
+        None => rows.iter().for_each(|row| narrow(out, row, style)),
     }
 }
 
 /// Appends a row as one paragraph.
-pub(super) fn row_in_line(out: &mut String, row: &[Text], width: usize) {
+pub(super) fn row_in_line(out: &mut String, row: &[Text], style: Style) {
     let texts: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
-    paragraph(out, "", &texts.join(" · "), width);
+    paragraph(out, "", &texts.join(" · "), style);
 }
 
-/// Lays out a table within `limit` characters; `None` if even its minimum widths do not fit.
-pub(super) fn table(
-    columns: &[Column],
-    rows: &[Vec<Text>],
-    limit: usize,
-    colour: bool,
-) -> Option<String> {
-    let widths = widths(columns, rows, limit)?;
+/// Lays out a table; `None` if even its minimum widths do not fit.
+pub(super) fn table(columns: &[Column], rows: &[Vec<Text>], style: Style) -> Option<String> {
+    let widths = widths(columns, rows, style.width)?;
     let mut out = String::new();
     let titles: Vec<Text> = columns
         .iter()
-        .map(|column| Text {
-            text: column.title.clone(),
-            paint: Paint::Dim,
-        })
+        .map(|column| Text::painted(&column.title, Paint::Dim))
         .collect();
     for row in std::iter::once(&titles).chain(rows) {
         let cells: Vec<Vec<String>> = row
@@ -232,7 +233,7 @@ pub(super) fn table(
                 pending += before;
                 if !here.is_empty() {
                     text.extend(std::iter::repeat_n(' ', pending));
-                    text.push_str(&row[place].paint.apply(here, colour));
+                    text.push_str(&row[place].paint.apply(here, style.colour));
                     pending = 0;
                 }
                 pending += after + GAP;
@@ -282,27 +283,23 @@ mod tests {
 
     #[test]
     fn a_table_never_exceeds_its_width() {
-        let columns = [
-            Column {
-                title: "name".into(),
-                right: false,
-                least: Some(4),
-            },
-            Column {
-                title: "n".into(),
-                right: true,
-                least: None,
-            },
-        ];
+        let columns = [Column::words("name", 4), Column::number("n")];
         let rows = vec![vec![
             Text::plain("a long name of things"),
             Text::plain("12.5"),
         ]];
+        let drawn = |width| {
+            let style = Style {
+                width,
+                colour: false,
+            };
+            table(&columns, &rows, style)
+        };
         for limit in 10..40 {
-            let drawn = table(&columns, &rows, limit, false).unwrap();
+            let drawn = drawn(limit).unwrap();
             assert!(drawn.lines().all(|line| width(line) <= limit), "{drawn}");
             assert!(drawn.contains("12.5"));
         }
-        assert!(table(&columns, &rows, 9, false).is_none());
+        assert!(drawn(9).is_none());
     }
 }

@@ -8,11 +8,11 @@ use tare_model::dossier::Dossier;
 use tare_model::fact;
 use tare_stats::Verdict;
 
-use super::super::groups::Group;
-use super::super::number::glance;
-use super::super::words::{self, Names, Tone};
 use super::Style;
 use super::text::{Column, Paint, Text, paragraph, table_or};
+use crate::groups::Group;
+use crate::number::{glance, or_dash, percent};
+use crate::words::{self, Names, Tone};
 use tare_core::analyze::run_comparison::{Row, RunComparison, beside as set_beside};
 use tare_core::foreign::{NO_BREAK, harmless};
 
@@ -45,10 +45,10 @@ pub fn two_runs(first: &Dossier, second: &Dossier, called: Called, style: Style)
     let mut out = String::new();
     for (dossier, word) in [first, second].into_iter().zip(called.name) {
         let text = format!("{word}: {}", describe(dossier));
-        paragraph(&mut out, "", &text, style.width);
+        paragraph(&mut out, "", &text, style);
     }
     out.push('\n');
-    paragraph(&mut out, "", &sum(&set, called), style.width);
+    paragraph(&mut out, "", &sum(&set, called), style);
     let names = Names::new(second);
     let mut rows: Vec<&Row<'_>> = set.rows.iter().collect();
     rows.sort_by_key(|row| order(row));
@@ -66,9 +66,9 @@ pub fn two_runs(first: &Dossier, second: &Dossier, called: Called, style: Style)
         let names = Names::new(dossier);
         let named = cells
             .iter()
-            .map(|cell| format!("{} in {}", names.name(cell), harmless(&cell.arm)));
+            .map(|cell| format!("{} in {}", names.name(cell), cell.arm));
         let text = format!("Only {word}: {}.", named.collect::<Vec<_>>().join(", "));
-        paragraph(&mut out, "", &text, style.width);
+        paragraph(&mut out, "", &text, style);
     }
     out
 }
@@ -86,7 +86,7 @@ pub(crate) fn describe(dossier: &Dossier) -> String {
 
 /// Returns the processor and the kernel of the baseline.
 pub(crate) fn machine(dossier: &Dossier) -> [String; 2] {
-    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
+    let baseline = words::baseline(dossier);
     [fact::CPU_MODEL, fact::KERNEL_RELEASE].map(|name| {
         let value = baseline.and_then(|arm| arm.facts.get(name));
         value.map_or_else(|| "not recorded".to_owned(), |value| harmless(value))
@@ -179,10 +179,7 @@ fn unqualified(row: &Row<'_>, called: Called) -> (String, Tone) {
     match order(row) {
         3 => ("no ratio".to_owned(), Tone::Open),
         2 => (
-            format!(
-                "same within {}",
-                super::super::number::percent(row.second.margin)
-            ),
+            format!("same within {}", percent(row.second.margin)),
             Tone::Nothing,
         ),
         1 => ("inconclusive".to_owned(), Tone::Open),
@@ -192,39 +189,36 @@ fn unqualified(row: &Row<'_>, called: Called) -> (String, Tone) {
 }
 
 fn draw(out: &mut String, rows: &[&Row<'_>], names: &Names<'_>, called: Called, style: Style) {
+    let [first, second] = called.name;
     let columns = [
         Column::words("metric, arm", 14),
-        Column::number(format!("{} ×", called.name[0])),
-        Column::number(format!("{} ×", called.name[1])),
-        Column::number(format!("{} ÷ {}", called.name[1], called.name[0])),
+        Column::number(&format!("{first} ×")),
+        Column::number(&format!("{second} ×")),
+        Column::number(&format!("{second} ÷ {first}")),
         Column::words("", 8),
     ];
     let texts: Vec<Vec<Text>> = rows
         .iter()
         .map(|row| {
             let (said, tone) = verdict_word(row, called);
-            let ratio = |cell| words::effect_or_dash(cell);
-            let quotient = row.quotient.as_ref().map_or_else(|| "–".to_owned(), glance);
-            let name = format!("{}, {}", names.name(row.second), harmless(&row.second.arm));
+            let quotient = or_dash(row.quotient.as_ref(), glance);
+            let name = format!("{}, {}", names.name(row.second), row.second.arm);
             vec![
                 Text::plain(name),
-                Text::plain(ratio(row.first)),
-                Text::plain(ratio(row.second)),
+                Text::plain(words::effect_or_dash(row.first)),
+                Text::plain(words::effect_or_dash(row.second)),
                 Text::plain(quotient),
-                Text {
-                    text: said,
-                    paint: Paint::for_tone(tone),
-                },
+                Text::painted(said, Paint::for_tone(tone)),
             ]
         })
         .collect();
-    table_or(out, &columns, &texts, style, |out, row, width| {
-        paragraph(out, "", &row[0].text, width);
+    table_or(out, &columns, &texts, style, |out, row, style| {
+        paragraph(out, "", &row[0].text, style);
         let numbers = [
-            format!("{} {}", called.name[0], row[1].text),
-            format!("{} {}", called.name[1], row[2].text),
+            format!("{first} {}", row[1].text),
+            format!("{second} {}", row[2].text),
             row[4].text.clone(),
         ];
-        paragraph(out, "  ", &numbers.join(" · "), width);
+        paragraph(out, "  ", &numbers.join(" · "), style);
     });
 }

@@ -6,11 +6,10 @@ use tare_model::course::{CourseArm, DossierCourse, usage};
 use tare_model::distinguishing::{distinguishing_params, distinguishing_words};
 use tare_model::dossier::Dossier;
 
-use super::super::number::{scale_for, significant, with_unit};
-use super::super::words::called;
 use super::Style;
 use super::text::{Column, Text, bold, paragraph, row_in_line, table_or};
-use tare_core::foreign::harmless;
+use crate::number::{or_dash, scale_for, significant, with_unit};
+use crate::words::called;
 
 /// Draws the section, if anything was recorded.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
@@ -22,7 +21,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
         return;
     }
     out.push('\n');
-    bold(out, "Used while it ran", style.width, style.colour);
+    bold(out, "Used while it ran", style);
     let rows: Vec<Vec<Text>> = busy
         .iter()
         .flat_map(|course| rows(dossier, course, &name_among(&busy, course)))
@@ -37,7 +36,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     ];
     table_or(out, &columns, &rows, style, row_in_line);
     let text = "By the program and its children, in tenths of a second: processors busy on average, the most memory in any trial, bytes to and from devices.";
-    paragraph(out, "", text, style.width);
+    paragraph(out, "", text, style);
 }
 
 /// The workload's name with what distinguishes it from others of the same name.
@@ -69,12 +68,11 @@ fn rows(dossier: &Dossier, busy: &DossierCourse, name: &str) -> Vec<Vec<Text>> {
         Some((arms.find(|it| it.arm == arm)?, &course.unit))
     };
     let shown = |value: Option<f64>, unit: &str| {
-        let Some(value) = value else {
-            return "–".to_owned();
-        };
-        let scale = scale_for(value, unit);
-        let scaled = value / scale.factor;
-        with_unit(&format!("{scaled:.*}", significant(scaled, 3)), scale)
+        or_dash(value, |value| {
+            let scale = scale_for(value, unit);
+            let scaled = value / scale.factor;
+            with_unit(&format!("{scaled:.*}", significant(scaled, 3)), scale)
+        })
     };
     let mean = |metric: &str, arm: &str| {
         let found = of_arm(metric, arm);
@@ -91,8 +89,8 @@ fn rows(dossier: &Dossier, busy: &DossierCourse, name: &str) -> Vec<Vec<Text>> {
     let row = |arm: &CourseArm| {
         let arm = arm.arm.as_str();
         vec![
-            Text::plain(harmless(name)),
-            Text::plain(called(&harmless(arm))),
+            Text::plain(name),
+            Text::plain(called(arm)),
             Text::plain(mean(usage::PROCESSORS, arm)),
             Text::plain(most(arm)),
             Text::plain(mean(usage::READ, arm)),

@@ -10,13 +10,13 @@ use tare_model::dossier::{
 };
 use tare_model::{AnswerLabel, CheckResult, Status, StoppedBy, whole_place};
 
-use super::super::failures;
-use super::super::number::{decimals, scale_for, significant, typical, with_unit};
-use super::super::waterfall::{Adds, Bar, Waterfall};
-use super::super::words::command_line;
 use super::Style;
 use super::counters::{CHARGED, counters};
-use super::text::{Paint, bold, paragraph, width, wrapped};
+use super::text::{Paint, bold, painted, paragraph, width, wrapped};
+use crate::failures;
+use crate::number::{decimals, scale_for, significant, typical, with_unit};
+use crate::waterfall::{Adds, Bar, Waterfall};
+use crate::words::{baseline, command_line, sentence};
 use tare_core::driver::user_container;
 use tare_core::foreign::{NO_BREAK, harmless};
 
@@ -36,29 +36,37 @@ pub fn time(ns: f64) -> String {
     with_unit(&format!("{:.digits$}", ns / scale.factor), scale).replace(NO_BREAK, " ")
 }
 
+/// Returns the style of an answer, whose lines are at most this long.
+fn narrowed(style: Style) -> Style {
+    Style {
+        width: style.drawable().width.min(100),
+        ..style
+    }
+}
+
 /// Renders the answer.
 pub fn why(dossier: &Dossier, style: Style) -> String {
-    let limit = style.drawable().width.min(100);
     let mut out = String::new();
     let Some(why) = &dossier.why else {
         return super::table(dossier, style);
     };
-    let command = harmless(&command_line(&why.command));
+    let style = narrowed(style);
     let blocks = dossier.cells.iter().map(|cell| cell.n_blocks).max();
     let heading = format!(
-        "{command} · {} in {} against {} · run {} · {} blocks · seed {}",
+        "{} · {} in {} against {} · run {} · {} blocks · seed {}",
+        command_line(&why.command),
         metric_text(&why.metric),
-        harmless(&why.arm),
+        why.arm,
         base(dossier).0,
-        harmless(&dossier.run),
+        dossier.run,
         blocks.unwrap_or(0),
         dossier.study.seed
     );
-    bold(&mut out, &heading, limit, style.colour);
-    answer(&mut out, dossier, why, limit, style.colour);
+    bold(&mut out, &heading, style);
+    answer(&mut out, dossier, why, style);
     if let Some(ladder) = &dossier.ladder {
         out.push('\n');
-        waterfall(&mut out, ladder, base(dossier).1, limit, style.colour);
+        waterfall(&mut out, ladder, base(dossier).1, style);
     }
     if !dossier.findings.is_empty() {
         out.push('\n');
@@ -66,49 +74,45 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     let is_shown = |place: usize, finding: &DossierFinding| {
         place < SHOWN_UNTRIED || finding.status != Status::Untested
     };
-    let shown = dossier.findings.iter().enumerate();
-    let shown = shown.filter(|(place, finding)| is_shown(*place, finding));
+    let findings = dossier.findings.iter().enumerate();
+    let (shown, others): (Vec<_>, Vec<_>) =
+        findings.partition(|(place, finding)| is_shown(*place, finding));
     for (number, (_, finding)) in (1..).zip(shown) {
-        draw_finding(&mut out, number, finding, dossier, limit, style.colour);
+        draw_finding(&mut out, number, finding, dossier, style);
     }
-    let others: Vec<String> = dossier
-        .findings
-        .iter()
-        .enumerate()
-        .filter(|(place, finding)| !is_shown(*place, finding))
-        .map(|(_, finding)| harmless(&finding.cause))
-        .collect();
     if !others.is_empty() {
+        let others = others.iter().map(|(_, finding)| finding.cause.as_str());
+        let others: Vec<&str> = others.collect();
         paragraph(
             &mut out,
             "also possible, and not tried: ",
             &others.join(", "),
-            limit,
+            style,
         );
     }
-    differences(&mut out, dossier, &why.arm, limit);
-    notes(&mut out, dossier, why, limit);
-    not_measured(&mut out, dossier, limit);
+    differences(&mut out, dossier, &why.arm, style);
+    notes(&mut out, dossier, why, style);
+    not_measured(&mut out, dossier, style);
     out
 }
 
 /// Renders the answer without its breakdown.
 pub fn short_answer(dossier: &Dossier, style: Style) -> String {
-    let limit = style.drawable().width.min(100);
     let Some(why) = &dossier.why else {
         return super::table(dossier, style);
     };
     let mut out = String::new();
-    answer(&mut out, dossier, why, limit, style.colour);
-    not_measured(&mut out, dossier, limit);
-    let more = format!("tare show {} for the breakdown", harmless(&dossier.run));
-    paragraph(&mut out, "  ", &more, limit);
+    let style = narrowed(style);
+    answer(&mut out, dossier, why, style);
+    not_measured(&mut out, dossier, style);
+    let more = format!("tare show {} for the breakdown", dossier.run);
+    paragraph(&mut out, "  ", &more, style);
     out
 }
 
 /// Writes the headline and the lines below it.
-fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize, colour: bool) {
-    bold(out, &capitalised(&harmless(&why.answer)), limit, colour);
+fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, style: Style) {
+    bold(out, &sentence(&why.answer), style);
     let is_told = |line: &&AnswerLine| beginning(line.label).len() == COLUMN;
     let (told, listed): (Vec<_>, Vec<_>) = why.lines.iter().partition(is_told);
     for lines in [told, listed] {
@@ -116,20 +120,19 @@ fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize, c
             out.push('\n');
         }
         for line in lines {
-            paragraph(out, beginning(line.label), &harmless(&line.text), limit);
+            paragraph(out, beginning(line.label), &line.text, style);
         }
     }
     if let Some(applied) = &why.applied {
-        let text = capitalised(&harmless(&applied_text(applied)));
-        paragraph(out, "  ", &text, limit);
+        paragraph(out, "  ", &sentence(&applied_text(applied)), style);
     }
     let compared = why.carried.iter().find(|line| line.starts_with(COMPARED));
     if let Some(line) = compared {
-        paragraph(out, "  ", &capitalised(&harmless(line)), limit);
+        paragraph(out, "  ", &sentence(line), style);
     }
     if !dossier.complete && dossier.stopped_by != StoppedBy::Budget {
         let text = format!("INCOMPLETE: {}", dossier.stopped_by);
-        paragraph(out, "", &text, limit);
+        paragraph(out, "", &text, style);
     }
 }
 
@@ -154,12 +157,12 @@ fn beginning(label: AnswerLabel) -> &'static str {
     }
 }
 
-fn not_measured(out: &mut String, dossier: &Dossier, limit: usize) {
+fn not_measured(out: &mut String, dossier: &Dossier, style: Style) {
     let failures = failures::of_answer(dossier);
     for failure in failures::summarized(&failures) {
-        paragraph(out, "not measured: ", &failure.text, limit);
+        paragraph(out, "not measured: ", &failure.text, style);
         if let Some(hint) = failure.hint {
-            paragraph(out, "  hint: ", &harmless(hint), limit);
+            paragraph(out, "  hint: ", hint, style);
         }
     }
 }
@@ -174,21 +177,27 @@ const COMPARED: &str = "compared with: ";
 
 /// Describes the result of an applied change, without the final full stop.
 pub(crate) fn applied_text(applied: &DossierApplied) -> String {
-    let ratio = applied.ratio.map_or_else(String::new, |ratio| {
-        format!(
-            " it is at {:.2}× of what it is compared with [{:.2}, {:.2}],",
-            ratio.point, ratio.low, ratio.high
-        )
-    });
-    let left = applied.left.map_or_else(String::new, |left| {
-        let percent = |part: f64| 100.0 * part;
-        format!(
-            " {:.0} % of the cost is left [{:.0}, {:.0}]",
-            percent(left.point),
-            percent(left.low),
-            percent(left.high)
-        )
-    });
+    let ratio = applied
+        .ratio
+        .map(|ratio| {
+            format!(
+                " it is at {:.2}× of what it is compared with [{:.2}, {:.2}],",
+                ratio.point, ratio.low, ratio.high
+            )
+        })
+        .unwrap_or_default();
+    let left = applied
+        .left
+        .map(|left| {
+            let percent = |part: f64| 100.0 * part;
+            format!(
+                " {:.0} % of the cost is left [{:.0}, {:.0}]",
+                percent(left.point),
+                percent(left.low),
+                percent(left.high)
+            )
+        })
+        .unwrap_or_default();
     let word = match applied.is_gone {
         Some(true) => "the cost is gone",
         Some(false) => "the cost is NOT gone",
@@ -206,8 +215,7 @@ const HOST: &str = "host, a bare process";
 
 /// Returns the name of the comparison base: for the end of a sentence, and for the first line of the ladder.
 pub(crate) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
-    let base = dossier.arms.iter().find(|arm| arm.baseline);
-    match base {
+    match baseline(dossier) {
         Some(arm) if arm.id == user_container::IMAGE => {
             let rungs = dossier.ladder.iter().map(|ladder| &ladder.rungs);
             let mut first = rungs.filter_map(|rungs| rungs.first());
@@ -227,8 +235,7 @@ pub(crate) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
 
 /// Returns the name of the baseline arm.
 pub(crate) fn base_arm(dossier: &Dossier) -> String {
-    let base = dossier.arms.iter().find(|arm| arm.baseline);
-    base.map_or_else(|| "host".to_owned(), |arm| harmless(&arm.id))
+    baseline(dossier).map_or_else(|| "host".to_owned(), |arm| harmless(&arm.id))
 }
 
 /// Describes a metric of a command in words.
@@ -239,17 +246,6 @@ pub(crate) fn metric_text(id: &str) -> String {
         "command.picked.cost" => "the number picked, less is better".to_owned(),
         "command.picked.rate" => "the number picked, more is better".to_owned(),
         other => harmless(other),
-    }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => {
-            let stop = if text.ends_with('.') { "" } else { "." };
-            format!("{}{}{stop}", first.to_uppercase(), letters.as_str())
-        }
-        None => String::new(),
     }
 }
 
@@ -335,7 +331,8 @@ fn step(rung: &DossierRung, bar: Option<Bar>, unit: &str) -> Line {
     }
 }
 
-fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize, colour: bool) {
+fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, style: Style) {
+    let limit = style.width;
     let lines = lines(ladder, base);
     let longest =
         |of: fn(&Line) -> &str| lines.iter().map(|line| width(of(line))).max().unwrap_or(0);
@@ -353,7 +350,7 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
     for line in &lines {
         if title_width + number_width + 2 > limit {
             let text = format!("{}: {}", line.title.trim_start(), line.number);
-            paragraph(out, "", &text, limit);
+            paragraph(out, "", &text, style);
         } else {
             let titles = wrapped(
                 line.title.trim_start(),
@@ -376,15 +373,15 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
                     "{title}{}  {}{}",
                     " ".repeat(title_width.saturating_sub(width(&title))),
                     " ".repeat(number_width.saturating_sub(width(&line.number))),
-                    line.paint.apply(&line.number, colour)
+                    line.paint.apply(&line.number, style.colour)
                 );
-                let full = format!("{text}  {}", line.paint.apply(bar.trim_end(), colour));
+                let full = format!("{text}  {}", line.paint.apply(bar.trim_end(), style.colour));
                 out.push_str(full.trim_end());
                 out.push('\n');
             }
         }
         if let Some(note) = &line.note {
-            paragraph(out, "      ", note, limit);
+            paragraph(out, "      ", note, style);
         }
     }
     if let (Some(sum), Some(total)) = (ladder.sum, &ladder.total) {
@@ -400,10 +397,10 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
             "The steps add up to {sum}; measured directly it is {}: {verdict}. A step whose interval holds 0 is not distinguishable from zero.",
             added(total, &ladder.unit)
         );
-        paragraph(out, "", &text, limit);
+        paragraph(out, "", &text, style);
     }
     for line in &ladder.together {
-        paragraph(out, "not taken apart: ", &harmless(line), limit);
+        paragraph(out, "not taken apart: ", line, style);
     }
 }
 
@@ -437,8 +434,7 @@ fn draw_finding(
     number: usize,
     finding: &DossierFinding,
     dossier: &Dossier,
-    limit: usize,
-    colour: bool,
+    style: Style,
 ) {
     let paint = match finding.status {
         Status::Confirmed => Paint::Red,
@@ -452,46 +448,36 @@ fn draw_finding(
         Some(cell) if cell.metric.starts_with("start-up.") => "the cost of start-up and command",
         _ => "the cost",
     };
-    let share = finding.share.map_or_else(String::new, |share| {
-        format!(", {}", share_text(&share, cost))
-    });
-    let heading = format!(
-        "{number}. {}: {}{share}",
-        harmless(&finding.cause),
-        finding.status
-    );
-    for line in wrapped(&heading, limit) {
-        out.push_str(&paint.apply(&line, colour));
-        out.push('\n');
-    }
-    paragraph(out, "   ", &harmless(&finding.claim), limit);
+    let share = finding
+        .share
+        .map(|share| format!(", {}", share_text(&share, cost)))
+        .unwrap_or_default();
+    let heading = format!("{number}. {}: {}{share}", finding.cause, finding.status);
+    painted(out, paint, &heading, style);
+    paragraph(out, "   ", &finding.claim, style);
     if finding.status == Status::Refuted {
         if let Some(tried) = &finding.tried {
-            paragraph(out, "   tried: ", &harmless(tried), limit);
+            paragraph(out, "   tried: ", tried, style);
         }
         return;
     }
     for line in &finding.evidence {
-        paragraph(out, "   · ", &harmless(line), limit);
+        paragraph(out, "   · ", line, style);
     }
     if let Some(tried) = &finding.tried {
         let unit = cell.map_or("ns", |cell| cell.unit.as_str());
-        let effect = finding.effect.map_or_else(String::new, |effect| {
-            format!(": {} of {cost}", added(&effect, unit).replace('+', ""))
-        });
-        paragraph(
-            out,
-            "   tried: ",
-            &format!("{}{effect}", harmless(tried)),
-            limit,
-        );
+        let effect = finding
+            .effect
+            .map(|effect| format!(": {} of {cost}", added(&effect, unit).replace('+', "")))
+            .unwrap_or_default();
+        paragraph(out, "   tried: ", &format!("{tried}{effect}"), style);
     }
-    paragraph(out, "   do: ", &harmless(&finding.advice), limit);
-    paragraph(out, "   price: ", &harmless(&finding.price), limit);
+    paragraph(out, "   do: ", &finding.advice, style);
+    paragraph(out, "   price: ", &finding.price, style);
 }
 
 /// Writes the known differences between host and environment, and whether they ran the same program.
-fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
+fn differences(out: &mut String, dossier: &Dossier, arm: &str, style: Style) {
     /// The work directory of Tare's probes; the command uses another.
     const PROBES_OWN: &str = "workdir";
     let mut is_first = true;
@@ -507,8 +493,8 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
                 if std::mem::take(&mut is_first) {
                     out.push('\n');
                 }
-                let text = harmless(&format!("{what}: {}", item.detail));
-                paragraph(out, word, &text, limit);
+                let text = format!("{what}: {}", item.detail);
+                paragraph(out, word, &text, style);
             }
         }
     }
@@ -529,7 +515,7 @@ pub(crate) fn share_text(share: &Span, cost: &str) -> String {
 }
 
 /// Writes counters, start-up, and how the command was carried into the environment.
-fn notes(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize) {
+fn notes(out: &mut String, dossier: &Dossier, why: &DossierWhy, style: Style) {
     out.push('\n');
     for (told, prefix) in [
         (format!("per run, {} → inside: ", base_arm(dossier)), ""),
@@ -537,22 +523,22 @@ fn notes(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize) {
     ] {
         let counters = counters(why, prefix);
         if !counters.is_empty() {
-            paragraph(out, &told, &counters.join("; "), limit);
+            paragraph(out, &told, &counters.join("; "), style);
         }
     }
     if let Some(span) = &why.start_up_ns {
         let text = format!(
             "creating and removing `{}` takes {} each time [{}, {}]; that is in no number above, because the environment is kept while the command is measured",
-            harmless(&why.arm),
+            why.arm,
             time(span.point),
             time(span.low),
             time(span.high)
         );
-        paragraph(out, "start-up: ", &text, limit);
+        paragraph(out, "start-up: ", &text, style);
     }
     let shown = |line: &&String| !line.starts_with(COMPARED);
     for line in why.carried.iter().filter(shown) {
-        paragraph(out, "carried: ", &harmless(line), limit);
+        paragraph(out, "carried: ", line, style);
     }
 }
 
@@ -601,16 +587,20 @@ mod tests {
 
     #[test]
     fn waterfall_fits_width_and_bars_are_contiguous() {
+        let plain = |width| Style {
+            width,
+            colour: false,
+        };
         for limit in [20, 30, 40, 60, 80, 100] {
             let mut out = String::new();
-            waterfall(&mut out, &ladder(), "host", limit, false);
+            waterfall(&mut out, &ladder(), "host", plain(limit));
             for line in out.lines() {
                 assert!(width(line) <= limit, "{limit}: {line}");
             }
             assert!(!out.contains('\u{1b}'), "{out}");
         }
         let mut out = String::new();
-        waterfall(&mut out, &ladder(), "host", 100, false);
+        waterfall(&mut out, &ladder(), "host", plain(100));
         let bar = |title: &str| {
             let line = out.lines().find(|line| line.contains(title)).unwrap();
             let begin = line.chars().position(|letter| letter == '█').unwrap();
