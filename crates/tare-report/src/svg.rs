@@ -250,6 +250,40 @@ pub(super) fn interval_text(spans: impl Iterator<Item = Span>) -> String {
     }
 }
 
+/// The frame of a figure: its title above the drawing and its foot below, both broken to the width.
+struct Sheet<'a> {
+    width: f64,
+    title: &'a str,
+    title_lines: Vec<String>,
+    foot: Vec<String>,
+}
+
+impl<'a> Sheet<'a> {
+    fn new(width: f64, title: &'a str, foot: &str) -> Self {
+        Self {
+            width,
+            title,
+            title_lines: broken(title, 14.0, width - 28.0),
+            foot: broken(foot, 10.0, width - 28.0),
+        }
+    }
+
+    fn title_height(&self) -> f64 {
+        self.title_lines.len() as f64 * TITLE_LINE
+    }
+
+    /// Returns the figure with the foot from `foot_from` on and so much room below it.
+    fn around(&self, drawing: &str, foot_from: f64, below: f64) -> String {
+        let height = foot_from + self.foot.len() as f64 * FOOT_LINE + below;
+        let mut out = begun((self.width, height), self.title);
+        text_lines(&mut out, &self.title_lines, 24.0, (14.0, TITLE_LINE));
+        out.push_str(drawing);
+        text_lines(&mut out, &self.foot, foot_from, (10.0, FOOT_LINE));
+        out.push_str("</svg>\n");
+        out
+    }
+}
+
 /// Starts an empty figure with an accessible title.
 fn begun((width, height): (f64, f64), title: &str) -> String {
     let mut out = String::new();
@@ -292,6 +326,12 @@ fn upright(out: &mut String, x: f64, y: f64, angle: f64, anchor: &str, words: &s
     }
 }
 
+/// Formats the points of a line.
+fn joined(points: impl Iterator<Item = (f64, f64)>) -> String {
+    let points: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    points.join(" ")
+}
+
 /// Splits a label into one line, or into two at the space nearest to the middle.
 fn label_lines(label: &str) -> Vec<String> {
     let length = |text: &str| text.chars().count();
@@ -304,16 +344,16 @@ fn label_lines(label: &str) -> Vec<String> {
     [first, second.trim_start()]
         .into_iter()
         .filter(|half| !half.is_empty())
-        .map(shortened)
+        .map(|half| shortened(half, LABEL_LINE))
         .collect()
 }
 
-/// Shortens a line to the length of a label.
-fn shortened(line: &str) -> String {
-    if line.chars().count() <= LABEL_LINE {
+/// Shortens a line to so many letters.
+pub(super) fn shortened(line: &str, most: usize) -> String {
+    if line.chars().count() <= most {
         return line.to_owned();
     }
-    line.chars().take(LABEL_LINE - 1).chain(['…']).collect()
+    line.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// Breaks text at spaces into lines of at most this width.

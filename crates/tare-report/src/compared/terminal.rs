@@ -1,6 +1,8 @@
 //! The comparison table for a terminal.
 
 use super::shown;
+use crate::number::or_dash;
+use crate::svg::shortened;
 use tare_core::compare::{Comparison, Row};
 use tare_core::foreign::harmless;
 
@@ -12,7 +14,7 @@ pub fn terminal(comparison: &Comparison, width: usize) -> String {
     let mut lines = vec![harmless(&shown::headline(comparison)), String::new()];
     for (place, side) in comparison.sides.iter().enumerate() {
         let note = if place == 0 { "  (base)" } else { "" };
-        let label = cut(&harmless(&side.label), LABEL_MOST);
+        let label = shortened(&harmless(&side.label), LABEL_MOST);
         lines.push(format!("  {}: {label}{note}", side.arm));
     }
     lines.push(String::new());
@@ -50,9 +52,8 @@ fn table(comparison: &Comparison, rows: &[&Row], lines: &mut Vec<String>) {
     let head = ["", "against base", "base → other", control];
     let mut cells = vec![head.map(str::to_owned)];
     for row in rows {
-        let change = row.change.as_ref();
-        let change = change.map_or_else(|| "–".to_owned(), shown::change);
-        let control = row.control.as_ref().map_or_else(String::new, shown::change);
+        let change = or_dash(row.change.as_ref(), shown::change);
+        let control = row.control.as_ref().map(shown::change).unwrap_or_default();
         cells.push([row.name.clone(), change, shown::levels(row), control]);
     }
     let width = |column: usize| {
@@ -91,14 +92,6 @@ fn counts(exact: &[&Row], lines: &mut Vec<String>) {
     if !same.is_empty() {
         lines.push(format!("  exactly the same: {}", same.join(", ")));
     }
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let head: String = text.chars().take(most - 1).collect();
-    format!("{head}…")
 }
 
 /// Wraps text at `width` columns between words; keeps the indent of the first line.

@@ -6,10 +6,10 @@ use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierBlock, DossierCell, Span};
 
-use super::super::axis::{RatioAxis, is_one, tick_label};
-use super::super::number::{glance, percent};
-use super::super::words::{Names, purpose_of};
-use super::{FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, text, text_lines};
+use super::{Figure, GRID, INK, Sheet, text};
+use crate::axis::{RatioAxis, is_one, tick_label};
+use crate::number::{glance, percent};
+use crate::words::{Names, purpose_of};
 use tare_core::foreign::harmless;
 
 const WIDTH: f64 = 640.0;
@@ -111,17 +111,13 @@ fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> Stri
         percent(cell.margin),
         harmless(&dossier.run)
     );
-    let title_lines = broken(&title, 14.0, WIDTH - 28.0);
-    let foot = broken(&foot, 10.0, WIDTH - 28.0);
+    let sheet = Sheet::new(WIDTH, &title, &foot);
     let plot = Plot {
         axis: RatioAxis::of_spans([(reach, cell.margin)].into_iter()),
-        top: TOP + title_lines.len() as f64 * TITLE_LINE,
+        top: TOP + sheet.title_height(),
         right: WIDTH - 14.0,
     };
-    let foot_from = plot.bottom() + 36.0;
-    let height = foot_from + foot.len() as f64 * FOOT_LINE;
-    let mut out = begun((WIDTH, height), &title);
-    text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
+    let mut out = String::new();
     plot.field(
         &mut out,
         (1.0 / (1.0 + cell.margin), 1.0 + cell.margin),
@@ -141,7 +137,5 @@ fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> Stri
             );
         }
     }
-    text_lines(&mut out, &foot, foot_from, (10.0, FOOT_LINE));
-    out.push_str("</svg>\n");
-    out
+    sheet.around(&out, plot.bottom() + 36.0, 0.0)
 }

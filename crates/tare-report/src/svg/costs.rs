@@ -7,13 +7,10 @@ use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
-use super::super::axis::{RatioAxis, is_one, tick_label};
-use super::super::groups::{Group, grouped};
-use super::super::words::{self, Names, purpose};
-use super::{
-    FOOT_LINE, Figure, GRID, INK, LETTER, TITLE_LINE, begun, broken, escaped, plain, text,
-    text_lines,
-};
+use super::{Figure, GRID, INK, LETTER, Sheet, escaped, plain, shortened, text};
+use crate::axis::{RatioAxis, is_one, tick_label};
+use crate::groups::{Group, grouped};
+use crate::words::{self, Names, purpose};
 use tare_core::foreign::harmless;
 
 const ROW: f64 = 19.0;
@@ -110,14 +107,11 @@ fn draw(
         .flat_map(|(_, members)| members.iter().map(|cell| names.name(cell)))
         .collect();
     let frame = Frame::new(called.iter());
-    let foot = broken(&foot, 10.0, frame.width - 28.0);
-    let title_lines = broken(title, 14.0, frame.width - 28.0);
-    let top = 40.0 + title_lines.len() as f64 * TITLE_LINE;
+    let sheet = Sheet::new(frame.width, title, &foot);
+    let top = 40.0 + sheet.title_height();
     let bottom = top + n_lines as f64 * ROW + 8.0;
-    let height = bottom + 20.0 + foot.len() as f64 * FOOT_LINE;
     let x = |ratio: f64| frame.from + axis.place(ratio).clamp(0.0, 1.0) * AXIS;
-    let mut out = begun((frame.width, height), title);
-    text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
+    let mut out = String::new();
     text(&mut out, frame.from - 24.0, top - 6.0, "end", 10.0, "ratio");
     let places = groups
         .iter()
@@ -158,7 +152,14 @@ fn draw(
             let y = top + line * ROW + 10.0;
             line += 1.0;
             if let (Some(effect), Some(name)) = (words::effect(cell), called.next()) {
-                text(&mut out, 26.0, y + 4.0, "start", 12.0, &fitted(name));
+                text(
+                    &mut out,
+                    26.0,
+                    y + 4.0,
+                    "start",
+                    12.0,
+                    &shortened(name, NAMES.1),
+                );
                 if let Some(ratio) = words::ratio(cell) {
                     row(&mut out, *group, ratio, (y, frame), &x, axis);
                 }
@@ -166,9 +167,7 @@ fn draw(
             }
         }
     }
-    text_lines(&mut out, &foot, bottom + 20.0, (10.0, FOOT_LINE));
-    out.push_str("</svg>\n");
-    out
+    sheet.around(&out, bottom + 20.0, 0.0)
 }
 
 fn row(
@@ -214,12 +213,4 @@ fn row(
             -tip
         );
     }
-}
-
-/// Shortens a name to the maximum width.
-fn fitted(name: &str) -> String {
-    if name.chars().count() <= NAMES.1 {
-        return name.to_owned();
-    }
-    name.chars().take(NAMES.1 - 1).chain(['…']).collect()
 }

@@ -26,7 +26,8 @@ pub(crate) fn figures(dossier: &Dossier) -> Vec<Figure> {
 pub(crate) fn title(course: &DossierCourse) -> String {
     let path = course
         .path
-        .map_or_else(String::new, |path| format!(", {path}"));
+        .map(|path| format!(", {path}"))
+        .unwrap_or_default();
     let over = match course.axis.as_str() {
         "s" => "over time".to_owned(),
         step => format!("by {step}"),

@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierCell};
 
-use super::super::number::{Scale, scale_for};
-use super::super::words::{Names, purpose_of};
-use super::{Axis, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, text, text_lines};
+use super::{Axis, Figure, GRID, INK, Sheet, text};
+use crate::number::{Scale, scale_for};
+use crate::words::{Names, purpose_of};
 use tare_core::foreign::harmless;
 
 const WIDTH: f64 = 640.0;
@@ -72,14 +72,10 @@ fn draw(cell: &DossierCell, name: &str, dossier: &Dossier) -> Option<String> {
         },
         harmless(&dossier.run)
     );
-    let title_lines = broken(&title, 14.0, WIDTH - 28.0);
-    let foot = broken(&foot, 10.0, WIDTH - 28.0);
-    let top = TOP + title_lines.len() as f64 * TITLE_LINE;
+    let sheet = Sheet::new(WIDTH, &title, &foot);
+    let top = TOP + sheet.title_height();
     let bottom = top + HEIGHT;
-    let foot_from = bottom + 50.0;
-    let height = foot_from + foot.len() as f64 * FOOT_LINE;
-    let mut out = begun((WIDTH, height), &title);
-    text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
+    let mut out = String::new();
     grid(&mut out, axis, (top, bottom), scale.symbol);
     let sides = [(&base, &of_base, INK, "4 3"), (&env, &of_env, FILL, "")];
     for (place, (values, arm, colour, dashes)) in sides.into_iter().enumerate() {
@@ -93,9 +89,7 @@ fn draw(cell: &DossierCell, name: &str, dossier: &Dossier) -> Option<String> {
         point(&mut out, at + 13.0, top - 16.0, (colour, dashes));
         text(&mut out, at + 34.0, top - 12.0, "start", 11.0, arm);
     }
-    text_lines(&mut out, &foot, foot_from, (10.0, FOOT_LINE));
-    out.push_str("</svg>\n");
-    Some(out)
+    Some(sheet.around(&out, bottom + 50.0, 0.0))
 }
 
 /// Draws the grid: shares on the left, values with their unit below.

@@ -3,15 +3,15 @@
 //! For example an arm over the host for every size of file and of record. Combinations that were not measured stay
 //! empty. A field whose interval contains 1 has no colour, so that noise does not look like a pattern.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
-use super::super::number::decimals_of;
-use super::super::words::{self, purpose};
 use super::sweep::{all_but, levels, shown};
-use super::{FOOT_LINE, Figure, GRID, TITLE_LINE, begun, broken, plain, text, text_lines};
+use super::{Figure, GRID, Sheet, plain, text};
+use crate::number::decimals_of;
+use crate::words::{self, purpose_of};
 use tare_core::foreign::harmless;
 
 /// The minimum numbers of levels: one axis has at least this many, the other at least two.
@@ -99,20 +99,17 @@ fn colour(ratio: &Span) -> String {
 
 impl HeatMap<'_> {
     fn levels(&self, axis: usize) -> Vec<i64> {
-        let mut levels: Vec<i64> = self.ratios.keys().map(|levels| levels[axis]).collect();
-        levels.sort_unstable();
-        levels.dedup();
-        levels
+        let levels: BTreeSet<i64> = self.ratios.keys().map(|levels| levels[axis]).collect();
+        levels.into_iter().collect()
     }
 
     fn draw(&self, dossier: &Dossier) -> String {
         let [across, down] = [self.levels(0), self.levels(1)];
-        let arm = dossier.arms.iter().find(|arm| arm.id == self.of.arm);
         let title = format!(
             "{}: {}, {} against {}",
             self.of.workload,
             self.of.metric,
-            arm.map_or_else(|| self.of.arm.clone(), purpose),
+            purpose_of(&self.of.arm, dossier),
             harmless(&self.of.baseline)
         );
         let foot = format!(
@@ -121,13 +118,10 @@ impl HeatMap<'_> {
         );
         let right = LEFT + across.len() as f64 * FIELD.0;
         let width = (right + 14.0).max(NARROWEST);
-        let title_lines = broken(&title, 14.0, width - 28.0);
-        let foot = broken(&foot, 10.0, width - 28.0);
-        let top = 46.0 + title_lines.len() as f64 * TITLE_LINE;
+        let sheet = Sheet::new(width, &title, &foot);
+        let top = 46.0 + sheet.title_height();
         let bottom = top + down.len() as f64 * FIELD.1;
-        let height = bottom + 22.0 + foot.len() as f64 * FOOT_LINE;
-        let mut out = begun((width, height), &title);
-        text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
+        let mut out = String::new();
         text(
             &mut out,
             LEFT,
@@ -181,9 +175,7 @@ impl HeatMap<'_> {
                 }
             }
         }
-        text_lines(&mut out, &foot, bottom + 20.0, (10.0, FOOT_LINE));
-        out.push_str("</svg>\n");
-        out
+        sheet.around(&out, bottom + 20.0, 2.0)
     }
 }
 

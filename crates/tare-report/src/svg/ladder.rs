@@ -7,13 +7,11 @@ use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierLadder, Span};
 
-use super::super::number::{Scale, scale_for, typical};
-use super::super::terminal::{added, base, metric_text};
-use super::super::waterfall::{Adds, Bar, Waterfall};
-use super::super::words::command_line;
-use super::{
-    Axis, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, plain, text, text_lines,
-};
+use super::{Axis, Figure, GRID, INK, Sheet, broken, plain, text};
+use crate::number::{Scale, or_dash, scale_for, typical};
+use crate::terminal::{added, base, metric_text};
+use crate::waterfall::{Adds, Bar, Waterfall};
+use crate::words::command_line;
 use tare_core::foreign::harmless;
 
 const WIDTH: f64 = 760.0;
@@ -75,7 +73,7 @@ fn rows(ladder: &DossierLadder, of_base: &str) -> Vec<Row> {
         let sure = adds.map(Adds::classify);
         rows.push(Row {
             name: broken(&harmless(&rung.title), 12.0, FROM - 52.0),
-            number: adds.map_or_else(|| "–".to_owned(), |span| added(span, unit)),
+            number: or_dash(adds, |span| added(span, unit)),
             bar,
             whisker: adds.map(|span| (so_far + span.low, so_far + span.high)),
             fill: match sure {
@@ -109,13 +107,10 @@ fn draw(ladder: &DossierLadder, dossier: &Dossier) -> String {
         "Each bar begins where the one above ends; lines are 95 % intervals of the step; dashed: not distinguishable from zero. Run {}.",
         harmless(&dossier.run)
     );
-    let title_lines = broken(&title, 14.0, WIDTH - 28.0);
-    let foot = broken(&foot, 10.0, WIDTH - 28.0);
-    let top = 40.0 + title_lines.len() as f64 * TITLE_LINE;
+    let sheet = Sheet::new(WIDTH, &title, &foot);
+    let top = 40.0 + sheet.title_height();
     let bottom = top + rows.iter().map(Row::height).sum::<f64>() + 4.0;
-    let height = bottom + 22.0 + foot.len() as f64 * FOOT_LINE;
-    let mut out = begun((WIDTH, height), &title);
-    text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
+    let mut out = String::new();
     text(&mut out, FROM - 24.0, top - 6.0, "end", 10.0, scale.symbol);
     for tick in axis.ticks() {
         let at = FROM + axis.place(tick) * (TO - FROM);
@@ -136,9 +131,7 @@ fn draw(ladder: &DossierLadder, dossier: &Dossier) -> String {
         );
         y += row.height();
     }
-    text_lines(&mut out, &foot, bottom + 22.0, (10.0, FOOT_LINE));
-    out.push_str("</svg>\n");
-    out
+    sheet.around(&out, bottom + 22.0, 0.0)
 }
 
 fn draw_row(out: &mut String, row: &Row, (y, left): (f64, f64), (axis, scale): (Axis, Scale)) {

@@ -2,13 +2,14 @@
 //!
 //! The caller explains the whiskers below the figure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use tare_model::dossier::Span;
 
-use super::super::number::scale_for;
-use super::{Axis, FOOT_LINE, GRID, TITLE_LINE, begun, broken, text, text_lines};
+use super::joined;
+use super::{Axis, GRID, Sheet, text};
+use crate::number::scale_for;
 use tare_core::foreign::harmless;
 
 const WIDTH: f64 = 640.0;
@@ -16,7 +17,8 @@ const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 70.0;
 /// Where the plot ends and the line names start.
 const RIGHT: f64 = 500.0;
-const TOP: f64 = 58.0;
+/// Space above the plot, without the title.
+const TOP: f64 = 40.0;
 /// Levels further apart than this factor are placed by their logarithms.
 const LOGARITHMIC_FROM: f64 = 8.0;
 /// The maximum number of level names on the axis.
@@ -61,14 +63,9 @@ pub(super) struct PublishedLine {
 }
 
 /// Returns the levels with measurements.
-pub(super) fn levels(lines: &[(&str, BTreeMap<i64, Span>)]) -> Vec<i64> {
-    let mut all: Vec<i64> = lines
-        .iter()
-        .flat_map(|(_, values)| values.keys().copied())
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+pub(super) fn levels(lines: &[(&str, BTreeMap<i64, Span>)]) -> BTreeSet<i64> {
+    let levels = lines.iter().flat_map(|(_, values)| values.keys().copied());
+    levels.collect()
 }
 
 impl Plot<'_> {
@@ -76,8 +73,7 @@ impl Plot<'_> {
     pub(super) fn draw(&self, run: &str) -> String {
         let mut levels = levels(self.lines);
         levels.extend(self.beside.iter().flat_map(|it| it.values.keys()));
-        levels.sort_unstable();
-        levels.dedup();
+        let levels: Vec<i64> = levels.into_iter().collect();
         let spans = || self.lines.iter().flat_map(|(_, values)| values.values());
         let published = || {
             self.beside
@@ -95,11 +91,7 @@ impl Plot<'_> {
             .fold(f64::INFINITY, f64::min);
         let scale = scale_for(most, self.unit);
         let axis = Axis::over(least / scale.factor, most / scale.factor);
-        let title = broken(&self.title, 14.0, WIDTH - 28.0);
-        let top = TOP + (title.len() - 1) as f64 * TITLE_LINE;
-        let bottom = top + HEIGHT;
         let x = |level: i64| LEFT + 14.0 + self.place(&levels, level) * (RIGHT - LEFT - 28.0);
-        let y = |value: f64| bottom - axis.place(value / scale.factor) * HEIGHT;
         let foot = format!(
             "{}{} Run {}.",
             self.foot,
@@ -110,10 +102,11 @@ impl Plot<'_> {
             },
             harmless(run)
         );
-        let foot = broken(&foot, 10.0, WIDTH - 28.0);
-        let height = bottom + 48.0 + foot.len() as f64 * FOOT_LINE;
-        let mut out = begun((WIDTH, height), &self.title);
-        text_lines(&mut out, &title, 24.0, (14.0, TITLE_LINE));
+        let sheet = Sheet::new(WIDTH, &self.title, &foot);
+        let top = TOP + sheet.title_height();
+        let bottom = top + HEIGHT;
+        let y = |value: f64| bottom - axis.place(value / scale.factor) * HEIGHT;
+        let mut out = String::new();
         text(&mut out, 14.0, top - 12.0, "start", 10.0, scale.symbol);
         for tick in axis.ticks() {
             let at = y(tick * scale.factor);
@@ -140,12 +133,7 @@ impl Plot<'_> {
         let middle = f64::midpoint(LEFT, RIGHT);
         text(&mut out, middle, bottom + 32.0, "middle", 11.0, self.axis);
         self.draw_lines(&mut out, top, x, y);
-        for (number, words) in foot.iter().enumerate() {
-            let at = bottom + 52.0 + number as f64 * FOOT_LINE;
-            text(&mut out, 14.0, at, "start", 10.0, words);
-        }
-        out.push_str("</svg>\n");
-        out
+        sheet.around(&out, bottom + 52.0, -4.0)
     }
 
     /// Draws the lines, each with its arm's name next to the plot.
@@ -205,20 +193,18 @@ fn line(
     y: impl Fn(f64) -> f64,
     (colour, dashes): (&str, &str),
 ) {
-    let mut joined = Vec::new();
     for (x, span) in points {
         let (low, point, high) = (y(span.low), y(span.point), y(span.high));
-        joined.push(format!("{x:.1},{point:.1}"));
         let _ = writeln!(
             out,
             r#"<path d="M{x:.1} {low:.1}V{high:.1}" stroke="{colour}" fill="none"/><circle cx="{x:.1}" cy="{point:.1}" r="3" fill="{colour}"/>"#
         );
     }
-    if joined.len() > 1 {
+    if points.len() > 1 {
         let _ = writeln!(
             out,
             r#"<polyline points="{}" stroke="{colour}" stroke-width="1.6" stroke-dasharray="{dashes}" fill="none"/>"#,
-            joined.join(" ")
+            joined(points.iter().map(|(x, span)| (*x, y(span.point))))
         );
     }
 }
@@ -232,14 +218,10 @@ fn hollow(out: &mut String, points: &[(f64, f64)], colour: &str) {
         );
     }
     if points.len() > 1 {
-        let joined: Vec<String> = points
-            .iter()
-            .map(|(x, y)| format!("{x:.1},{y:.1}"))
-            .collect();
         let _ = writeln!(
             out,
             r#"<polyline points="{}" stroke="{colour}" stroke-width="0.8" stroke-dasharray="1 2" fill="none"/>"#,
-            joined.join(" ")
+            joined(points.iter().copied())
         );
     }
 }

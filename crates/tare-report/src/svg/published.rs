@@ -12,12 +12,11 @@ use std::fmt::Write;
 use tare_model::LayoutKind;
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue, Span};
 
-use super::super::number::{Scale, scale_for};
-use super::super::published;
 use super::{
-    Axis, FILL, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, interval_text,
-    label_lines, text, text_lines, upright,
+    Axis, FILL, Figure, GRID, INK, Sheet, interval_text, joined, label_lines, text, upright,
 };
+use crate::number::{Scale, scale_for};
+use crate::published;
 
 const PANEL_WIDTH: f64 = 300.0;
 const PLOT_HEIGHT: f64 = 190.0;
@@ -63,21 +62,16 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
         scales.concat(),
         dossier.run
     );
-    let title = broken(&figure.title, 14.0, width - 28.0);
-    let foot = broken(&foot, 10.0, width - 28.0);
-    let first = 26.0 + title.len() as f64 * TITLE_LINE;
+    let sheet = Sheet::new(width, &figure.title, &foot);
+    let first = 26.0 + sheet.title_height();
     let bottom = first + lines as f64 * panel_height + 16.0;
-    let height = bottom + (foot.len() - 1) as f64 * FOOT_LINE + 10.0;
-    let mut out = begun((width, height), &figure.title);
-    text_lines(&mut out, &title, 24.0, (14.0, TITLE_LINE));
+    let mut out = String::new();
     for (place, row) in figure.rows.iter().enumerate() {
         let left = 10.0 + (place % PANELS_A_LINE) as f64 * PANEL_WIDTH;
         let top = first + (place / PANELS_A_LINE) as f64 * panel_height;
         panel(&mut out, figure, row, left, top);
     }
-    text_lines(&mut out, &foot, bottom, (10.0, FOOT_LINE));
-    out.push_str("</svg>\n");
-    out
+    sheet.around(&out, bottom, -3.0)
 }
 
 /// Describes the whiskers of a figure: with fewer than six blocks there is no 95 % interval but a range of a lower
@@ -90,33 +84,19 @@ fn whiskers(figure: &DossierLayout) -> String {
     interval_text(values.filter_map(|value| value.here))
 }
 
-/// One value of a panel: a point with its whiskers.
-#[derive(Clone, Copy)]
-struct Mark {
-    low: f64,
-    point: f64,
-    high: f64,
-}
-
 /// Returns the measured value, with the whiskers that the figure asks for.
-fn measured(figure: &DossierLayout, value: &DossierLayoutValue) -> Option<Mark> {
-    let Span {
-        low, point, high, ..
-    } = value.here?;
+fn measured(figure: &DossierLayout, value: &DossierLayoutValue) -> Option<Span> {
+    let here = value.here?;
     let range = value.range.filter(|_| figure.full_range);
-    let (low, high) = range.map_or((low, high), |[least, most]| (least, most));
-    Some(Mark { low, point, high })
+    Some(range.map_or(here, |[low, high]| Span { low, high, ..here }))
 }
 
 /// Returns the published value.
-fn printed(value: &DossierLayoutValue) -> Option<Mark> {
-    let values = &value.printed;
-    let n = values.len() as f64;
-    (!values.is_empty()).then(|| Mark {
-        low: values.iter().copied().fold(f64::INFINITY, f64::min),
-        point: values.iter().sum::<f64>() / n,
-        high: values.iter().copied().fold(0.0, f64::max),
-    })
+fn printed(value: &DossierLayoutValue) -> Option<Span> {
+    let values = || value.printed.iter().copied();
+    let least = values().reduce(f64::min)?;
+    let mean = values().sum::<f64>() / value.printed.len() as f64;
+    Some(Span::new(least, mean, values().fold(0.0, f64::max)))
 }
 
 /// The geometry of a panel.
@@ -135,7 +115,7 @@ impl Plot {
     }
 
     /// Draws a value around `x`; published values are hollow.
-    fn mark(&self, out: &mut String, mark: Mark, x: f64, width: f64, is_hollow: bool) {
+    fn mark(&self, out: &mut String, mark: Span, x: f64, width: f64, is_hollow: bool) {
         let (point, low, high) = (self.y(mark.point), self.y(mark.low), self.y(mark.high));
         let style = if is_hollow {
             format!(r#"fill="none" stroke="{INK}" stroke-dasharray="3 2""#)
@@ -176,10 +156,6 @@ impl Plot {
         if points.len() < 2 || self.kind != LayoutKind::Lines {
             return;
         }
-        let points: Vec<String> = points
-            .iter()
-            .map(|(x, value)| format!("{x:.1},{:.1}", self.y(*value)))
-            .collect();
         let dashes = if is_hollow {
             r#" stroke-dasharray="3 2""#
         } else {
@@ -188,7 +164,7 @@ impl Plot {
         let _ = writeln!(
             out,
             r#"<polyline points="{}" stroke="{INK}" fill="none"{dashes}/>"#,
-            points.join(" ")
+            joined(points.iter().map(|(x, value)| (*x, self.y(*value))))
         );
     }
 
@@ -228,7 +204,7 @@ fn slanted(out: &mut String, label: &str, middle: f64, y0: f64) {
 }
 
 fn panel(out: &mut String, figure: &DossierLayout, row: &DossierLayoutRow, left: f64, top: f64) {
-    let pairs: Vec<(Option<Mark>, Option<Mark>)> = row
+    let pairs: Vec<(Option<Span>, Option<Span>)> = row
         .values
         .iter()
         .map(|value| (measured(figure, value), printed(value)))
