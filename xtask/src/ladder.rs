@@ -120,7 +120,8 @@ fn judged(ladder: &Value) -> Line {
     let ms = |value: &Value| value.as_f64().map(|ns| format!("{:+.2}", ns / 1e6));
     let shown = |span: &Value| {
         let ends = ms(&span["low"]).zip(ms(&span["high"]));
-        ends.map_or_else(String::new, |(low, high)| format!(" [{low}, {high}]"))
+        ends.map(|(low, high)| format!(" [{low}, {high}]"))
+            .unwrap_or_default()
     };
     let (Some(sum), Some(total)) = (ms(&ladder["sum"]), ms(&ladder["total"]["point"])) else {
         return Line {

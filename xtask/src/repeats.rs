@@ -119,9 +119,9 @@ fn table(ratios: &Ratios) -> String {
         });
         let counts = counts.collect::<Vec<String>>().join(" | ");
         let (metrics, runs) = widest;
-        let chance = chance(runs, metrics).map_or_else(String::new, |(low, high)| {
-            format!("{:.1}–{:.1} %", 100.0 * low, 100.0 * high)
-        });
+        let chance = chance(runs, metrics)
+            .map(|(low, high)| format!("{:.1}–{:.1} %", 100.0 * low, 100.0 * high))
+            .unwrap_or_default();
         format!("| {name} | {counts} | {chance} |")
     };
     let mut rows = vec![

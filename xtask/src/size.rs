@@ -97,7 +97,7 @@ fn print_row(package: &str, room: Room, budget: Option<u64>, size: Size) {
         "{package:<12} {:<18} {:>8} {:>8} {:>7} {comments:>7.0} %",
         room.to_string(),
         size.words,
-        budget.map_or_else(String::new, |it| it.to_string()),
+        budget.map(|it| it.to_string()).unwrap_or_default(),
         size.lines
     );
 }

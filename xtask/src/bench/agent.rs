@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use tare_model::wire::{PROTOCOL, Reply, Request, read_frame, write_frame};
 use tare_model::{Params, ProbeCall, ProbeReport};
 
-use super::Row;
+use super::{Row, peak_mib};
 use xtask_build::shell::cargo;
 
 /// A resident agent on this machine.
@@ -68,20 +68,13 @@ impl Agent {
         args: Params,
         target_ns: u64,
     ) -> Result<ProbeReport> {
-        match self.trial(name, args, target_ns)? {
-            Reply::Done { raw, .. } => Ok(serde_json::from_slice(&raw.stdout.0)?),
-            other => bail!("`{name}` did not run: {other:?}"),
-        }
-    }
-
-    fn trial(&mut self, name: &str, args: Params, target_ns: u64) -> Result<Reply> {
         self.n_trials += 1;
         let call = ProbeCall {
             name: name.to_owned(),
             args,
         };
         let workdir = self.workdir.to_string_lossy().into_owned();
-        self.ask(&Request::Run {
+        let reply = self.ask(&Request::Run {
             hold: false,
             turns: None,
             cpu: None,
@@ -90,21 +83,11 @@ impl Agent {
             target_ns,
             limit_ns: 60_000_000_000,
             workdir,
-        })
-    }
-
-    fn resident_bytes(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmHWM:"))
-            .context("no VmHWM line")?;
-        let kib: u64 = line
-            .split_whitespace()
-            .nth(1)
-            .context("no number")?
-            .parse()?;
-        Ok(kib * 1024)
+        })?;
+        match reply {
+            Reply::Done { raw, .. } => Ok(serde_json::from_slice(&raw.stdout.0)?),
+            other => bail!("`{name}` did not run: {other:?}"),
+        }
     }
 }
 
@@ -134,29 +117,29 @@ pub(super) fn rows(file: &Path, workdir: &Path) -> Result<Vec<Row>> {
     for _ in 0..500 {
         agent.probe("null", Params::new().with("canary", false), 0)?;
     }
-    let resident = agent.resident_bytes()?;
+    let resident = peak_mib(agent.child.id()).context("no VmHWM line")?;
     let start = median(&mut starts_ms);
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let mib = size as f64 / f64::from(1 << 20);
     let mut rows = ways(file)?;
     rows.extend([
-        Row {
-            promise: "agent: size",
-            bound: "≤ 2 MiB",
-            figure: format!("{:.2} MiB", mib(size)),
-            is_kept: Some(size <= 2 << 20),
-        },
-        Row {
-            promise: "agent: peak resident memory after 500 trials",
-            bound: "≤ 4 MiB",
-            figure: format!("{:.2} MiB", mib(resident)),
-            is_kept: Some(resident <= 4 << 20),
-        },
-        Row {
-            promise: "agent: start to first answer, p50",
-            bound: "≤ 2 ms",
-            figure: format!("{start:.2} ms"),
-            is_kept: Some(start <= 2.0),
-        },
+        Row::checked(
+            "agent: size",
+            "≤ 2 MiB",
+            format!("{mib:.2} MiB"),
+            mib <= 2.0,
+        ),
+        Row::checked(
+            "agent: peak resident memory after 500 trials",
+            "≤ 4 MiB",
+            format!("{resident:.2} MiB"),
+            resident <= 4.0,
+        ),
+        Row::checked(
+            "agent: start to first answer, p50",
+            "≤ 2 ms",
+            format!("{start:.2} ms"),
+            start <= 2.0,
+        ),
     ]);
     Ok(rows)
 }

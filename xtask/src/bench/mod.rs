@@ -26,6 +26,28 @@ struct Row {
     is_kept: Option<bool>,
 }
 
+impl Row {
+    /// Creates the row of a promise that was checked.
+    fn checked(promise: &'static str, bound: &'static str, figure: String, is_kept: bool) -> Self {
+        Self {
+            promise,
+            bound,
+            figure,
+            is_kept: Some(is_kept),
+        }
+    }
+}
+
+/// Returns the most memory that a process has had so far, MiB; `None` once it has ended.
+fn peak_mib(process: u32) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib / 1024.0)
+}
+
 /// Measures everything and prints one table.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     ensure!(arguments.is_empty(), "`bench` takes no arguments");

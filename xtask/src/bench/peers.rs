@@ -80,12 +80,8 @@ fn compare_from(
         unit.0
     );
     // The promise counts as broken only if the whole interval is below the bound.
-    Ok(Row {
-        promise,
-        bound,
-        figure,
-        is_kept: Some(interval.high >= least.ln()),
-    })
+    let is_kept = interval.high >= least.ln();
+    Ok(Row::checked(promise, bound, figure, is_kept))
 }
 
 fn absent(promise: &'static str, tool: &str) -> Row {
@@ -122,9 +118,8 @@ fn values(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result
         .series
         .into_iter()
         .find(|series| series.metric == metric);
-    Ok(series
-        .with_context(|| format!("`{probe}` reported no {metric}"))?
-        .values)
+    let series = series.with_context(|| format!("`{probe}` reported no {metric}"))?;
+    Ok(series.values)
 }
 
 fn triad(agent: &mut Agent, folder: &Path) -> Result<Row> {
@@ -191,25 +186,13 @@ fn random_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
         return Ok(absent(PROMISE, "fio"));
     }
     let args = Params::new();
+    let reads = ["--rw=randread", "--bs=4k", "--iodepth=32"];
+    let mut ours = || typical(agent, "disk-random", &args, "disk.random-read-qd32.rate");
+    let theirs = || fio(folder, &reads, "iops");
     // The first run creates the files and does not count.
-    typical(agent, "disk-random", &args, "disk.random-read-qd32.rate")?;
-    fio(
-        folder,
-        &["--rw=randread", "--bs=4k", "--iodepth=32"],
-        "iops",
-    )?;
-    compare(
-        PROMISE,
-        ("kIOPS", 1e3),
-        || typical(agent, "disk-random", &args, "disk.random-read-qd32.rate"),
-        || {
-            fio(
-                folder,
-                &["--rw=randread", "--bs=4k", "--iodepth=32"],
-                "iops",
-            )
-        },
-    )
+    ours()?;
+    theirs()?;
+    compare(PROMISE, ("kIOPS", 1e3), ours, theirs)
 }
 
 fn sequential_read(agent: &mut Agent, folder: &Path) -> Result<Row> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::Row;
+use super::{Row, peak_mib};
 use xtask_build::dist;
 use xtask_build::shell::{cargo, program};
 
@@ -56,48 +56,48 @@ fn long(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
     .concat();
     let home = stored(tare, &folder.join("long"), &few, TRIALS)?;
     let (seconds, peak_mib) = report(tare, &home, &["show"])?;
-    Ok(vec![Row {
-        promise: "report over 10⁶ trials",
-        bound: "≤ 5 s, ≤ 512 MiB",
-        figure: format!("{seconds:.1} s, {peak_mib:.0} MiB"),
-        is_kept: Some(seconds <= BOUND.0 && peak_mib <= BOUND.1),
-    }])
+    Ok(vec![Row::checked(
+        "report over 10⁶ trials",
+        "≤ 5 s, ≤ 512 MiB",
+        format!("{seconds:.1} s, {peak_mib:.0} MiB"),
+        seconds <= BOUND.0 && peak_mib <= BOUND.1,
+    )])
 }
 
 fn page(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
     let study = folder.join("wide.toml");
     std::fs::write(&study, WIDE_STUDY)?;
-    let wide = [study.to_string_lossy()];
-    let wide: Vec<&str> = wide.iter().map(AsRef::as_ref).collect();
-    let home = stored(tare, &folder.join("wide"), &wide, TRIALS_OF_PAGE)?;
+    let wide = study.to_string_lossy();
+    let home = stored(tare, &folder.join("wide"), &[&wide], TRIALS_OF_PAGE)?;
     let file = home.join("page.html");
     let file_name = file.to_string_lossy();
     let made = ["report", "--format", "html", "-o", &file_name];
     let (seconds, peak_mib) = report(tare, &home, &made)?;
-    let mut rows = vec![Row {
-        promise: "page of 200 cells from 10⁵ trials",
-        bound: "≤ 3 s",
-        figure: format!("{seconds:.1} s, {peak_mib:.0} MiB"),
-        is_kept: Some(seconds <= PAGE_BOUND.0),
-    }];
     let megabytes = std::fs::metadata(&file)?.len() as f64 / 1e6;
-    rows.push(Row {
-        promise: "that page: size",
-        bound: "≤ 3 MB",
-        figure: format!("{megabytes:.2} MB"),
-        is_kept: Some(megabytes <= PAGE_BOUND.2),
-    });
-    let seconds = opened(&file)?;
-    rows.push(Row {
-        promise: "that page: opened in Chromium",
-        bound: "≤ 2 s",
-        figure: seconds.map_or_else(
-            || "`chromium` is not here".to_owned(),
-            |seconds| format!("{seconds:.2} s"),
+    let opened = opened(&file)?;
+    Ok(vec![
+        Row::checked(
+            "page of 200 cells from 10⁵ trials",
+            "≤ 3 s",
+            format!("{seconds:.1} s, {peak_mib:.0} MiB"),
+            seconds <= PAGE_BOUND.0,
         ),
-        is_kept: seconds.map(|seconds| seconds <= PAGE_BOUND.1),
-    });
-    Ok(rows)
+        Row::checked(
+            "that page: size",
+            "≤ 3 MB",
+            format!("{megabytes:.2} MB"),
+            megabytes <= PAGE_BOUND.2,
+        ),
+        Row {
+            promise: "that page: opened in Chromium",
+            bound: "≤ 2 s",
+            figure: opened.map_or_else(
+                || "`chromium` is not here".to_owned(),
+                |seconds| format!("{seconds:.2} s"),
+            ),
+            is_kept: opened.map(|seconds| seconds <= PAGE_BOUND.1),
+        },
+    ])
 }
 
 /// Creates a home whose store repeats a short run until it has `trials` trials.
@@ -126,20 +126,16 @@ fn report(tare: &Path, home: &Path, command: &[&str]) -> Result<(f64, f64)> {
         .spawn()
         .context("cannot run `tare`")?;
     // The kernel keeps the peak only while the process lives.
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak_kib = 0.0;
+    let mut peak = 0.0;
     let ended = loop {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let now = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        peak_kib = now.unwrap_or(0.0).max(peak_kib);
+        peak = peak_mib(child.id()).unwrap_or(0.0).max(peak);
         if let Some(ended) = child.try_wait()? {
             break ended;
         }
         std::thread::sleep(Duration::from_millis(10));
     };
     ensure!(ended.success(), "`tare {}` ended with {ended}", command[0]);
-    Ok((begin.elapsed().as_secs_f64(), peak_kib / 1024.0))
+    Ok((begin.elapsed().as_secs_f64(), peak))
 }
 
 /// Returns the seconds until a browser has laid out the page and run its script; `None` if there is no browser.

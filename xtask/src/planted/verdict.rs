@@ -24,12 +24,8 @@ pub(super) fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
     let outcome = text(&dossier["why"]["outcome"]);
     let first = &dossier["findings"][0];
     let (cause, status) = (text(&first["cause"]), text(&first["status"]));
-    let confirmed = dossier["findings"].as_array().is_some_and(|findings| {
-        // Every environment takes time to create; that is not a false accusation.
-        findings.iter().any(|finding| {
-            finding["status"] == "confirmed" && !text(&finding["cause"]).starts_with("startup.")
-        })
-    });
+    // Every environment takes time to create; that is not a false accusation.
+    let confirmed = causes(dossier, "confirmed").any(|cause| !cause.starts_with("startup."));
     let answer = text(&dossier["why"]["answer"]);
     match &plant.cause {
         Some(wanted) => {
@@ -70,17 +66,14 @@ pub(super) fn careless(dossier: &serde_json::Value, used: f64) -> Vec<String> {
     let why = &dossier["why"];
     let head = [&why["answer"], &why["lines"][0]["text"]];
     let head: Vec<&str> = head.iter().filter_map(|text| text.as_str()).collect();
-    let findings = dossier["findings"].as_array().into_iter().flatten();
-    let mut wrong: Vec<String> = findings
-        .filter(|finding| finding["status"] == "untested")
-        .filter_map(|finding| {
-            let cause = finding["cause"].as_str()?;
-            let id = cause.strip_prefix("own.").unwrap_or(cause);
-            let is_named = head
-                .iter()
-                .any(|text| text.contains(&format!("`{id}`")) || text.contains(cause));
-            is_named.then(|| format!("names `{cause}`, which was not tested"))
-        })
+    let is_named = |cause: &&str| {
+        let id = cause.strip_prefix("own.").unwrap_or(cause);
+        head.iter()
+            .any(|text| text.contains(&format!("`{id}`")) || text.contains(cause))
+    };
+    let mut wrong: Vec<String> = causes(dossier, "untested")
+        .filter(is_named)
+        .map(|cause| format!("names `{cause}`, which was not tested"))
         .collect();
     let is_open = why["outcome"] == "undecided" || why["reason"] == "not-found";
     if is_open && used < 2.0 / 3.0 {
@@ -91,14 +84,17 @@ pub(super) fn careless(dossier: &serde_json::Value, used: f64) -> Vec<String> {
 
 /// Returns the confirmed differences of a user container other than the planted one.
 fn wrongly_confirmed(wanted: &str, dossier: &serde_json::Value) -> Vec<String> {
-    let findings = dossier["findings"].as_array();
-    let causes = findings
-        .into_iter()
-        .flatten()
-        .filter(|finding| finding["status"] == "confirmed")
-        .filter_map(|finding| finding["cause"].as_str());
     let is_wrong = |cause: &&str| cause.starts_with("own.") && *cause != wanted;
-    causes.filter(is_wrong).map(str::to_owned).collect()
+    let causes = causes(dossier, "confirmed").filter(is_wrong);
+    causes.map(str::to_owned).collect()
+}
+
+/// Returns the causes of the findings with this status.
+fn causes<'v>(dossier: &'v serde_json::Value, status: &str) -> impl Iterator<Item = &'v str> {
+    let findings = dossier["findings"].as_array().into_iter().flatten();
+    findings
+        .filter(move |finding| finding["status"] == status)
+        .filter_map(|finding| finding["cause"].as_str())
 }
 
 #[cfg(test)]
