@@ -316,7 +316,7 @@ mod tests {
     fn widths_are_per_minute_and_only_for_common_cells() {
         let dossier = |wall_s: f64, high: f64| {
             json!({"cost": {"wall_s": wall_s}, "cells": [
-                {"arm": "docker", "metric": "m", "ratio": {"low": 1.0, "high": high}},
+                {"arm": "docker", "metric": "m", "ratio": {"point": 1.0, "low": 1.0, "high": high}},
                 {"arm": "docker", "metric": "none", "ratio": null}]})
         };
         let reported = pairs(&dossier(60.0, 1.1), &dossier(15.0, 1.1)).unwrap();

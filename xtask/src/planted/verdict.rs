@@ -99,34 +99,20 @@ fn causes<'v>(dossier: &'v serde_json::Value, status: &str) -> impl Iterator<Ite
 
 #[cfg(test)]
 mod tests {
-    use super::super::confirmed;
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn only_expected_cause_first_and_confirmed_is_right() {
-        let plant = |cause: Option<&str>| Plant {
-            what: "x".into(),
-            cause: cause.map(str::to_owned),
-            status: confirmed(),
-            env: "container".into(),
-            like: None,
-            loosen: None,
-            set: Vec::new(),
-            metric: None,
-            under: Vec::new(),
-            budget: "1m".into(),
-            command: vec!["x".into()],
-            options: Vec::new(),
-            files: std::collections::BTreeMap::new(),
-            before: None,
-            beside: None,
-            after: None,
-            possible: None,
-            needs: Vec::new(),
-            small: false,
+        let plant = |cause: Option<&str>| -> Plant {
+            let text = "what = 'x'\nenv = 'container'\nbudget = '1m'\ncommand = ['x']";
+            Plant {
+                cause: cause.map(str::to_owned),
+                ..toml::from_str(text).unwrap()
+            }
         };
         let dossier = |outcome: &str, cause: &str, status: &str| {
-            serde_json::json!({
+            json!({
                 "why": {"outcome": outcome},
                 "findings": [{"cause": cause, "status": status}]
             })
@@ -135,8 +121,8 @@ mod tests {
         assert!(judged(&planted, &dossier("cost", "cpu.quota", "confirmed")).is_right);
         assert!(!judged(&planted, &dossier("cost", "cpu.quota", "supported")).is_right);
         assert!(!judged(&planted, &dossier("cost", "cpu.other", "confirmed")).is_right);
-        assert!(!judged(&planted, &serde_json::json!({"findings": []})).is_right);
-        let both = serde_json::json!({
+        assert!(!judged(&planted, &json!({"findings": []})).is_right);
+        let both = json!({
             "why": {"outcome": "cost"},
             "findings": [{"cause": "own.cpus", "status": "confirmed"}, {"cause": "own.dns", "status": "confirmed"}]
         });
@@ -146,25 +132,19 @@ mod tests {
             "{verdict:?}"
         );
         let clean = plant(None);
-        assert!(
-            judged(
-                &clean,
-                &serde_json::json!({"why": {"outcome": "none"}, "findings": []})
-            )
-            .is_right
-        );
+        assert!(judged(&clean, &json!({"why": {"outcome": "none"}, "findings": []})).is_right);
         assert!(!judged(&clean, &dossier("cost", "cpu.quota", "untested")).is_right);
         assert!(!judged(&clean, &dossier("none", "cpu.quota", "confirmed")).is_right);
     }
     #[test]
     fn untested_cause_in_head_or_unused_time_is_careless() {
         let dossier = |answer: &str, line: &str, reason: &str| {
-            serde_json::json!({
+            json!({
                 "why": {"outcome": "cost", "reason": reason, "answer": answer, "lines": [{"text": line}]},
                 "findings": [{"cause": "own.cpus", "status": "untested"}, {"cause": "network.dns", "status": "refuted"}]
             })
         };
-        let wrong = |dossier: &serde_json::Value, used: f64| careless(dossier, used).join(", ");
+        let wrong = |dossier: &Value, used: f64| careless(dossier, used).join(", ");
         let found = dossier("2× slower.", "`dns`: confirmed", "confirmed");
         assert_eq!(wrong(&found, 0.1), "");
         assert!(

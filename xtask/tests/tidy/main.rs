@@ -19,6 +19,28 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
+fn read(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn source_of(package: &str) -> PathBuf {
+    root().join("crates").join(package).join("src")
+}
+
+fn assert_none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Returns where the product code of a file has one of these words.
+fn places_of(file: &Path, words: &[&str]) -> Vec<String> {
+    let mut places = Vec::new();
+    for (number, line) in product_lines(&read(file)) {
+        let found = words.iter().filter(|word| line.contains(**word));
+        places.extend(found.map(|word| format!("{}:{number}: {word}", file.display())));
+    }
+    places
+}
+
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -86,8 +108,7 @@ fn all_rust_files() -> Vec<PathBuf> {
 
 /// Returns the files of the host's crates, each with its source folder.
 fn host_files() -> Vec<(PathBuf, PathBuf)> {
-    let sources = ["tare", "tare-env", "tare-report", "tare-core"]
-        .map(|name| root().join("crates").join(name).join("src"));
+    let sources = ["tare", "tare-env", "tare-report", "tare-core"].map(source_of);
     let files = sources.into_iter().flat_map(|source| {
         let files = rust_files(&source).into_iter();
         files.map(move |file| (source.clone(), file))
@@ -124,14 +145,8 @@ fn library_parts_import_only_allowed_parts() {
     let mut wrong = Vec::new();
     for (source, file) in host_files() {
         let relative = file.strip_prefix(source).unwrap();
-        let part = relative
-            .components()
-            .next()
-            .unwrap()
-            .as_os_str()
-            .to_str()
-            .unwrap()
-            .trim_end_matches(".rs");
+        let part = relative.iter().next().unwrap().to_str().unwrap();
+        let part = part.trim_end_matches(".rs");
         let Some(may_use) = allowed.get(part) else {
             continue;
         };
@@ -139,22 +154,16 @@ fn library_parts_import_only_allowed_parts() {
         if file.ends_with("tests.rs") {
             continue;
         }
-        let text = std::fs::read_to_string(&file).unwrap();
-        for (number, line) in product_lines(&text) {
-            for used in allowed.keys() {
-                let is_used = line.contains(&format!("crate::{used}::"))
-                    || line.contains(&format!("crate::{used};"));
-                if is_used && *used != part && !may_use.contains(used) {
-                    wrong.push(format!(
-                        "{}:{}: `{part}` may not use `{used}`",
-                        relative.display(),
-                        number
-                    ));
-                }
-            }
+        let others = allowed
+            .keys()
+            .filter(|used| **used != part && !may_use.contains(used));
+        for used in others {
+            let imports = [format!("crate::{used}::"), format!("crate::{used};")];
+            let places = places_of(&file, &imports.each_ref().map(String::as_str)).into_iter();
+            wrong.extend(places.map(|place| format!("{place}: `{part}` may not use it")));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_none(&wrong);
 }
 
 /// Names that the pure half must not contain in its product code.
@@ -175,21 +184,17 @@ const OUTSIDE: [&str; 12] = [
 
 #[test]
 fn core_and_report_do_no_io() {
-    let sources =
-        ["tare-core", "tare-report"].map(|name| root().join("crates").join(name).join("src"));
     let mut wrong = Vec::new();
-    for file in sources.iter().flat_map(|source| rust_files(source)) {
-        if file.ends_with("tests.rs") || file.ends_with("composed.rs") {
-            continue;
-        }
-        let text = std::fs::read_to_string(&file).unwrap();
-        for (number, line) in product_lines(&text) {
-            for word in OUTSIDE.iter().filter(|word| line.contains(**word)) {
-                wrong.push(format!("{}:{number}: {word}", file.display()));
-            }
+    for file in ["tare-core", "tare-report"]
+        .map(source_of)
+        .iter()
+        .flat_map(|it| rust_files(it))
+    {
+        if !file.ends_with("tests.rs") && !file.ends_with("composed.rs") {
+            wrong.extend(places_of(&file, &OUTSIDE));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_none(&wrong);
 }
 
 #[test]
@@ -250,7 +255,7 @@ fn no_file_but_the_drivers_own_names_a_driver() {
         if is_drivers || is_test {
             continue;
         }
-        let text = std::fs::read_to_string(&file).unwrap();
+        let text = read(&file);
         let relative = relative.to_str().unwrap();
         for driver in drivers {
             let name = format!("\"{driver}\"");
@@ -263,7 +268,7 @@ fn no_file_but_the_drivers_own_names_a_driver() {
             }
         }
     }
-    assert!(naming.is_empty(), "{}", naming.join("\n"));
+    assert_none(&naming);
 }
 
 #[test]
@@ -293,7 +298,7 @@ fn every_package_has_only_allowed_dependencies() {
         ("xtask/build", &[]),
     ];
     for (package, may_use) in may_use {
-        let manifest = std::fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
+        let manifest = read(&root().join(package).join("Cargo.toml"));
         let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
         for name in [
             "tare-model",
@@ -315,8 +320,8 @@ fn every_package_has_only_allowed_dependencies() {
 
 #[test]
 fn stats_crate_uses_no_time_unit_or_hidden_randomness() {
-    for file in rust_files(&root().join("crates/tare-stats/src")) {
-        let text = std::fs::read_to_string(&file).unwrap();
+    for file in rust_files(&source_of("tare-stats")) {
+        let text = read(&file);
         for word in [
             "std::time",
             "std::fs",
@@ -333,7 +338,7 @@ fn stats_crate_uses_no_time_unit_or_hidden_randomness() {
 #[test]
 fn every_rust_file_starts_with_doc_comment() {
     for file in all_rust_files() {
-        let text = std::fs::read_to_string(&file).unwrap();
+        let text = read(&file);
         assert!(
             text.starts_with("//!"),
             "{} begins without `//!`",
@@ -348,7 +353,7 @@ fn a_safety_note_names_a_reason() {
         if file.ends_with("tidy.rs") {
             continue;
         }
-        for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
+        for (number, line) in read(&file).lines().enumerate() {
             let Some(note) = line.split("// SAFETY:").nth(1) else {
                 continue;
             };
@@ -375,7 +380,7 @@ fn one_meaning_has_one_word() {
         concat!("FIX", "ME"),
     ];
     for file in all_rust_files() {
-        for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
+        for (number, line) in read(&file).lines().enumerate() {
             // An option of another program keeps its name.
             let line = line.replace(concat!("memory-back", "end"), "");
             for word in banned {
@@ -402,35 +407,26 @@ fn only_the_context_touches_the_outside_world() {
         {
             continue;
         }
-        let text = std::fs::read_to_string(&file).unwrap();
-        for (number, line) in product_lines(&text) {
-            for call in [
-                "Command::new",
-                "Instant::now",
-                "SystemTime::now",
-                "env::var(",
-                "fs::write(",
-                "fs::remove",
-                "fs::create_dir",
-                "File::create",
-            ] {
-                if line.contains(call) {
-                    wrong.push(format!("{}:{}: {call}", relative.display(), number));
-                }
-            }
-        }
+        let calls = [
+            "Command::new",
+            "Instant::now",
+            "SystemTime::now",
+            "env::var(",
+            "fs::write(",
+            "fs::remove",
+            "fs::create_dir",
+            "File::create",
+        ];
+        let places = places_of(&file, &calls).into_iter();
+        wrong.extend(places.map(|place| format!("{place} belongs into `cx`")));
     }
-    assert!(
-        wrong.is_empty(),
-        "these belong into `cx`:\n{}",
-        wrong.join("\n")
-    );
+    assert_none(&wrong);
 }
 
 #[test]
 fn every_dependency_has_its_reason() {
-    let reasons = std::fs::read_to_string(root().join("DEPENDENCIES.md")).unwrap();
-    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let reasons = read(&root().join("DEPENDENCIES.md"));
+    let manifest = read(&root().join("Cargo.toml"));
     let dependencies = manifest
         .split("[workspace.dependencies]")
         .nth(1)

@@ -10,7 +10,7 @@ use tare_model::counter::COUNTERS;
 use tare_model::fact::{self, FACTS};
 use tare_model::names::{Name, Use, Writer};
 
-use super::{product_lines, root, rust_files};
+use super::{assert_none, product_lines, read, root, rust_files};
 
 /// The files of the tables themselves.
 const TABLES: [&str; 3] = [
@@ -68,7 +68,7 @@ fn product() -> BTreeMap<String, String> {
             && !TABLES.contains(&path);
         // Cases for tests spell names as they are stored.
         if is_product && !path.ends_with("src/testing.rs") {
-            let text = std::fs::read_to_string(&file).unwrap();
+            let text = read(&file);
             let lines: Vec<&str> = product_lines(&text).iter().map(|(_, line)| *line).collect();
             product.insert(path.to_owned(), lines.join("\n"));
         }
@@ -179,7 +179,7 @@ fn every_name_is_written_and_read_as_its_row_declares() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_none(&wrong);
 }
 
 /// Returns the quoted texts of a line.
@@ -226,7 +226,7 @@ fn no_name_is_spelled_anywhere_but_in_its_table() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_none(&wrong);
 }
 
 /// Returns the row whose name the literal is, or with whose family it begins.

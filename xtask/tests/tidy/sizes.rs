@@ -3,7 +3,7 @@
 //! A function's length is the number of lines in its body that are neither empty nor comments. The function ends at
 //! the closing bracket with its indentation.
 
-use super::{all_rust_files, root};
+use super::{all_rust_files, assert_none, read, root};
 
 /// Maximum lines of a file.
 const FILE: usize = 500;
@@ -111,7 +111,7 @@ fn files_and_functions_are_short_or_have_a_reason() {
     let mut wrong = Vec::new();
     let mut seen = Vec::new();
     for file in all_rust_files() {
-        let text = std::fs::read_to_string(&file).unwrap();
+        let text = read(&file);
         let path = file.strip_prefix(root()).unwrap().display().to_string();
         let n_lines = text.lines().count();
         let known = rows(LONG_FILES).find(|(known, ..)| *known == path);
@@ -145,5 +145,5 @@ fn files_and_functions_are_short_or_have_a_reason() {
             row.0, row.1
         ));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_none(&wrong);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{product_lines, root, rust_files};
+use super::{product_lines, read, root, rust_files, source_of};
 
 /// The content of `words.toml`.
 struct Words {
@@ -11,7 +11,7 @@ struct Words {
 }
 
 fn words() -> Words {
-    let text = std::fs::read_to_string(root().join("xtask/words.toml")).unwrap();
+    let text = read(&root().join("xtask/words.toml"));
     let table: toml::Table = text.parse().unwrap();
     let strings = |value: &toml::Value| -> Vec<String> {
         let all = value.as_array().unwrap().iter();
@@ -122,21 +122,21 @@ fn avoided_words_are_absent_from_docs_and_product() {
     let mut texts: Vec<(String, String)> = documents()
         .into_iter()
         .map(|name| {
-            let text = std::fs::read_to_string(root().join(&name)).unwrap();
+            let text = read(&root().join(&name));
             (name, prose(&text))
         })
         .collect();
     for name in [
-        "crates/tare",
-        "crates/tare-agent",
-        "crates/tare-core",
-        "crates/tare-env",
-        "crates/tare-report",
-        "crates/tare-model",
-        "crates/tare-stats",
+        "tare",
+        "tare-agent",
+        "tare-core",
+        "tare-env",
+        "tare-report",
+        "tare-model",
+        "tare-stats",
     ] {
-        for file in rust_files(&root().join(name).join("src")) {
-            let text = std::fs::read_to_string(&file).unwrap();
+        for file in rust_files(&source_of(name)) {
+            let text = read(&file);
             texts.push((file.display().to_string(), literals(&text)));
         }
     }
