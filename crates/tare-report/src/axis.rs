@@ -7,7 +7,7 @@
 use tare_model::dossier::{DossierCell, Span};
 use tare_model::whole_place;
 
-use super::number::powered;
+use super::number::{powered, without_idle_zeros};
 use super::words;
 
 /// A logarithmic axis from 0 at the left end to 1 at the right.
@@ -157,8 +157,7 @@ pub(crate) fn tick_label(ratio: f64) -> String {
     if !(0.001..1e5).contains(&ratio) {
         return powered(ratio, 1);
     }
-    let text = format!("{ratio:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    without_idle_zeros(&format!("{ratio:.3}")).to_owned()
 }
 
 #[cfg(test)]

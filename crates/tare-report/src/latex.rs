@@ -12,7 +12,7 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 
 use super::format::{File, Format, Material, ReportOutput};
 use super::groups::{by_metric, grouped};
-use super::method::{REFERENCES, checklist, sentences};
+use super::method::{REFERENCES, checklist, sentences, word};
 use super::number::{Digits, Scale, decimals_of_value, scales_for};
 use super::words::{self, Names};
 use tare_core::foreign::harmless;
@@ -76,7 +76,7 @@ fn tables(dossier: &Dossier) -> String {
 }
 
 fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Names<'_>) {
-    let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
+    let baseline = cells[0].baseline.as_str();
     let _ = write!(
         out,
         "{{\\small\n\\begin{{longtable}}{{lrrrl}}\n\\caption{{{told} against {baseline}: values over blocks, and the ratio to the baseline with its \\qty{{95}}{{\\percent}} confidence interval; above 1 the environment is slower or uses more.{doubt}}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & ratio & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
@@ -199,17 +199,17 @@ fn method(dossier: &Dossier) -> String {
             rule.number,
             escaped(rule.rule),
             escaped(rule.source),
-            match rule.result {
-                tare_model::CheckResult::Pass => "kept",
-                tare_model::CheckResult::Fail => "not kept",
-                tare_model::CheckResult::Differs => "differs",
-                tare_model::CheckResult::NotKnown => "not known",
-            },
+            without_sign(word(rule.result)),
             escaped(&rule.detail)
         );
     }
     out.push_str("\\end{longtable}\n");
     out
+}
+
+/// Returns words without the sign before them, which few fonts of LaTeX have.
+fn without_sign(words: &str) -> &str {
+    words.split_once(' ').map_or(words, |(_, words)| words)
 }
 
 fn references() -> String {

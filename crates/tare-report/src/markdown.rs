@@ -103,10 +103,8 @@ fn of_arm(out: &mut String, cells: &[&DossierCell], names: &Names<'_>) {
     let is_shown = |group: &Group| matches!(group, Group::More | Group::Less);
     let (shown, folded): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|(group, _)| is_shown(group));
-    let first = cells.first();
-    let sides = first
-        .map(|cell| format!("{} → {}", escaped(&cell.baseline), escaped(&cell.arm)))
-        .unwrap_or_default();
+    let first = cells[0];
+    let sides = format!("{} → {}", escaped(&first.baseline), escaped(&first.arm));
     let head =
         format!("| | metric | {sides} | ratio [95 % CI] | verdict |\n|---|---|---:|---:|---|\n");
     if !shown.is_empty() {

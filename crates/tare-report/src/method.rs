@@ -184,6 +184,16 @@ fn ended(stopped_by: StoppedBy) -> &'static str {
     }
 }
 
+/// Returns a result in words, after its sign.
+pub(crate) fn word(result: CheckResult) -> &'static str {
+    match result {
+        CheckResult::Pass => "✓ kept",
+        CheckResult::Fail => "✗ not kept",
+        CheckResult::Differs => "≠ differs",
+        CheckResult::NotKnown => "– not known",
+    }
+}
+
 /// A checklist rule with its result.
 pub(crate) struct Checked {
     pub(crate) number: usize,

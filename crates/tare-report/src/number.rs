@@ -120,17 +120,22 @@ pub(crate) fn label(value: f64, step: f64) -> String {
     powered(value, whole_place(digits))
 }
 
+/// Returns a number without the zeros at the end of its fraction.
+pub(crate) fn without_idle_zeros(number: &str) -> &str {
+    if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    }
+}
+
 /// Formats `1.2e-7`: at most `digits` digits after the point, without trailing zeros.
 pub(crate) fn powered(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$e}");
     let Some((number, power)) = text.split_once('e') else {
         return text;
     };
-    let number = if number.contains('.') {
-        number.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        number
-    };
+    let number = without_idle_zeros(number);
     match power {
         "0" => number.to_owned(),
         _ => format!("{number}e{power}"),
@@ -267,12 +272,7 @@ pub(crate) fn added(span: &Span, unit: &str) -> String {
 pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let text = format!("{percent:.*}", significant(percent, 2));
-    let text = if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &text
-    };
-    format!("{text}{NO_BREAK}%")
+    format!("{}{NO_BREAK}%", without_idle_zeros(&text))
 }
 
 /// Formats a range as `15–17`, `0.4–3`, or `16` if both ends round to the same number. An end that is not 0 is never

@@ -16,8 +16,8 @@
 //! Limits: the null distribution depends on |S_b|, which changes with θ, so p and the interval can disagree slightly
 //! at an end.
 
-use crate::hodges_lehmann::{hodges_lehmann_at, hodges_lehmann_paired, with_pairs};
-use crate::interval::{Estimate, Interval, Undetermined, check, enough, sorted};
+use crate::hodges_lehmann::{hodges_lehmann_at, with_pairs};
+use crate::interval::{Estimate, Interval, Undetermined, at_each, check, enough, sorted};
 use crate::lattice::lattice_cdf;
 use crate::quantile::median_in_place;
 use crate::selection::{Ranks, means_around, middle};
@@ -92,28 +92,24 @@ impl Differences {
 ///
 /// Needs six blocks at 95 % and five at 90 %, else [`Undetermined::TooFew`].
 pub fn clustered(blocks: &[Differences], level: f64) -> Result<Estimate, Undetermined> {
-    match Sample::new(blocks) {
-        Some(sample) => {
-            check(&[&sample.values], level)?;
-            sample.estimate(&[level]).map(|found| found[0])
-        }
-        None => hodges_lehmann_paired(&firsts(blocks), level),
-    }
+    clustered_at(blocks, [level]).map(|[found]| found)
 }
 
-/// Same as [`clustered`] at two levels.
-pub fn clustered_at(
+/// Same as [`clustered`] at several levels.
+pub fn clustered_at<const N: usize>(
     blocks: &[Differences],
-    levels: [f64; 2],
-) -> Result<[Estimate; 2], Undetermined> {
-    match Sample::new(blocks) {
-        Some(sample) => {
-            check(&[&sample.values], levels[0])?;
-            check(&[], levels[1])?;
-            sample.estimate(&levels).map(|found| [found[0], found[1]])
-        }
-        None => hodges_lehmann_at(&firsts(blocks), levels),
+    levels: [f64; N],
+) -> Result<[Estimate; N], Undetermined> {
+    let Some(sample) = Sample::new(blocks) else {
+        return hodges_lehmann_at(&firsts(blocks), levels);
+    };
+    for level in levels {
+        check(&[&sample.values], level)?;
     }
+    let point = sample.centre();
+    with_pairs(&sample.values, |nth| {
+        at_each(levels, |level| sample.at_level(point, level, nth))
+    })
 }
 
 /// Returns the one-sided p-values of "the centre is at most `theta`" and "at least `theta`"; `None` for no blocks or
@@ -180,16 +176,6 @@ impl Sample {
             n_blocks: blocks.len(),
             within: sorted(&within),
         }
-    }
-
-    fn estimate(&self, levels: &[f64]) -> Result<Vec<Estimate>, Undetermined> {
-        let point = self.centre();
-        with_pairs(&self.values, |nth| {
-            levels
-                .iter()
-                .map(|level| self.at_level(point, *level, nth))
-                .collect()
-        })
     }
 
     /// Returns the median of the values and of the Walsh averages over different blocks.

@@ -11,7 +11,7 @@
 //! Limits: not the mean. With a heavy tail on one side, the mean overhead (the one on a bill) differs from this
 //! typical overhead; see [`crate::mean`].
 
-use crate::interval::{Estimate, Interval, Undetermined, check, sorted};
+use crate::interval::{Estimate, Interval, Undetermined, at_each, check, sorted};
 use crate::selection::{Ranks, means_around, middle};
 use crate::signed_rank::{SignedRank, fewest_blocks};
 
@@ -26,22 +26,20 @@ const LIST_UP_TO: usize = 32;
 /// equal, the width is zero: the clock is too coarse to see the noise, not a sign of certainty. O(n log n), plus a
 /// dozen sweeps over the values.
 pub fn hodges_lehmann_paired(d: &[f64], level: f64) -> Result<Estimate, Undetermined> {
-    check(&[d], level)?;
-    let (null, d) = (SignedRank::new(d.len()), sorted(d));
-    with_pairs(&d, |nth| at_level(&null, d.len(), level, nth))
+    hodges_lehmann_at(d, [level]).map(|[found]| found)
 }
 
-/// Same as [`hodges_lehmann_paired`] at two levels, sharing the common work.
-pub fn hodges_lehmann_at(d: &[f64], levels: [f64; 2]) -> Result<[Estimate; 2], Undetermined> {
-    let [first, second] = levels;
-    check(&[d], first)?;
-    check(&[], second)?;
+/// Same as [`hodges_lehmann_paired`] at several levels, sharing the common work.
+pub fn hodges_lehmann_at<const N: usize>(
+    d: &[f64],
+    levels: [f64; N],
+) -> Result<[Estimate; N], Undetermined> {
+    for level in levels {
+        check(&[d], level)?;
+    }
     let (null, d) = (SignedRank::new(d.len()), sorted(d));
     with_pairs(&d, |nth| {
-        Ok([
-            at_level(&null, d.len(), first, nth)?,
-            at_level(&null, d.len(), second, nth)?,
-        ])
+        at_each(levels, |level| at_level(&null, d.len(), level, nth))
     })
 }
 

@@ -128,6 +128,15 @@ pub(crate) fn check(samples: &[&[f64]], level: f64) -> Result<(), Undetermined> 
     Ok(())
 }
 
+/// Estimates at each of these levels.
+pub(crate) fn at_each<const N: usize>(
+    levels: [f64; N],
+    estimate: impl FnMut(f64) -> Result<Estimate, Undetermined>,
+) -> Result<[Estimate; N], Undetermined> {
+    let found: Vec<Estimate> = levels.into_iter().map(estimate).collect::<Result<_, _>>()?;
+    Ok(std::array::from_fn(|place| found[place]))
+}
+
 /// Rejects fewer than `needed` observations.
 pub(crate) fn enough(n: usize, needed: usize) -> Result<(), Undetermined> {
     if n < needed {

@@ -10,10 +10,10 @@ mod common;
 #[path = "common/simulation.rs"]
 mod simulation;
 
-use common::fixture;
+use common::{fixture, interval_at};
 use simulation::{Noise, coverage, sequential_coverage, verdict_counts};
 use tare_stats::diagnostics::launches;
-use tare_stats::{Stream, Verdict, binomial_quantile, hodges_lehmann_paired, special};
+use tare_stats::{Stream, Verdict, binomial_quantile, special};
 
 /// Returns the 0.1 % quantile of the observed fraction in `reps` repetitions with a coverage of `promised`.
 fn at_least(promised: f64, reps: usize) -> f64 {
@@ -71,12 +71,7 @@ fn narrower_interval_fails_coverage_check() {
     let mut hits = 0;
     for _ in 0..reps {
         let d = Noise::Normal.log_ratios(10, &mut stream);
-        hits += i32::from(
-            hodges_lehmann_paired(&d, 0.90)
-                .expect("ten blocks")
-                .interval
-                .contains(0.0),
-        );
+        hits += i32::from(interval_at(&d, 0.90).contains(0.0));
     }
     let share = f64::from(hits) / reps as f64;
     assert!(share < at_least(0.935, reps), "{share}");
@@ -125,9 +120,7 @@ fn blocking_keeps_false_alarm_rate_sequences_do_not() {
                     }
                 })
                 .collect();
-            let interval = hodges_lehmann_paired(&d, 0.95)
-                .expect("ten blocks")
-                .interval;
+            let interval = interval_at(&d, 0.95);
             blocked += u32::from(!interval.contains(0.0));
         }
         let rate = |alarms: u32| f64::from(alarms) / f64::from(windows);
@@ -172,7 +165,7 @@ fn launches_that_differ_are_inside_the_interval() {
                     };
                     let d: Vec<f64> = of.iter().map(block).collect();
                     let factor = launches(&d, &of).map_or(1.0, |found| found.factor);
-                    let exact = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+                    let exact = interval_at(&d, 0.95);
                     exact.widened(factor).contains(0.0)
                 })
                 .count();

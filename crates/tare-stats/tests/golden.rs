@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{assert_close, golden, numbers};
+use common::{assert_close, golden, interval_at, numbers};
 use serde_json::Value;
 use tare_model::{whole_place, whole_size};
 use tare_stats::{
@@ -76,12 +76,8 @@ fn signed_rank_ranks_agree() {
 fn verdicts_agree() {
     let golden = golden();
     let d = numbers(&golden["d"]);
-    let ci95 = hodges_lehmann_paired(&d, 0.95)
-        .expect("twelve blocks")
-        .interval;
-    let ci90 = hodges_lehmann_paired(&d, 0.90)
-        .expect("twelve blocks")
-        .interval;
+    let ci95 = interval_at(&d, 0.95);
+    let ci90 = interval_at(&d, 0.90);
     for (margin, expected) in golden["verdict"].as_object().expect("a table by margin") {
         let margin: f64 = margin.parse().expect("a number");
         assert_eq!(

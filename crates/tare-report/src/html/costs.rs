@@ -33,7 +33,7 @@ pub(super) fn table(
 ) -> Markup {
     let plain: Vec<&DossierCell> = cells.iter().map(|(_, cell)| *cell).collect();
     let axis = RatioAxis::over(plain.iter().copied());
-    let baseline = harmless(plain.first().map_or("", |cell| cell.baseline.as_str()));
+    let baseline = harmless(&plain[0].baseline);
     let id = format!("costs-{number}");
     let groups = grouped(&plain);
     let place_of = |cell: &DossierCell| {
@@ -228,14 +228,14 @@ fn of_blocks(cell: &DossierCell) -> (Scale, usize) {
 }
 
 fn by_block(cell: &DossierCell, name: &str, (scale, digits): (Scale, usize)) -> Markup {
+    let sides = [&cell.baseline, &cell.arm].map(|arm| scale.after(&harmless(arm)));
     html! {
         details {
             summary { "The values of the " (cell.blocks.len()) " blocks" }
             (scroll(&format!("{name} by block, {}", harmless(&cell.arm)), &html! {
                 table {
                     thead { tr {
-                        th.num scope="col" { "block" } th.num scope="col" { "launch" } th.num scope="col" { "order" }
-                        th.num scope="col" { (scale.after(&harmless(&cell.baseline))) } th.num scope="col" { (scale.after(&harmless(&cell.arm))) } th.num scope="col" { "ratio" }
+                        @for head in ["block", "launch", "order", &sides[0], &sides[1], "ratio"] { th.num scope="col" { (head) } }
                     } }
                     tbody { @for block in &cell.blocks { tr {
                         td.num { (block.block) } td.num { (block.launch) } td.num { (block.position + 1) }

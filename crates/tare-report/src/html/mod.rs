@@ -118,6 +118,35 @@ fn body(dossier: &Dossier) -> Markup {
         .collect();
     let n_rows = costs::rows_of_blocks(dossier);
     let has_why = dossier.ladder.is_some() || !dossier.findings.is_empty() || dossier.why.is_some();
+    let contents = [
+        (dossier.why.is_some(), "why", "Why"),
+        (!arms.is_empty(), "costs", "Overhead"),
+        (has_why && dossier.why.is_none(), "why", "Why"),
+        (
+            !dossier.concurrency.is_empty(),
+            "instances",
+            "Several instances",
+        ),
+        (
+            dossier.publication.is_some() || !dossier.claims.is_empty(),
+            "published",
+            "Compared with the publication",
+        ),
+        (
+            !svg::sweeps(dossier).is_empty(),
+            "sweeps",
+            "Parameter sweeps",
+        ),
+        (
+            !dossier.courses.is_empty(),
+            "courses",
+            "Trials from beginning to end",
+        ),
+        (!arms.is_empty(), "cells", "Every metric"),
+        (true, "parity", "What the arms were given"),
+        (true, "missing", "Not measured"),
+        (true, "method", "Method and checklist"),
+    ];
     html! {
         a.skip href="#answer" { "To the answer" }
         header {
@@ -148,17 +177,7 @@ fn body(dossier: &Dossier) -> Markup {
             }
             nav aria-label="Contents" {
                 ul {
-                    @if dossier.why.is_some() { li { a href="#why" { "Why" } } }
-                    @if !arms.is_empty() { li { a href="#costs" { "Overhead" } } }
-                    @if has_why && dossier.why.is_none() { li { a href="#why" { "Why" } } }
-                    @if !dossier.concurrency.is_empty() { li { a href="#instances" { "Several instances" } } }
-                    @if dossier.publication.is_some() || !dossier.claims.is_empty() { li { a href="#published" { "Compared with the publication" } } }
-                    @if !svg::sweeps(dossier).is_empty() { li { a href="#sweeps" { "Parameter sweeps" } } }
-                    @if !dossier.courses.is_empty() { li { a href="#courses" { "Trials from beginning to end" } } }
-                    @if !arms.is_empty() { li { a href="#cells" { "Every metric" } } }
-                    li { a href="#parity" { "What the arms were given" } }
-                    li { a href="#missing" { "Not measured" } }
-                    li { a href="#method" { "Method and checklist" } }
+                    @for (_, id, title) in contents.iter().filter(|(is_there, ..)| *is_there) { li { a href={ "#" (id) } { (title) } } }
                 }
             }
             @let causes = html! {
@@ -177,7 +196,7 @@ fn body(dossier: &Dossier) -> Markup {
                 section {
                     h2 id="costs" { "Overhead" }
                     @for (number, arm, cells) in &arms {
-                        h3 { (purpose(arm)) " against " (harmless(cells.first().map_or("", |(_, cell)| cell.baseline.as_str()))) (costs::emulated(arm)) }
+                        h3 { (purpose(arm)) " against " (harmless(&cells[0].1.baseline)) (costs::emulated(arm)) }
                         (costs::table(arm, *number, cells, &names))
                     }
                     @if !dossier.pairs.is_empty() {

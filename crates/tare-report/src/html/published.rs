@@ -133,7 +133,7 @@ fn others(publication: &DossierPublication) -> Markup {
 fn claims(dossier: &Dossier) -> Markup {
     html! {
         table {
-            thead { tr { th scope="col" { "claim" } th scope="col" { "here" } th scope="col" { "because" } } }
+            thead { tr { @for head in ["claim", "here", "because"] { th scope="col" { (head) } } } }
             tbody { @for claim in &dossier.claims { tr {
                 th scope="row" { (harmless(&claim.published)) @if !claim.at.is_empty() { " " span.note { "(" (harmless(&claim.at)) ")" } } }
                 td.verdict { (published::verdict(claim)) }

@@ -29,7 +29,7 @@ pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
         (figures::efficiency(series, &name))
         (scroll(&format!("{name} by the number of instances"), &html! {
             table {
-                thead { tr { th scope="col" { "arm" } th.num scope="col" { "instances" } th.num scope="col" { "mean" } th.num scope="col" { "stretch" } th.num scope="col" { "fairness" } th.num scope="col" { "efficiency" } th.num scope="col" { "blocks" } } }
+                thead { tr { th scope="col" { "arm" } @for head in ["instances", "mean", "stretch", "fairness", "efficiency", "blocks"] { th.num scope="col" { (head) } } } }
                 tbody { @for arm in series.arms.iter().filter(|arm| arm.arm != A_PRIME) { @for point in &arm.points { tr {
                     th scope="row" { (harmless(&arm.arm)) } td.num { (point.instances) } td.num { (typical(&point.value)) }
                     td.num { (shown(&point.stretch)) } td.num { (shown(&point.fairness)) } td.num { (shown(&point.efficiency)) } td.num { (point.n_blocks) }
@@ -107,7 +107,7 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
     html! {
         table {
             caption { "The arms" }
-            thead { tr { th scope="col" { "arm" } th scope="col" { "driver" } th scope="col" { "settings" } } }
+            thead { tr { @for head in ["arm", "driver", "settings"] { th scope="col" { (head) } } } }
             tbody { @for arm in &dossier.arms { tr {
                 th scope="row" { (harmless(called(&arm.id))) @if arm.baseline { " (baseline)" } (costs::emulated(arm)) }
                 td { (harmless(&arm.driver)) }
@@ -149,7 +149,7 @@ pub(super) fn method(dossier: &Dossier) -> Markup {
             thead role="rowgroup" { tr role="row" { @for head in ["no.", "rule", "source", "result", "with what"] { th.num[head == "no."] scope="col" role="columnheader" { (head) } } } }
             tbody role="rowgroup" { @for rule in method::checklist(dossier) { tr role="row" {
                 td.num role="cell" { (rule.number) } th scope="row" role="rowheader" { (rule.rule) } td role="cell" { (rule.source) }
-                td.verdict role="cell" { (match rule.result { CheckResult::Pass => "✓ kept", CheckResult::Fail => "✗ not kept", CheckResult::Differs => "≠ differs", CheckResult::NotKnown => "– not known" }) }
+                td.verdict role="cell" { (method::word(rule.result)) }
                 td role="cell" { (prose(&rule.detail)) }
             } } }
         }

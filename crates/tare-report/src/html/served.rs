@@ -119,7 +119,7 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
                     caption { "The ratio of each environment to its baseline in both runs, and B over A with a 95 % interval made of both: right of 1 the overhead is larger in B. The grey field is the margin; the axis is logarithmic." }
                     thead role="rowgroup" { tr role="row" {
                         th scope="col" role="columnheader" { "metric, arm" }
-                        th.num scope="col" role="columnheader" { "ratio in A" } th.num scope="col" role="columnheader" { "ratio in B" } th.num scope="col" role="columnheader" { "B ÷ A" }
+                        @for head in ["ratio in A", "ratio in B", "B ÷ A"] { th.num scope="col" role="columnheader" { (head) } }
                         th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
                         th scope="col" role="columnheader" { "verdict" }
                     } }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use tare_model::dossier::{Dossier, DossierLayout, DossierPublication};
 
-use super::{escaped, quantity};
+use super::{escaped, quantity, without_sign};
 use crate::number::scale_for;
 use crate::published;
 
@@ -117,8 +117,7 @@ fn claims(out: &mut String, dossier: &Dossier) {
             }
             _ => String::new(),
         };
-        let words = published::verdict(claim);
-        let verdict = words.split_once(' ').map_or(words, |(_, words)| words);
+        let verdict = without_sign(published::verdict(claim));
         let _ = writeln!(
             out,
             "{}{} & {verdict} & {}.{} \\\\",

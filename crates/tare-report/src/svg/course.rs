@@ -10,6 +10,7 @@ use tare_model::dossier::{Dossier, Span};
 use super::Figure;
 use super::lines::{Plot, PublishedLine};
 use super::plain;
+use crate::number::without_idle_zeros;
 
 /// Draws a figure for every workload that reports the course of its trials.
 pub(crate) fn figures(dossier: &Dossier) -> Vec<Figure> {
@@ -44,8 +45,7 @@ pub(crate) fn title(course: &DossierCourse) -> String {
 
 /// Formats a position on the axis, without trailing zeros.
 pub(crate) fn place_text(at: f64) -> String {
-    let text = format!("{at:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    without_idle_zeros(&format!("{at:.2}")).to_owned()
 }
 
 /// Converts a position to thousandths of the axis, because the steps of two trials need not coincide.

@@ -213,7 +213,7 @@ fn of_arm(
     (n_rows, is_alone): (usize, bool),
     style: Style,
 ) {
-    let baseline = harmless(cells.first().map_or("", |cell| cell.baseline.as_str()));
+    let baseline = harmless(&cells[0].baseline);
     let few = TooFew::check(cells);
     let primary = primary(cells);
     let is_within = |cell: &&&DossierCell| Group::for_cell(cell) == Group::Nothing;

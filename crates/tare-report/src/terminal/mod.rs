@@ -172,7 +172,7 @@ fn draw_arm(
     marks: &Marks,
     style: Style,
 ) {
-    let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
+    let baseline = cells[0].baseline.as_str();
     let heading = format!(
         "{}{} against {}{}, {}",
         words::purpose(arm),

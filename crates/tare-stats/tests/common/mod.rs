@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::path::PathBuf;
+use tare_stats::{Interval, hodges_lehmann_paired};
 
 /// Reads a file of `fixtures/stats`.
 pub(crate) fn fixture(name: &str) -> String {
@@ -16,6 +17,12 @@ pub(crate) fn fixture(name: &str) -> String {
 /// Returns the golden values of the method.
 pub(crate) fn golden() -> Value {
     serde_json::from_str(&fixture("golden.json")).expect("golden.json is JSON")
+}
+
+/// Returns the default interval of differences that are enough for one.
+pub(crate) fn interval_at(d: &[f64], level: f64) -> Interval {
+    let found = hodges_lehmann_paired(d, level);
+    found.expect("enough finite differences").interval
 }
 
 /// Parses an array of numbers.

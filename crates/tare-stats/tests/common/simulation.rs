@@ -115,18 +115,30 @@ impl Noise {
     }
 }
 
-/// Returns the share of `reps` studies of `n` blocks whose 95 % interval holds the centre.
-///
-/// The same seed gives the same share.
-pub(crate) fn coverage(model: Noise, n: usize, reps: usize, seed: u64) -> f64 {
+/// Returns the share of `reps` studies of `n` blocks whose interval holds the centre. The same seed gives the same
+/// share.
+fn held(
+    model: Noise,
+    n: usize,
+    reps: usize,
+    seed: u64,
+    interval: impl Fn(&[f64]) -> Interval,
+) -> f64 {
     let centre = model.centre(seed);
     let mut stream = Stream::new(seed, TRIALS, model as u64);
-    let holds = |_: &usize| {
-        let d = model.log_ratios(n, &mut stream);
-        let found = hodges_lehmann_paired(&d, 0.95).expect("enough blocks");
-        found.interval.contains(centre)
-    };
+    let holds = |_: &usize| interval(&model.log_ratios(n, &mut stream)).contains(centre);
     (0..reps).filter(holds).count() as f64 / reps as f64
+}
+
+fn at95(d: &[f64]) -> Interval {
+    hodges_lehmann_paired(d, 0.95)
+        .expect("enough blocks")
+        .interval
+}
+
+/// Returns that share for the 95 % interval.
+pub(crate) fn coverage(model: Noise, n: usize, reps: usize, seed: u64) -> f64 {
+    held(model, n, reps, seed, at95)
 }
 
 /// From this many blocks on, a study with a budget checks its interval before every further block.
@@ -142,20 +154,12 @@ pub(crate) fn sequential_coverage(
     reps: usize,
     seed: u64,
 ) -> f64 {
-    let centre = model.centre(seed);
     let target = margin.ln_1p() / 2.0;
-    let mut stream = Stream::new(seed, TRIALS, model as u64);
-    let holds = |_: &usize| {
-        let d = model.log_ratios(n_max, &mut stream);
-        let mut looks = (FIRST_LOOK..=n_max).map(|n| {
-            let found = hodges_lehmann_paired(&d[..n], 0.95);
-            (n, found.expect("enough blocks").interval)
-        });
-        let is_last =
-            |(n, interval): &(usize, Interval)| *n == n_max || interval.half_width() <= target;
-        looks.find(is_last).expect("a last look").1.contains(centre)
-    };
-    (0..reps).filter(holds).count() as f64 / reps as f64
+    held(model, n_max, reps, seed, |d| {
+        let mut looks = (FIRST_LOOK..=n_max).map(|n| at95(&d[..n]));
+        let is_enough = |interval: &Interval| interval.half_width() <= target;
+        looks.find(is_enough).unwrap_or_else(|| at95(d))
+    })
 }
 
 /// Counts each verdict (in the order of [`Verdict::ALL`]) in `reps` studies of `n` blocks with a true overhead of
