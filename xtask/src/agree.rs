@@ -24,6 +24,7 @@ const WORKLOADS: &str = "integer,float,chase,matrix,triad,random-access,touch,ge
 /// Normal quantiles: for a 95 % interval, and for a one-sided test at 5 %.
 const Z95: f64 = 1.96;
 const Z_ONE_SIDED: f64 = 1.645;
+const WORDS: [&str; 3] = ["agrees", "DIFFERS", "open"];
 const NAMES: [&str; 4] = ["host, X", "+ Y", "+ X′", "whole trials"];
 
 /// A ratio on the log scale with its standard error.
@@ -59,16 +60,16 @@ impl Estimate {
         format!("{:.4} [{low:.4}, {high:.4}]", self.ln.exp())
     }
 
-    /// Returns `agrees`, `DIFFERS` or `open` for the comparison with `first`.
-    fn against(self, first: Self, tolerance: f64) -> &'static str {
+    /// Returns which of `WORDS` is true of the comparison with `first`.
+    fn against(self, first: Self, tolerance: f64) -> usize {
         let apart = (self.ln - first.ln).abs();
         let error = f64::hypot(self.error, first.error);
         if apart + Z_ONE_SIDED * error < tolerance.ln_1p() {
-            "agrees"
+            0
         } else if apart > Z95 * error {
-            "DIFFERS"
+            1
         } else {
-            "open"
+            2
         }
     }
 }
@@ -137,11 +138,8 @@ fn rows(table: &Table) -> (Vec<String>, [usize; 3]) {
                 (None, _) => "–".to_owned(),
                 (Some(mean), Some(first)) if place > 0 => {
                     let word = mean.against(first, tolerance(metric));
-                    let at = ["agrees", "DIFFERS", "open"]
-                        .iter()
-                        .position(|it| *it == word);
-                    counts[at.unwrap_or(2)] += 1;
-                    format!("{} {word}", mean.text())
+                    counts[word] += 1;
+                    format!("{} {}", mean.text(), WORDS[word])
                 }
                 (Some(mean), _) => mean.text(),
             };

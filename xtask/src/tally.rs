@@ -30,7 +30,7 @@ struct Failure {
 const WITHIN: [&str; 2] = ["runs in a child process of another test", "started "];
 
 /// The parsed output of one `cargo test`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Output {
     n_begun: u32,
     n_ended: u32,
@@ -39,35 +39,20 @@ pub(crate) struct Output {
     ignored: Vec<(String, String)>,
     failures: Vec<Failure>,
     times: Vec<(Duration, String)>,
-    last: Instant,
+    last: Option<Instant>,
     place: Section,
 }
 
 /// The section of a test program's output that the next line is in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 enum Section {
     /// Results, one test a line.
+    #[default]
     Results,
     /// Output of a failed test; whether the next line is its panic message.
     Words { said_next: bool },
     /// The names of the failed tests.
     Names,
-}
-
-impl Default for Output {
-    fn default() -> Self {
-        Self {
-            n_begun: 0,
-            n_ended: 0,
-            n_passed: 0,
-            n_failed: 0,
-            ignored: Vec::new(),
-            failures: Vec::new(),
-            times: Vec::new(),
-            last: Instant::now(),
-            place: Section::Results,
-        }
-    }
 }
 
 impl Output {
@@ -80,11 +65,7 @@ impl Output {
             .and_then(|rest| rest.strip_suffix(" stdout ----"))
         {
             self.place = Section::Words { said_next: false };
-            self.failures.push(Failure {
-                test: test.to_owned(),
-                why: String::new(),
-            });
-            return;
+            return self.failures.push(Failure::named(test));
         }
         if line == "failures:" {
             self.place = Section::Names;
@@ -98,10 +79,7 @@ impl Output {
                 if let Some(test) = line.strip_prefix("    ")
                     && !self.failures.iter().any(|failure| failure.test == test)
                 {
-                    self.failures.push(Failure {
-                        test: test.to_owned(),
-                        why: String::new(),
-                    });
+                    self.failures.push(Failure::named(test));
                 }
             }
         }
@@ -111,7 +89,7 @@ impl Output {
     fn result(&mut self, line: &str) {
         if line.starts_with("running ") {
             self.n_begun += 1;
-            self.last = Instant::now();
+            self.last = Some(Instant::now());
         }
         let Some((test, how)) = line
             .strip_prefix("test ")
@@ -126,8 +104,8 @@ impl Output {
             }
         }
         let now = Instant::now();
-        self.times.push((now - self.last, test.to_owned()));
-        self.last = now;
+        let before = self.last.replace(now).unwrap_or(now);
+        self.times.push((now - before, test.to_owned()));
     }
 
     fn words(&mut self, line: &str, said_next: bool) {
@@ -256,6 +234,13 @@ impl Tally {
 }
 
 impl Failure {
+    fn named(test: &str) -> Self {
+        Self {
+            test: test.to_owned(),
+            why: String::new(),
+        }
+    }
+
     fn words(&self) -> String {
         if self.why.is_empty() {
             "first failure without a word".to_owned()

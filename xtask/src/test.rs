@@ -28,23 +28,14 @@ const WINDOWS_PROGRAM: &str = "TARE_TEST_WINDOWS";
 const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 /// Runs every check and every test. The last line is always `N passed, N failed, N skipped`.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let (own, passed): (Vec<&str>, Vec<&str>) =
-        match arguments.iter().position(|argument| argument == "--") {
-            Some(position) => (
-                strs(&arguments[..position]),
-                strs(&arguments[position + 1..]),
-            ),
-            None => (strs(arguments), Vec::new()),
-        };
-    let mut is_provisioned = false;
-    for argument in own {
-        match argument {
-            "--provision" => is_provisioned = true,
-            other => bail!(
-                "unknown option `{other}`; usage: cargo xtask test [--provision] [-- ARGUMENTS OF cargo test]"
-            ),
-        }
+    let mut parts = arguments.splitn(2, |argument| argument == "--").map(strs);
+    let [own, passed] = [(); 2].map(|()| parts.next().unwrap_or_default());
+    if let Some(other) = own.iter().find(|argument| **argument != "--provision") {
+        bail!(
+            "unknown option `{other}`; usage: cargo xtask test [--provision] [-- ARGUMENTS OF cargo test]"
+        );
     }
+    let is_provisioned = !own.is_empty();
     let tally = Mutex::new(Tally::default());
     let mut shown = Vec::new();
     let result = all(is_provisioned, &passed, &tally, &mut shown);

@@ -32,19 +32,14 @@ pub(super) fn rows(file: &Path, folder: &Path) -> Result<Vec<Row>> {
     ])
 }
 
+/// A bound as it is printed, and the ratio.
+type Bound = (&'static str, f64);
+const EQUAL: Bound = ("≥ 1", 1.0);
+const NINE_TENTHS: Bound = ("≥ 0.9", 0.9);
+
 /// Runs both sides interleaved, A B B A, and compares the rates pair by pair.
 fn compare(
-    promise: &'static str,
-    unit: (&str, f64),
-    ours: impl FnMut() -> Result<f64>,
-    theirs: impl FnMut() -> Result<f64>,
-) -> Result<Row> {
-    compare_from(("≥ 1", 1.0), promise, unit, ours, theirs)
-}
-
-/// Like `compare`, with another bound.
-fn compare_from(
-    (bound, least): (&'static str, f64),
+    (bound, least): Bound,
     promise: &'static str,
     unit: (&str, f64),
     mut ours: impl FnMut() -> Result<f64>,
@@ -87,7 +82,7 @@ fn compare_from(
 fn absent(promise: &'static str, tool: &str) -> Row {
     Row {
         promise,
-        bound: "≥ 1",
+        bound: EQUAL.0,
         figure: format!("`{tool}` is not installed"),
         is_kept: None,
     }
@@ -143,6 +138,7 @@ fn triad(agent: &mut Agent, folder: &Path) -> Result<Row> {
     .run()?;
     let args = Params::new();
     compare(
+        EQUAL,
         PROMISE,
         ("GB/s", 1e9),
         || best(agent, "triad", &args, "mem.triad.rate"),
@@ -192,7 +188,7 @@ fn random_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
     // The first run creates the files and does not count.
     ours()?;
     theirs()?;
-    compare(PROMISE, ("kIOPS", 1e3), ours, theirs)
+    compare(EQUAL, PROMISE, ("kIOPS", 1e3), ours, theirs)
 }
 
 fn sequential_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
@@ -202,6 +198,7 @@ fn sequential_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
     }
     let args = Params::new();
     compare(
+        EQUAL,
         PROMISE,
         ("GB/s", 1e9),
         || typical(agent, "disk-sequential", &args, "disk.sequential-read.rate"),
@@ -250,6 +247,7 @@ fn tcp_stream(agent: &mut Agent) -> Result<Row> {
     let time = RUN_S.to_string();
     let args = Params::new();
     compare(
+        EQUAL,
         PROMISE,
         ("GB/s", 1e9),
         || typical(agent, "tcp-stream", &args, "net.tcp.throughput.rate"),
@@ -293,6 +291,7 @@ fn tcp_round_trip(agent: &mut Agent) -> Result<Row> {
     let arguments = [&["ping-pong"], &there[..], &own].concat();
     let args = Params::new().with("bytes", BYTES);
     compare(
+        EQUAL,
         PROMISE,
         ("thousand a second", 1e3),
         || pace(agent, "tcp-round-trip", &args, "net.tcp.round-trip.time"),
@@ -341,8 +340,8 @@ fn http(folder: &Path, connections: &str) -> Result<Row> {
         "http_rate",
         "--",
     ];
-    compare_from(
-        ("≥ 0.9", 0.9),
+    compare(
+        NINE_TENTHS,
         promise,
         ("thousand a second", 1e3),
         || {
@@ -381,8 +380,8 @@ fn dense_inverse(agent: &mut Agent) -> Result<Row> {
     }
     let args = Params::new();
     let time = RUN_S.to_string();
-    compare_from(
-        ("≥ 0.9", 0.9),
+    compare(
+        NINE_TENTHS,
         PROMISE,
         ("a second", 1.0),
         || pace(agent, "matrix", &args, "cpu.matrix.inverse.time"),
