@@ -164,6 +164,18 @@ pub(crate) fn spoken(metric: &str) -> String {
     parts.join(" ").replace(['-', '_'], " ")
 }
 
+/// Capitalises a text and ends it with a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    let text: String = first.into_iter().flatten().chain(letters).collect();
+    if text.is_empty() || text.ends_with('.') {
+        text
+    } else {
+        text + "."
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

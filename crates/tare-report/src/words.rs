@@ -19,7 +19,7 @@ use tare_core::analyze::{
 
 use super::number::{percent, range};
 use super::phrases;
-pub(crate) use super::phrases::spoken;
+pub(crate) use super::phrases::{sentence, spoken};
 use super::starting::times;
 pub(crate) use super::starting::{effect, effect_or_dash, is_start, ratio};
 use tare_core::foreign::{NO_BREAK, harmless};
@@ -399,18 +399,6 @@ pub fn command_line(command: &[String]) -> String {
         }
     });
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// Capitalises a text and ends it with a full stop.
-pub(crate) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(char::to_uppercase);
-    let text: String = first.into_iter().flatten().chain(letters).collect();
-    if text.is_empty() || text.ends_with('.') {
-        text
-    } else {
-        text + "."
-    }
 }
 
 /// Returns the meaning of a flag that the table must show; `None` for harmless ones.
