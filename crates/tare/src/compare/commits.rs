@@ -10,6 +10,7 @@ use crate::cx::exec::{CommandLine, Finished};
 use crate::cx::{Context, files, vars};
 use crate::failed::Failed;
 use crate::output;
+use crate::service::program;
 
 /// Time limit of git commands other than a checkout.
 const GIT_LIMIT: Duration = Duration::from_secs(60);
@@ -152,19 +153,14 @@ pub(crate) fn in_folder(folder: &str, command: &str) -> CommandLine {
 
 /// The end of a program's output.
 pub(crate) fn last_words(finished: &Finished) -> String {
-    let bytes = if finished.stderr.is_empty() {
-        &finished.stdout
-    } else {
-        &finished.stderr
-    };
-    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SAID_LIMIT)..]);
-    let lines: Vec<String> = text.trim().lines().map(output::printable).collect();
-    if lines.is_empty() {
+    let text = program::tail(&finished.stderr, &finished.stdout, SAID_LIMIT);
+    if text.is_empty() {
         return match finished.status {
             Some(status) => format!("it exited with status {status} and said nothing"),
             None => "it was killed and said nothing".to_owned(),
         };
     }
+    let lines: Vec<String> = text.lines().map(output::printable).collect();
     lines.join("\n")
 }
 

@@ -77,7 +77,8 @@ pub(crate) fn looked(
     let mut notes = Vec::new();
     let prints_same = looks.iter().all(|look| look.prints_same != Some(false));
     let looks: Vec<Observed> = looks.into_iter().map(|look| look.observed).collect();
-    notes.extend(left_running(&sides, &looks));
+    let pairs = sides.iter().zip(&looks);
+    notes.extend(pairs.filter_map(|(side, look)| error::left_running(&side.arm, &look.report)));
     let base = (&sides[0], &looks[0]);
     let mut others = sides.iter().zip(&looks).skip(1);
     notes.extend(others.find_map(|other| complaint(base, other)));
@@ -184,19 +185,6 @@ fn of_shell(command: &[String]) -> Option<&str> {
     words
         .find(|word| OF_SHELLS.contains(&word.as_str()))
         .map(String::as_str)
-}
-
-/// Notes about sides that leave processes running.
-fn left_running<'a>(sides: &'a [Side], looks: &'a [Observed]) -> impl Iterator<Item = String> + 'a {
-    let pairs = sides.iter().zip(looks);
-    pairs.filter(|(_, look)| look.report.left_running > 0).map(|(side, look)| {
-        format!(
-            "{} leaves {} process{} running in the background; what they do after it has ended is not counted, and they are ended after each run",
-            side.arm,
-            look.report.left_running,
-            if look.report.left_running == 1 { "" } else { "es" }
-        )
-    })
 }
 
 /// The complaint that one or both sides print to stderr if they may not be doing their work.

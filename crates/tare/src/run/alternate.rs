@@ -13,11 +13,10 @@ use tare_model::together::ended_with_another;
 use tare_model::turns::{DONE, next_turn};
 use tare_model::wire::Request;
 use tare_model::{
-    End, Failure, Outcome, Path, ProbeCall, Reason, Recipe, TurnPage, Turns, Value, whole_count,
-    whole_ns,
+    End, Failure, Outcome, Path, ProbeCall, Reason, Recipe, TurnPage, Turns, whole_count,
 };
 
-use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, taking_part};
+use super::exchange::{Cancelled, Dispatcher, Measured, NoReply, taking_part, with_grace};
 use super::group::{Group, Member, State};
 use super::pair::{Route, SERVER};
 use super::services::{self, Started, is_service};
@@ -33,9 +32,6 @@ pub(super) struct Part<'a> {
     pub(super) arm: &'a mut Arm,
 }
 
-/// The index of an arm whose worker does not share the host's turn page.
-pub(super) struct NotShared(pub(super) usize);
-
 /// Indices of a part's two ends in the list of instances.
 struct Ends {
     server: usize,
@@ -43,8 +39,8 @@ struct Ends {
 }
 
 impl Dispatcher<'_> {
-    /// Runs a workload interleaved in all of these arms. Returns the results in their order, and the indices of the
-    /// arms that do not share the host's turn page.
+    /// Runs a workload interleaved in all of these arms. Returns the results in their order, and the index of an arm
+    /// that does not share the host's turn page, if any.
     pub(super) fn alternate(
         &self,
         recipe: &Recipe,
@@ -52,7 +48,7 @@ impl Dispatcher<'_> {
         parts: Vec<Part<'_>>,
         peer: Option<&mut Arm>,
         cycle: &Cycle,
-    ) -> Result<(Vec<Measured>, Vec<NotShared>), Cancelled> {
+    ) -> Result<(Vec<Measured>, Option<usize>), Cancelled> {
         let count = parts.len();
         let mut measured: Vec<Measured> = parts
             .iter()
@@ -114,7 +110,7 @@ impl Dispatcher<'_> {
                 for one in &mut measured {
                     one.outcome = Outcome::Unavailable(reason.clone());
                 }
-                return Ok((measured, Vec::new()));
+                return Ok((measured, None));
             };
             let at = instances.len();
             instances.push(peer.as_mut());
@@ -149,17 +145,18 @@ impl Dispatcher<'_> {
         let ended_servers = block.end_servers();
         let not_shared = carried_out?;
         ended_servers?;
-        for (place, one) in measured.iter_mut().enumerate() {
+        let Block { group, sent_ns, .. } = block;
+        for (place, (one, member)) in measured.iter_mut().zip(group.members).enumerate() {
             let both = &ends[place];
-            let is_lost = block.group.lost[both.client] || block.group.lost[both.server];
-            let outcome = block.outcome(place);
+            let (outcome, at_ns) = member.ended_or(sent_ns[place]);
             if matches!(outcome, Outcome::Failed(_)) && self.is_cancelled_after_all() {
                 return Err(Cancelled);
             }
             one.outcome = outcome;
             one.started_unix_ns = started_unix_ns;
-            one.elapsed_ns = block.elapsed_ns(place);
-            one.is_arm_lost = is_lost;
+            // From a worker's request to its last reply.
+            one.elapsed_ns = at_ns.saturating_sub(sent_ns[place]);
+            one.is_arm_lost = group.lost[both.client] || group.lost[both.server];
         }
         Ok((measured, not_shared))
     }
@@ -182,7 +179,7 @@ impl Block<'_, '_, '_, '_> {
         recipes: &[Recipe],
         path: Path,
         ends: &[Ends],
-    ) -> Result<Vec<NotShared>, Cancelled> {
+    ) -> Result<Option<usize>, Cancelled> {
         let pages = self.pages().filter(|_| self.cycle.has_page);
         let scratch = self.group.dispatcher.cx.scratch;
         let pages = pages.filter(|_| turn_page::clear(scratch, self.cycle.key).is_ok());
@@ -230,31 +227,31 @@ impl Block<'_, '_, '_, '_> {
         }
         if recipes.iter().any(is_service) {
             services::ask(&mut self.group, self.cycle, &asked)?;
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let is_prepared =
             |member: &Member| matches!(member.state, State::Ready) || member.has_ended();
         self.group.wait_until(is_prepared, false)?;
-        let strangers = pages.as_ref().map_or_else(Vec::new, |_| self.strangers());
-        if !strangers.is_empty() || self.group.members[self.cycle.baseline].has_ended() {
+        let stranger = pages.as_ref().and_then(|_| self.stranger());
+        if stranger.is_some() || self.group.members[self.cycle.baseline].has_ended() {
             self.group.end_the_others()?;
-            return Ok(strangers);
+            return Ok(stranger);
         }
         if pages.is_some() {
             for (place, member) in self.group.members.iter().enumerate() {
                 if member.has_ended() && turn_page::leave_out(scratch, place).is_err() {
                     self.group.end_the_others()?;
-                    return Ok(Vec::new());
+                    return Ok(None);
                 }
             }
         }
-        self.let_go()?;
+        self.group.let_go()?;
         if pages.is_some() {
             self.listen()?;
         } else {
             self.give_turns()?;
         }
-        Ok(Vec::new())
+        Ok(None)
     }
 
     /// Returns the call of an arm's worker; for a pair that of its client, after starting the server.
@@ -301,54 +298,33 @@ impl Block<'_, '_, '_, '_> {
             Ok(route) => route,
             Err(reason) => return Ok(self.ended(place, Outcome::Unavailable(reason))),
         };
-        let mut call = server.clone();
-        let bind = Value::Text(route.bind.to_string());
-        call.args.0.insert("bind".into(), bind);
-        if let Some(port) = route.inside {
-            call.args
-                .0
-                .insert("port".into(), Value::Int(i64::from(port)));
-        }
         let number = self.group.members[place].number | SERVER;
-        let limit_ns = self
-            .limit_ns
-            .saturating_mul(2)
-            .saturating_add(whole_ns(GRACE));
-        let workdir = self.group.ends[ends.server].workdir();
-        let request = dispatcher.request(number, &call, limit_ns, workdir);
+        let limit_ns = with_grace(self.limit_ns.saturating_mul(2));
+        let listener = &mut self.group.ends[ends.server];
+        let call = route.server_call(server);
+        let request = dispatcher.request(number, &call, limit_ns, listener.workdir());
         let request = taking_part(request, self.cycle.cpu, self.cycle.target_ns, None);
-        let channel = self.group.ends[ends.server].channel();
         let mut strays = Vec::new();
-        let listening = channel
-            .send(&request)
-            .map_err(|error| dispatcher.lost(&error))
-            .and_then(|()| {
-                dispatcher.worker_reply(channel, number, dispatcher.limit_ns, &mut strays)
-            });
+        let listening = dispatcher.listen(
+            listener.channel(),
+            (number, &request),
+            "server",
+            &mut strays,
+        );
         for stray in strays {
             self.group.take(ends.server, stray);
         }
-        let port = match listening {
-            Ok(WorkerReply::Listening(port)) => port,
-            Ok(WorkerReply::Last(Outcome::Completed(_))) => {
-                let failure = Failure::Garbled("the server ended without having listened".into());
-                return Ok(self.ended(place, Outcome::Failed(failure)));
+        match listening {
+            Ok(port) => {
+                self.servers.push((ends.server, number));
+                Ok(Some(route.client_call(client, port)))
             }
-            Ok(WorkerReply::Last(outcome)) => return Ok(self.ended(place, outcome)),
-            Err(NoReply::Cancelled) => return Err(Cancelled),
-            Err(no_reply) => {
-                let (outcome, is_lost) = dispatcher.settle(Err(no_reply))?;
+            Err(ended) => {
+                let (outcome, is_lost) = dispatcher.settle(ended)?;
                 self.group.lost[ends.server] |= is_lost;
-                return Ok(self.ended(place, outcome));
+                Ok(self.ended(place, outcome))
             }
-        };
-        self.servers.push((ends.server, number));
-        let mut call = client.clone();
-        let port = route.port.unwrap_or(port);
-        let arguments = &mut call.args.0;
-        arguments.insert("address".into(), Value::Text(route.address.to_string()));
-        arguments.insert("port".into(), Value::Int(i64::from(port)));
-        Ok(Some(call))
+        }
     }
 
     /// Records that a part ended before it began.
@@ -358,8 +334,8 @@ impl Block<'_, '_, '_, '_> {
         None
     }
 
-    /// Workers that began but left no trace on the host's page: they have another page, or may not write to it.
-    fn strangers(&self) -> Vec<NotShared> {
+    /// A worker that began but left no trace on the host's page: it has another page, or may not write to it.
+    fn stranger(&self) -> Option<usize> {
         let scratch = self.group.dispatcher.cx.scratch;
         let members = &self.group.members;
         let phases = turn_page::phases(scratch, members.len()).unwrap_or_default();
@@ -369,29 +345,8 @@ impl Block<'_, '_, '_, '_> {
             }
             _ => true,
         };
-        members
-            .iter()
-            .enumerate()
-            .filter(|(place, member)| {
-                has_begun(member) && phases.get(*place).is_none_or(|at| *at == 0)
-            })
-            .map(|(place, _)| NotShared(place))
-            .collect()
-    }
-
-    fn let_go(&mut self) -> Result<(), Cancelled> {
-        for index in 0..self.group.members.len() {
-            if self.group.members[index].has_ended() {
-                continue;
-            }
-            let now_ns = self.group.now_ns();
-            let member = &mut self.group.members[index];
-            member.went_on_ns = Some(now_ns);
-            member.state = State::Running;
-            let (number, end) = (member.number, member.end);
-            self.group.send(end, &Request::Go { trial: number })?;
-        }
-        Ok(())
+        let is_untouched = |place: usize| phases.get(place).is_none_or(|at| *at == 0);
+        (0..members.len()).find(|place| has_begun(&members[*place]) && is_untouched(*place))
     }
 
     /// Waits until all workers have ended; if one dies without passing on its turn, ends the others.
@@ -465,34 +420,12 @@ impl Block<'_, '_, '_, '_> {
             if self.group.has_other_ended(end, number) {
                 continue;
             }
-            let dispatcher = self.group.dispatcher;
-            let mut strays = Vec::new();
-            let channel = self.group.ends[end].channel();
-            match dispatcher.end_worker(channel, number, &mut strays) {
+            match self.group.end_worker(end, number) {
                 Ok(()) | Err(NoReply::TimedOut) => {}
                 Err(NoReply::Cancelled) => result = Err(Cancelled),
                 Err(NoReply::Lost(_)) => self.group.lost[end] = true,
             }
-            // Several servers may share an end, and another of them may have ended meanwhile.
-            for stray in strays {
-                self.group.take(end, stray);
-            }
         }
         result
-    }
-
-    /// The time from a worker's request to its last reply.
-    fn elapsed_ns(&self, place: usize) -> u64 {
-        match self.group.members[place].state {
-            State::Ended { at_ns, .. } => at_ns.saturating_sub(self.sent_ns[place]),
-            _ => 0,
-        }
-    }
-
-    fn outcome(&self, place: usize) -> Outcome {
-        match &self.group.members[place].state {
-            State::Ended { outcome, .. } => outcome.clone(),
-            _ => Outcome::Failed(ended_with_another()),
-        }
     }
 }

@@ -11,12 +11,12 @@
 //! each runs longer, so that the time is not spent on restarting the arms.
 //! Limits: it does not know how much a workload matters to the user; `--workload` or a longer budget says that.
 
-use tare_model::{Trial, whole_count};
+use tare_model::Trial;
 use tare_stats::Needed;
 
 use super::TELLING_BLOCKS;
 use super::session::{Break, Session};
-use crate::store::{StoreError, WorkloadEnd};
+use crate::store::StoreError;
 
 /// Minimum number of blocks for an interval.
 const ENOUGH_BLOCKS: u32 = 6;
@@ -38,7 +38,7 @@ impl Session<'_> {
 
     /// The rest of the budget, minus the expected cleanup.
     pub(super) fn budget_left_ns(&self) -> Option<u64> {
-        let spent_ns = self.earlier_ns + self.elapsed_ns() + self.pace.expected_removal_ns();
+        let spent_ns = self.earlier_ns + self.elapsed_ns() + self.pace.removal_ns;
         Some(self.budget_ns()?.saturating_sub(spent_ns))
     }
 
@@ -133,8 +133,7 @@ impl Session<'_> {
         let n_restarts = self
             .launched
             .map_or(0, |now| self.launch_of(enough - 1).saturating_sub(now));
-        let left_ns =
-            left_ns.saturating_sub(u64::from(n_restarts) * self.pace.expected_restart_ns());
+        let left_ns = left_ns.saturating_sub(u64::from(n_restarts) * self.pace.restart_ns);
         loop {
             let mut costs: Vec<(u64, usize)> = self
                 .live_workloads(block)
@@ -152,11 +151,7 @@ impl Session<'_> {
             if fits || costs.is_empty() || !is_longer {
                 return Ok(());
             }
-            self.ended[workload] = Some(block);
-            self.store.end_workload(WorkloadEnd {
-                workload_index: whole_count(workload),
-                after_blocks: block,
-            })?;
+            self.end_workload(workload, block)?;
             let name = self.study().name_of(&self.study().workloads[workload]);
             let plural = if block == 1 { "" } else { "s" };
             self.say(format!(

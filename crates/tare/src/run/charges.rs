@@ -101,46 +101,53 @@ fn of_network(folder: &Path) -> Charges {
     known.collect()
 }
 
+/// A counter of ours, the line of a file that has it (empty for a file that is only a number), and its unit in ours.
+type GroupCounter = (&'static str, &'static str, f64);
+
+/// The counters of a control group, by file. Version 1 uses nanoseconds, version 2 microseconds, under different names.
+const OF_GROUPS: [(&str, &[GroupCounter]); 4] = [
+    ("cpuacct.usage", &[(counter::CHARGED_CPU, "", 1.0)]),
+    (
+        "cpu.stat",
+        &[
+            (counter::CHARGED_CPU, "usage_usec", 1e3),
+            (counter::CHARGED_NR_THROTTLED, counter::NR_THROTTLED, 1.0),
+            (counter::CHARGED_THROTTLED, "throttled_time", 1.0),
+            (counter::CHARGED_THROTTLED, "throttled_usec", 1e3),
+        ],
+    ),
+    (
+        "memory.failcnt",
+        &[(counter::CHARGED_MEMORY_LIMIT_HITS, "", 1.0)],
+    ),
+    (
+        "memory.events",
+        &[(counter::CHARGED_MEMORY_LIMIT_HITS, "max", 1.0)],
+    ),
+];
+
 fn of_groups(folders: &[PathBuf]) -> Charges {
     let mut charges = Charges::new();
     // In a hybrid tree two hierarchies may have the same counter; the first one wins.
-    let mut set = |name: &str, value: Option<f64>| {
-        if let Some(value) = value {
-            charges.entry(name.to_owned()).or_insert(value);
-        }
+    let mut set = |name: &str, value| {
+        charges.entry(name.to_owned()).or_insert(value);
     };
     for folder in folders {
-        let text = |name: &str| files::read_text(&folder.join(name)).unwrap_or_default();
-        set(
-            counter::CHARGED_CPU,
-            text("cpuacct.usage").trim().parse().ok(),
-        );
-        let cpu = text("cpu.stat");
-        set(
-            counter::CHARGED_CPU,
-            keyed(&cpu, "usage_usec").map(|us| us * 1e3),
-        );
-        set(
-            counter::CHARGED_NR_THROTTLED,
-            keyed(&cpu, counter::NR_THROTTLED),
-        );
-        // v1 uses nanoseconds, v2 microseconds, under different names.
-        set(counter::CHARGED_THROTTLED, keyed(&cpu, "throttled_time"));
-        set(
-            counter::CHARGED_THROTTLED,
-            keyed(&cpu, "throttled_usec").map(|us| us * 1e3),
-        );
-        set(
-            counter::CHARGED_MEMORY_LIMIT_HITS,
-            text("memory.failcnt").trim().parse().ok(),
-        );
-        set(
-            counter::CHARGED_MEMORY_LIMIT_HITS,
-            keyed(&text("memory.events"), "max"),
-        );
+        for (file, counters) in OF_GROUPS {
+            let text = files::read_text(&folder.join(file)).unwrap_or_default();
+            for (name, key, unit) in counters {
+                let value = match *key {
+                    "" => text.trim().parse().ok(),
+                    key => keyed(&text, key),
+                };
+                if let Some(value) = value {
+                    set(name, value * unit);
+                }
+            }
+        }
         if let Some((read, written)) = device_bytes(folder) {
-            set(counter::CHARGED_READ, Some(read));
-            set(counter::CHARGED_WRITE, Some(written));
+            set(counter::CHARGED_READ, read);
+            set(counter::CHARGED_WRITE, written);
         }
     }
     charges

@@ -12,9 +12,11 @@
 use std::net::IpAddr;
 
 use tare_model::cluster::{ClusterView, SHARED, node_name};
-use tare_model::{Failure, Outcome, ProbeCall, Reason, Value, whole_count, whole_ns};
+use tare_model::{Failure, Outcome, ProbeCall, Reason, Value, whole_count};
 
-use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, about};
+use super::exchange::{
+    Cancelled, Dispatcher, Ended, Measured, NoReply, WorkerReply, about, with_grace,
+};
 use super::pair::SERVER;
 use crate::env::Instance;
 
@@ -139,11 +141,10 @@ impl Dispatcher<'_> {
             let call = nodes.call(calls.client, 0, calls.slots, port);
             let workdir = nodes.instances[0].workdir();
             let request = self.request(number, &call, self.limit_ns, workdir);
-            measured.started_unix_ns = self.cx.clock.unix_ns();
-            let started_ns = self.cx.clock.now_ns();
             let channel = nodes.instances[0].channel();
-            let ended = self.round(channel, number, &request, &mut strays);
-            measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
+            let ended;
+            (ended, measured.started_unix_ns, measured.elapsed_ns) =
+                self.timed(|| self.round(channel, number, &request, &mut strays));
             ended
         });
         // Node 1 is known to be lost already, or its service has sent its last reply.
@@ -173,33 +174,24 @@ impl Dispatcher<'_> {
         nodes: &mut Nodes<'_>,
         index: usize,
         port: Option<u16>,
-    ) -> Result<u16, Result<Outcome, NoReply>> {
+    ) -> Result<u16, Ended> {
         let name = |failure| of_node(index, failure);
         let call = nodes.call(calls.service, index, calls.slots, port);
         let node = &mut nodes.instances[index];
         // The service must outlive the start of the other services, and the client.
-        let limit_ns = self
-            .limit_ns
-            .saturating_mul(u64::from(calls.nodes) + 2)
-            .saturating_add(whole_ns(GRACE));
+        let limit_ns = with_grace(self.limit_ns.saturating_mul(u64::from(calls.nodes) + 2));
         let number = number | SERVER;
         let request = self.request(number, &call, limit_ns, node.workdir());
-        let channel = node.channel();
-        let listening = channel
-            .send(&request)
-            .map_err(|error| self.lost(&error))
-            .and_then(|()| self.worker_reply(channel, number, self.limit_ns, &mut Vec::new()));
-        match listening {
-            Ok(WorkerReply::Listening(port)) => Ok(port),
-            Ok(WorkerReply::Last(Outcome::Completed(_))) => Err(Ok(Outcome::Failed(name(
-                Failure::Garbled("the service ended without having listened".into()),
-            )))),
-            Ok(WorkerReply::Last(Outcome::Failed(failure))) => {
-                Err(Ok(Outcome::Failed(name(failure))))
-            }
-            Ok(WorkerReply::Last(outcome)) => Err(Ok(outcome)),
-            Err(NoReply::Lost(failure)) => Err(Err(NoReply::Lost(name(failure)))),
-            Err(no_reply) => Err(Err(no_reply)),
-        }
+        let listening = self.listen(
+            node.channel(),
+            (number, &request),
+            "service",
+            &mut Vec::new(),
+        );
+        listening.map_err(|ended| match ended {
+            Ok(Outcome::Failed(failure)) => Ok(Outcome::Failed(name(failure))),
+            Err(NoReply::Lost(failure)) => Err(NoReply::Lost(name(failure))),
+            other => other,
+        })
     }
 }

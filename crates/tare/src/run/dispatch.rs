@@ -5,15 +5,15 @@
 
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::{
-    Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, ProbeCall, RawOutput, Reason,
-    Recipe, Spread, Trial,
+    Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, RawOutput, Reason, Recipe, Spread,
+    Trial,
 };
 
 use super::cluster::Calls;
 use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::pair::Others;
 use super::testbed::{Arm, ArmFailure, NoStart, greet, stop, stop_all};
-use crate::env::{Channel, EnvError, Instance, StartMode};
+use crate::env::{EnvError, Instance, StartMode};
 use crate::service::user;
 
 impl Dispatcher<'_> {
@@ -29,86 +29,65 @@ impl Dispatcher<'_> {
             return self.lifecycle_while_held(arm, *held);
         }
         let recipe = &arm.spec.change.laid_into(recipe, trial.cell.path);
-        let spread = self.spreads.get(trial.workload_index as usize);
-        let several = match (recipe, spread.copied().flatten()) {
-            (Recipe::Probe(call), Some(spread)) => Some((call, spread)),
-            _ => None,
-        };
-        if !self.is_cold
-            && let Some((call, client)) = user::asked(recipe)
-        {
-            return self.served(u64::from(trial.sequence), (&call, &client), arm);
-        }
-        let (number, count) = (u64::from(trial.sequence), trial.cell.instances);
-        let nodes = recipe.nodes(trial.cell.path);
         if !self.is_cold {
-            let Some(instance) = arm.instance.as_mut() else {
-                return Ok(self.nothing(
-                    Outcome::Failed(Failure::Lost("it is not running".into())),
-                    true,
-                ));
+            return match user::asked(recipe) {
+                Some((call, client)) => {
+                    self.served(u64::from(trial.sequence), (&call, &client), arm)
+                }
+                None => self.in_resident(trial, recipe, arm, peer),
             };
-            if let Some((call, spread)) = several {
-                return match arm.extra.ends(instance.as_mut(), spread, count) {
-                    Ok(ends) => self.together(number, spread, count, call, ends),
-                    Err(reason) => Ok(self.nothing(Outcome::Unavailable(reason), false)),
-                };
-            }
-            let siblings = arm.siblings.as_mut().map_err(|reason| reason.clone());
-            let others = Others {
-                peer,
-                siblings: siblings.map(Vec::as_mut_slice),
-            };
-            return self.execute(trial, recipe, instance.as_mut(), others);
         }
-        match arm.environment.start(&self.cx, StartMode::Resident) {
-            Ok(instance) => arm.passing = Some(instance),
-            Err(error) => return Ok(self.not_started(error.into())),
-        }
-        let instance = arm.passing.as_mut().expect("it was put there just now");
-        match greet(&self.cx, instance.channel(), arm.pad_bytes) {
-            Ok(_) => {}
+        match arm.start_one(&self.cx) {
+            Ok(instance) => arm.instance = Some(instance),
             Err(NoStart::Cancelled) => return Err(Cancelled),
             Err(NoStart::ArmFailure(trouble)) => {
-                let _ = stop(&self.cx, &mut arm.passing);
-                return Ok(self.not_started(trouble));
+                return Ok(self.nothing(Outcome::Failed(Failure::Lost(trouble.why)), true));
             }
         }
+        let nodes = recipe.nodes(trial.cell.path);
         if nodes > 1 {
             arm.start_siblings(&self.cx, nodes)?;
         }
-        if matches!(several, Some((_, Spread::Environments))) {
-            arm.start_extra_up_to(&self.cx, count.saturating_sub(1))?;
+        if let (Recipe::Probe(_), Some(Spread::Environments)) = (recipe, self.spread_of(trial)) {
+            arm.start_extra_up_to(&self.cx, trial.cell.instances.saturating_sub(1))?;
         }
-        let instance = arm
-            .passing
-            .as_mut()
-            .expect("it is there until it is stopped");
-        let mut measured = if let Some((call, spread)) = several {
-            match arm.extra.ends(instance.as_mut(), spread, count) {
-                Ok(ends) => self.together(number, spread, count, call, ends)?,
-                Err(reason) => self.nothing(Outcome::Unavailable(reason), false),
-            }
-        } else {
-            let siblings = arm.siblings.as_mut().map_err(|reason| reason.clone());
-            let others = Others {
-                peer,
-                siblings: siblings.map(Vec::as_mut_slice),
-            };
-            self.execute(trial, recipe, instance.as_mut(), others)?
-        };
-        let stopped = arm
-            .stop_extra(&self.cx)
-            .and(arm.stop_siblings(&self.cx))
-            .and(stop(&self.cx, &mut arm.passing));
-        if let Err(error) = stopped {
+        let mut measured = self.in_resident(trial, recipe, arm, peer)?;
+        if let Err(error) = arm.stop(&self.cx) {
             measured.aside = Some(format!("stopping an instance: {error}"));
         }
         Ok(measured)
     }
 
-    fn not_started(&self, trouble: ArmFailure) -> Measured {
-        self.nothing(Outcome::Failed(Failure::Lost(trouble.why)), true)
+    /// Where the instances of a trial's workload run, if there may be several.
+    fn spread_of(&self, trial: &Trial) -> Option<Spread> {
+        *self.spreads.get(trial.workload_index as usize)?
+    }
+
+    /// Runs one trial in the instances of an arm that are running.
+    fn in_resident(
+        &self,
+        trial: &Trial,
+        recipe: &Recipe,
+        arm: &mut Arm,
+        peer: Option<&mut Arm>,
+    ) -> Result<Measured, Cancelled> {
+        let (number, count) = (u64::from(trial.sequence), trial.cell.instances);
+        let Some(instance) = arm.instance.as_mut() else {
+            let outcome = Outcome::Failed(Failure::Lost("it is not running".into()));
+            return Ok(self.nothing(outcome, true));
+        };
+        if let (Recipe::Probe(call), Some(spread)) = (recipe, self.spread_of(trial)) {
+            return match arm.extra.ends(instance.as_mut(), spread, count) {
+                Ok(ends) => self.together(number, spread, count, call, ends),
+                Err(reason) => Ok(self.nothing(Outcome::Unavailable(reason), false)),
+            };
+        }
+        let siblings = arm.siblings.as_mut().map_err(|reason| reason.clone());
+        let others = Others {
+            peer,
+            siblings: siblings.map(Vec::as_mut_slice),
+        };
+        self.execute(trial, recipe, instance.as_mut(), others)
     }
 
     fn execute(
@@ -121,12 +100,20 @@ impl Dispatcher<'_> {
         let number = u64::from(trial.sequence);
         match recipe {
             Recipe::Probe(call) => {
-                let workdir = instance.workdir();
-                self.probe(number, call, workdir, instance.channel())
+                let request = self.request(number, call, self.limit_ns, instance.workdir());
+                let channel = instance.channel();
+                let (ended, started_unix_ns, elapsed_ns) =
+                    self.timed(|| self.round(channel, number, &request, &mut Vec::new()));
+                let (outcome, is_arm_lost) = self.settle(ended)?;
+                Ok(Measured {
+                    started_unix_ns,
+                    elapsed_ns,
+                    ..self.nothing(outcome, is_arm_lost)
+                })
             }
             Recipe::Pair { server, client } => {
                 let path = trial.cell.path.unwrap_or(Path::Loopback);
-                self.pair(number, path, server, client, instance, others)
+                self.pair(number, path, (server, client), instance, others)
             }
             Recipe::Cluster {
                 nodes,
@@ -146,29 +133,6 @@ impl Dispatcher<'_> {
                 unreachable!("a lifecycle needs no instance and was dealt with")
             }
         }
-    }
-
-    fn probe(
-        &self,
-        number: u64,
-        call: &ProbeCall,
-        workdir: String,
-        channel: &mut dyn Channel,
-    ) -> Result<Measured, Cancelled> {
-        let request = self.request(number, call, self.limit_ns, workdir);
-        let started_unix_ns = self.cx.clock.unix_ns();
-        let started_ns = self.cx.clock.now_ns();
-        let ended = self.round(channel, number, &request, &mut Vec::new());
-        let elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
-        let (outcome, is_arm_lost) = self.settle(ended)?;
-        Ok(Measured {
-            outcome,
-            started_unix_ns,
-            elapsed_ns,
-            is_arm_lost,
-            is_peer_lost: false,
-            aside: None,
-        })
     }
 
     /// The lifecycle of an environment while at least `held` additional instances of its arm are idle.
@@ -253,12 +217,10 @@ impl Dispatcher<'_> {
             .err()
             .map(|error: EnvError| format!("stopping an instance: {error}"));
         Ok(Measured {
-            outcome,
             started_unix_ns,
             elapsed_ns,
-            is_arm_lost: false,
-            is_peer_lost: false,
             aside,
+            ..self.nothing(outcome, false)
         })
     }
 }

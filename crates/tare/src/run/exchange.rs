@@ -14,9 +14,10 @@ use tare_model::{Failure, Outcome, ProbeCall, Spread, Study, Turns, whole_ns};
 use crate::cx::Context;
 pub(super) use crate::env::question::SLICE;
 use crate::env::{Channel, ChannelError};
+pub(super) use crate::service::Cancelled;
 
 /// How long after a worker's limit its agent may still report that.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(2);
 /// How long an agent may take to answer `Cancel` before it counts as lost. An agent that gets almost no CPU time
 /// answers late.
 const CANCEL_LIMIT: Duration = Duration::from_secs(15);
@@ -24,7 +25,7 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(15);
 const CANCEL_LIMIT_AT_END: Duration = Duration::from_secs(2);
 /// The longest first slice of a wait. A host that wakes up hardly affects longer trials, and after Ctrl-C the user
 /// need not wait for their end.
-pub(super) const FIRST_SLICE_LIMIT: Duration = Duration::from_secs(2);
+const FIRST_SLICE_LIMIT: Duration = Duration::from_secs(2);
 /// How long the host waits for Ctrl-C to arrive before it treats a failure as one.
 const HEARSAY: Duration = Duration::from_millis(50);
 
@@ -41,10 +42,6 @@ pub(super) struct Measured {
     pub(super) aside: Option<String>,
 }
 
-/// The user pressed Ctrl-C; the trial was ended and does not count.
-#[derive(Debug)]
-pub(super) struct Cancelled;
-
 /// Why there is no reply.
 pub(super) enum NoReply {
     Cancelled,
@@ -53,6 +50,9 @@ pub(super) enum NoReply {
     /// The agent is gone, or sent something that is not a frame.
     Lost(Failure),
 }
+
+/// How a worker ended.
+pub(super) type Ended = Result<Outcome, NoReply>;
 
 /// The last reply about a worker, or the port it listens on.
 pub(super) enum WorkerReply {
@@ -112,6 +112,15 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
+    /// Does `work`; also returns when it began and how long it took, nanoseconds.
+    pub(super) fn timed<T>(&self, work: impl FnOnce() -> T) -> (T, i64, u64) {
+        let started_unix_ns = self.cx.clock.unix_ns();
+        let started_ns = self.cx.clock.now_ns();
+        let done = work();
+        let elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
+        (done, started_unix_ns, elapsed_ns)
+    }
+
     /// Sends a request to run and waits for its last reply. Replies about other workers go to `strays`.
     pub(super) fn round(
         &self,
@@ -119,14 +128,33 @@ impl<'a> Dispatcher<'a> {
         number: u64,
         request: &Request,
         strays: &mut Vec<Reply>,
-    ) -> Result<Outcome, NoReply> {
+    ) -> Ended {
         channel.send(request).map_err(|error| self.lost(&error))?;
         loop {
-            if let WorkerReply::Last(outcome) =
-                self.worker_reply(channel, number, self.limit_ns, strays)?
-            {
+            if let WorkerReply::Last(outcome) = self.worker_reply(channel, number, strays)? {
                 return Ok(outcome);
             }
+        }
+    }
+
+    /// Starts a worker that serves the others; returns the port it listens on, or how it ended instead. `what` names
+    /// it in a failure.
+    pub(super) fn listen(
+        &self,
+        channel: &mut dyn Channel,
+        (number, request): (u64, &Request),
+        what: &str,
+        strays: &mut Vec<Reply>,
+    ) -> Result<u16, Ended> {
+        let sent = channel.send(request);
+        sent.map_err(|error| Err(self.lost(&error)))?;
+        match self.worker_reply(channel, number, strays) {
+            Ok(WorkerReply::Listening(port)) => Ok(port),
+            Ok(WorkerReply::Last(Outcome::Completed(_))) => Err(Ok(Outcome::Failed(
+                Failure::Garbled(format!("the {what} ended without having listened")),
+            ))),
+            Ok(WorkerReply::Last(outcome)) => Err(Ok(outcome)),
+            Err(no_reply) => Err(Err(no_reply)),
         }
     }
 
@@ -147,18 +175,24 @@ impl<'a> Dispatcher<'a> {
         self.cx.cancel.is_requested()
     }
 
+    /// Length of the first wait for one of so many workers: longer than the work, so that the host does not wake up
+    /// during it.
+    pub(super) fn first_slice(&self, n_workers: usize) -> Duration {
+        let ordinary = self.target_ns.saturating_mul(2);
+        let all = ordinary.saturating_mul(n_workers as u64);
+        (Duration::from_nanos(all) + SLICE).min(FIRST_SLICE_LIMIT)
+    }
+
     /// Waits for the next reply about a worker, at most its limit plus the grace period.
-    pub(super) fn worker_reply(
+    fn worker_reply(
         &self,
         channel: &mut dyn Channel,
         number: u64,
-        limit_ns: u64,
         strays: &mut Vec<Reply>,
     ) -> Result<WorkerReply, NoReply> {
         let begun_ns = self.cx.clock.now_ns();
-        let patience_ns = limit_ns.saturating_add(whole_ns(GRACE));
-        let ordinary = Duration::from_nanos(self.target_ns.saturating_mul(2));
-        let mut slice = (ordinary + SLICE).min(FIRST_SLICE_LIMIT);
+        let patience_ns = with_grace(self.limit_ns);
+        let mut slice = self.first_slice(1);
         loop {
             let waited_ns = self.cx.clock.now_ns().saturating_sub(begun_ns);
             if waited_ns >= patience_ns {
@@ -219,10 +253,7 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Returns the outcome, and whether the agent is lost.
-    pub(super) fn settle(
-        &self,
-        ended: Result<Outcome, NoReply>,
-    ) -> Result<(Outcome, bool), Cancelled> {
+    pub(super) fn settle(&self, ended: Ended) -> Result<(Outcome, bool), Cancelled> {
         match ended {
             Ok(outcome) => {
                 let is_failed = matches!(outcome, Outcome::Failed(_));
@@ -241,6 +272,11 @@ impl<'a> Dispatcher<'a> {
             Err(NoReply::Lost(failure)) => Ok((Outcome::Failed(failure), true)),
         }
     }
+}
+
+/// How long the host waits for a worker with this limit.
+pub(super) fn with_grace(limit_ns: u64) -> u64 {
+    limit_ns.saturating_add(whole_ns(GRACE))
 }
 
 /// Most replies about other workers that are kept during a wait. Normally there are few; an agent that sends

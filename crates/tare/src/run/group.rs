@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use tare_model::together::ended_with_another;
 use tare_model::wire::{Reply, Request};
-use tare_model::{Failure, Outcome, whole_ns};
+use tare_model::{Failure, Outcome};
 
-use super::exchange::{
-    Cancelled, Dispatcher, FIRST_SLICE_LIMIT, GRACE, NoReply, SLICE, WorkerReply, about,
-};
+use super::exchange::{Cancelled, Dispatcher, NoReply, SLICE, WorkerReply, about, with_grace};
 use crate::env::{ChannelError, Instance};
 
 /// How long a channel is still read when its time is over already.
@@ -55,6 +53,14 @@ impl Member {
 
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.state, State::Ended { .. })
+    }
+
+    /// How it ended, and when; as if another worker had ended it at `else_ns` if it has not.
+    pub(super) fn ended_or(self, else_ns: u64) -> (Outcome, u64) {
+        match self.state {
+            State::Ended { outcome, at_ns } => (outcome, at_ns),
+            _ => (Outcome::Failed(ended_with_another()), else_ns),
+        }
     }
 }
 
@@ -103,11 +109,25 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         Ok(())
     }
 
-    /// Length of the first wait for a reply: longer than the work, so that the host does not wake up during it.
+    /// Length of the first wait for a reply.
     pub(super) fn first_slice(&self) -> Duration {
-        let ordinary = self.dispatcher.target_ns.saturating_mul(2);
-        let all = ordinary.saturating_mul(self.members.len() as u64);
-        (Duration::from_nanos(all) + SLICE).min(FIRST_SLICE_LIMIT)
+        self.dispatcher.first_slice(self.members.len())
+    }
+
+    /// Lets every worker begin that has not ended.
+    pub(super) fn let_go(&mut self) -> Result<(), Cancelled> {
+        for index in 0..self.members.len() {
+            if self.members[index].has_ended() {
+                continue;
+            }
+            let now_ns = self.now_ns();
+            let member = &mut self.members[index];
+            member.went_on_ns = Some(now_ns);
+            member.state = State::Running;
+            let Member { number, end, .. } = *member;
+            self.send(end, &Request::Go { trial: number })?;
+        }
+        Ok(())
     }
 
     /// Waits for a reply from any end, or until one is lost. `slice` is how long one end is read; it becomes short
@@ -138,8 +158,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
                     }
                 }
             }
-            let patience_ns = self.limit_ns.saturating_add(whole_ns(GRACE));
-            if self.now_ns().saturating_sub(begun_ns) >= patience_ns {
+            if self.now_ns().saturating_sub(begun_ns) >= with_grace(self.limit_ns) {
                 for end in 0..self.ends.len() {
                     self.deal_with(end, NoReply::TimedOut)?;
                 }
@@ -180,7 +199,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         begun_ns: u64,
         slice: &mut Duration,
     ) -> Result<(), NoReply> {
-        let patience_ns = self.limit_ns.saturating_add(whole_ns(GRACE));
+        let patience_ns = with_grace(self.limit_ns);
         let mut has_looked = false;
         loop {
             let waited_ns = self.now_ns().saturating_sub(begun_ns);
@@ -305,16 +324,21 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
             if member.end != end || member.has_ended() {
                 continue;
             }
-            let number = member.number;
-            let mut strays = Vec::new();
-            let channel = self.ends[end].channel();
-            let ended = self.dispatcher.end_worker(channel, number, &mut strays);
-            for stray in strays {
-                self.take(end, stray);
-            }
-            ended?;
+            self.end_worker(end, member.number)?;
         }
         Ok(())
+    }
+
+    /// Cancels a worker of this end and waits until it has been reaped.
+    pub(super) fn end_worker(&mut self, end: usize, number: u64) -> Result<(), NoReply> {
+        let mut strays = Vec::new();
+        let channel = self.ends[end].channel();
+        let ended = self.dispatcher.end_worker(channel, number, &mut strays);
+        // Several workers may share an end, and another of them may have ended meanwhile.
+        for stray in strays {
+            self.take(end, stray);
+        }
+        ended
     }
 
     /// Ends all other workers after one has failed.

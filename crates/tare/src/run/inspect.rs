@@ -75,8 +75,7 @@ impl Session<'_> {
         trials.retain(|trial| trial.workload_index as usize == workload);
         let mut usable: Vec<Trial> = self.usable(&trials).cloned().collect();
         // In the study's order, so that of several reasons the baseline's is reported.
-        let arms = &self.testbed.arms;
-        usable.sort_by_key(|trial| arms.iter().position(|arm| arm.spec.id == trial.cell.arm));
+        usable.sort_by_key(|trial| self.testbed.place_of(&trial.cell.arm));
         let observed = CommandCall {
             observe: true,
             ..call.clone()
@@ -137,7 +136,7 @@ impl Session<'_> {
         }
         let workload = trial.workload_index as usize;
         let arm = &trial.cell.arm;
-        let of_trial = self.testbed.arms.iter().position(|it| it.spec.id == *arm);
+        let of_trial = self.testbed.place_of(arm);
         let Some(index) = of_trial.filter(|_| self.missing_tool(arm, workload).is_none()) else {
             return Ok(None);
         };

@@ -11,7 +11,6 @@
 //! reports.
 
 use tare_model::outcome::{Bytes, Exit};
-use tare_model::together::ended_with_another;
 use tare_model::wire::Request;
 use tare_model::{
     INSTANCES_FORMAT, InstanceRecord, Outcome, ProbeCall, RawOutput, Reason, Spread, Together,
@@ -80,11 +79,9 @@ impl Dispatcher<'_> {
                 Member::new(number, index as usize % ends.len())
             })
             .collect();
-        let started_unix_ns = self.cx.clock.unix_ns();
-        let started_ns = self.cx.clock.now_ns();
         let mut group = Group::new(self, self.limit_ns, ends, members);
-        group.carry_out(call)?;
-        let elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
+        let (done, started_unix_ns, elapsed_ns) = self.timed(|| group.carry_out(call));
+        done?;
         let is_failed = |member: &Member| {
             matches!(
                 member.state,
@@ -102,10 +99,8 @@ impl Dispatcher<'_> {
         Ok(Measured {
             started_unix_ns,
             elapsed_ns,
-            is_arm_lost,
-            is_peer_lost: false,
             aside: is_arm_lost.then(|| together.problem()).flatten(),
-            outcome: outcome(&together),
+            ..self.nothing(outcome(&together), is_arm_lost)
         })
     }
 }
@@ -147,14 +142,7 @@ impl Group<'_, '_, '_> {
         if self.members.iter().any(Member::has_ended) {
             return self.end_the_others();
         }
-        for index in 0..self.members.len() {
-            let now_ns = self.now_ns();
-            let member = &mut self.members[index];
-            member.went_on_ns = Some(now_ns);
-            member.state = State::Running;
-            let Member { number, end, .. } = *member;
-            self.send(end, &Request::Go { trial: number })?;
-        }
+        self.let_go()?;
         self.wait_until(Member::has_ended, false)
     }
 
@@ -164,13 +152,11 @@ impl Group<'_, '_, '_> {
             .members
             .into_iter()
             .map(|member| {
-                let (outcome, end_ns) = match member.state {
-                    State::Ended { outcome, at_ns } => (outcome, at_ns),
-                    _ => (Outcome::Failed(ended_with_another()), now_ns),
-                };
+                let start_ns = member.went_on_ns;
+                let (outcome, end_ns) = member.ended_or(now_ns);
                 InstanceRecord {
                     outcome,
-                    start_ns: member.went_on_ns,
+                    start_ns,
                     end_ns,
                 }
             })

@@ -25,9 +25,9 @@ pub(super) struct Pace {
     /// Expected duration of a trial before any has run.
     guess_ns: u64,
     /// Duration of the last restart of all arms.
-    restart_ns: u64,
+    pub(super) restart_ns: u64,
     /// Expected duration of the cleanup.
-    removal_ns: u64,
+    pub(super) removal_ns: u64,
 }
 
 impl Pace {
@@ -96,16 +96,6 @@ impl Pace {
             .map(|workload| self.expected_trial_ns(workload))
             .fold(restart_ns, u64::saturating_add)
     }
-
-    /// Expected duration of a restart of all arms.
-    pub(super) fn expected_restart_ns(&self) -> u64 {
-        self.restart_ns
-    }
-
-    /// Expected duration of the cleanup.
-    pub(super) fn expected_removal_ns(&self) -> u64 {
-        self.removal_ns
-    }
 }
 
 #[cfg(test)]
@@ -120,11 +110,11 @@ mod tests {
         pace.trial(1, 30);
         assert_eq!(pace.expected_block_ns([0, 1, 1].into_iter(), false), 140);
         pace.restart(5, None);
-        assert_eq!(pace.expected_removal_ns(), 5);
+        assert_eq!(pace.removal_ns, 5);
         assert_eq!(pace.expected_block_ns([1].into_iter(), true), 25);
         pace.restart(7, Some(2));
         assert_eq!(pace.expected_block_ns([1].into_iter(), true), 27);
-        assert_eq!(pace.expected_removal_ns(), 2);
+        assert_eq!(pace.removal_ns, 2);
     }
 
     #[test]

@@ -6,11 +6,11 @@
 
 use std::net::IpAddr;
 
-use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value, whole_ns};
+use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason};
 
-use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, about};
+use super::exchange::{Cancelled, Dispatcher, Measured, NoReply, WorkerReply, about, with_grace};
 use super::testbed::Arm;
-use crate::env::{Channel, Charged, Instance, Published, PublishedAt};
+use crate::env::{Charged, Instance, Published, PublishedAt};
 use crate::service::request_plan::CLIENT;
 
 /// Set in the number of a pair's server, so that it differs from its client's in the same agent.
@@ -22,124 +22,64 @@ impl Dispatcher<'_> {
         &self,
         number: u64,
         path: Path,
-        server: &ProbeCall,
-        client: &ProbeCall,
+        (server, client): (&ProbeCall, &ProbeCall),
         instance: &mut dyn Instance,
         others: Others<'_>,
     ) -> Result<Measured, Cancelled> {
-        let unavailable = |reason| Ok(self.nothing(Outcome::Unavailable(reason), false));
-        // Checked first: the reason for a missing route says more than that for a missing end.
-        let known = (path.inside() == End::Arm).then(|| Route::find(path, instance));
-        let known = match known.transpose() {
-            Ok(known) => known,
-            Err(reason) => return unavailable(reason),
+        let (route, mut ends) = match route_and_ends(path, instance, others) {
+            Ok(found) => found,
+            Err(reason) => return Ok(self.nothing(Outcome::Unavailable(reason), false)),
         };
-        let workdir = instance.workdir();
-        if let (Path::Loopback, Some(route)) = (path, known) {
-            let mut ends = Ends::Same(instance.channel(), workdir);
-            return self.serve_and_measure(number, path, route, server, client, &mut ends);
-        }
-        let [listener, caller] = match both(path, instance, others) {
-            Ok(both) => both,
-            Err(reason) => return unavailable(reason),
-        };
-        let route = match known.map_or_else(|| Route::find(path, listener), Ok) {
-            Ok(route) => route,
-            Err(reason) => return unavailable(reason),
-        };
-        let charged = listener.charged();
-        let folders = [listener.workdir(), caller.workdir()];
-        let [at_server, at_client] = folders;
-        let mut ends = Ends::Two {
-            server: (listener.channel(), at_server),
-            client: (caller.channel(), at_client),
-            charged,
-        };
-        self.serve_and_measure(number, path, route, server, client, &mut ends)
-    }
-
-    fn serve_and_measure(
-        &self,
-        number: u64,
-        path: Path,
-        route: Route,
-        server: &ProbeCall,
-        client: &ProbeCall,
-        ends: &mut Ends<'_>,
-    ) -> Result<Measured, Cancelled> {
         let server_number = number | SERVER;
         let mut measured = self.nothing(Outcome::Failed(Failure::Lost(String::new())), false);
+        // Where the server's resource use is counted without its client's.
+        let charged = match path {
+            Path::Loopback => Charged::Nowhere,
+            _ => ends[0].charged(),
+        };
         // The server outlives the client by design, so its limit has room for both.
-        let server_limit_ns = self
-            .limit_ns
-            .saturating_mul(2)
-            .saturating_add(whole_ns(GRACE));
-        let (channel, workdir) = ends.server();
-        // The server listens only on the address that the client uses.
-        let mut server = server.clone();
-        let bind = Value::Text(route.bind.to_string());
-        server.args.0.insert("bind".into(), bind);
-        if let Some(port) = route.inside {
-            let port = Value::Int(i64::from(port));
-            server.args.0.insert("port".into(), port);
-        }
-        let request = self.request(server_number, &server, server_limit_ns, workdir);
+        let limit_ns = with_grace(self.limit_ns.saturating_mul(2));
+        let call = route.server_call(server);
+        let request = self.request(server_number, &call, limit_ns, ends[0].workdir());
         let served_ns = self.cx.clock.now_ns();
-        let listening = channel
-            .send(&request)
-            .map_err(|error| self.lost(&error))
-            .and_then(|()| {
-                self.worker_reply(channel, server_number, self.limit_ns, &mut Vec::new())
-            });
+        let listening = self.listen(
+            ends[0].channel(),
+            (server_number, &request),
+            "server",
+            &mut Vec::new(),
+        );
         let port = match listening {
-            Ok(WorkerReply::Listening(port)) => port,
-            Ok(WorkerReply::Last(Outcome::Completed(_))) => {
-                measured.outcome = Outcome::Failed(Failure::Garbled(
-                    "the server ended without having listened".into(),
-                ));
-                return Ok(measured);
-            }
-            Ok(WorkerReply::Last(outcome)) => {
-                measured.outcome = self.settle(Ok(outcome))?.0;
-                return Ok(measured);
-            }
-            Err(no_reply) => {
-                let (outcome, is_lost) = self.settle(Err(no_reply))?;
+            Ok(port) => port,
+            Err(ended) => {
+                let (outcome, is_lost) = self.settle(ended)?;
                 measured.outcome = outcome;
                 measured.note_lost(path.server(), is_lost);
                 return Ok(measured);
             }
         };
-        let mut call = client.clone();
-        let arguments = &mut call.args.0;
-        let port = route.port.unwrap_or(port);
-        arguments.insert("address".into(), Value::Text(route.address.to_string()));
-        arguments.insert("port".into(), Value::Int(i64::from(port)));
-        let charged = &ends.charged().clone();
-        let (channel, workdir) = ends.client();
-        let request = self.request(number, &call, self.limit_ns, workdir);
-        measured.started_unix_ns = self.cx.clock.unix_ns();
-        let started_ns = self.cx.clock.now_ns();
+        let call = route.client_call(client, port);
+        let caller = ends.len() - 1;
+        let request = self.request(number, &call, self.limit_ns, ends[caller].workdir());
         let mut strays = Vec::new();
-        let ended = if call.name == CLIENT {
-            let asked = self.ask_alone(&call, served_ns, charged);
-            asked.map_err(|Cancelled| NoReply::Cancelled)
-        } else {
-            self.round(channel, number, &request, &mut strays)
-        };
-        measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
+        let ended;
+        (ended, measured.started_unix_ns, measured.elapsed_ns) = self.timed(|| {
+            if call.name == CLIENT {
+                let asked = self.ask_alone(&call, served_ns, &charged);
+                return asked.map_err(|Cancelled| NoReply::Cancelled);
+            }
+            self.round(ends[caller].channel(), number, &request, &mut strays)
+        });
         let is_cancelled = matches!(ended, Err(NoReply::Cancelled));
         // The server may end before its client. Its last reply has then arrived already if both share a channel;
         // otherwise it is the next reply on the server's channel.
-        let mut server_word = strays
+        let server_word = strays
             .into_iter()
             .find_map(|stray| about(stray, server_number).ok());
-        let (channel, _) = ends.server();
         let server_end = match (&ended, path) {
             // Same agent: it is lost already.
             (Err(NoReply::Lost(_)), Path::Loopback) => Ok(()),
             _ if matches!(server_word, Some(WorkerReply::Last(_))) => Ok(()),
-            _ => self.end_worker(channel, server_number, &mut Vec::new()),
+            _ => self.end_worker(ends[0].channel(), server_number, &mut Vec::new()),
         };
         if is_cancelled {
             return Err(Cancelled);
@@ -150,7 +90,7 @@ impl Dispatcher<'_> {
         }
         let (outcome, is_lost) = self.settle(ended)?;
         measured.note_lost(path.client(), is_lost);
-        measured.outcome = match (outcome, server_word.take()) {
+        measured.outcome = match (outcome, server_word) {
             // If the server failed, its client can only fail; the server's failure is the cause.
             (Outcome::Failed(_), Some(WorkerReply::Last(Outcome::Failed(cause)))) => {
                 Outcome::Failed(cause)
@@ -177,6 +117,24 @@ pub(super) struct Others<'a> {
     pub(super) peer: Option<&'a mut Arm>,
     /// The additional instances of the arm, or why there are none.
     pub(super) siblings: Result<&'a mut [Box<dyn Instance>], Reason>,
+}
+
+/// The route of a path and the instances at its ends, the server's first and the client's last; both ends of a loopback
+/// are one instance.
+fn route_and_ends<'a>(
+    path: Path,
+    first: &'a mut dyn Instance,
+    others: Others<'a>,
+) -> Result<(Route, Vec<&'a mut dyn Instance>), Reason> {
+    // Checked first: the reason for a missing route says more than that for a missing end.
+    let known = (path.inside() == End::Arm).then(|| Route::find(path, first));
+    let known = known.transpose()?;
+    let ends = match path {
+        Path::Loopback => vec![first],
+        _ => both(path, first, others)?.into(),
+    };
+    let route = known.map_or_else(|| Route::find(path, ends[0]), Ok)?;
+    Ok((route, ends))
 }
 
 /// The instances at the two ends of a path, the server's first.
@@ -208,13 +166,23 @@ fn both<'a>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Route {
     /// The server's address.
-    pub(super) bind: IpAddr,
+    bind: IpAddr,
     /// The server's port; `None` lets its system pick one.
-    pub(super) inside: Option<u16>,
+    inside: Option<u16>,
     /// The address that the client connects to.
-    pub(super) address: IpAddr,
+    address: IpAddr,
     /// The port that the client connects to; `None` if it is the server's.
-    pub(super) port: Option<u16>,
+    port: Option<u16>,
+}
+
+/// The call with an address and, if given, a port.
+fn at(call: &ProbeCall, name: &str, address: IpAddr, port: Option<u16>) -> ProbeCall {
+    let mut call = call.clone();
+    call.args = call.args.with(name, address.to_string());
+    if let Some(port) = port {
+        call.args = call.args.with("port", i64::from(port));
+    }
+    call
 }
 
 impl Route {
@@ -225,6 +193,17 @@ impl Route {
             address,
             port: None,
         }
+    }
+
+    /// The call of a server that listens only on the address that its client uses.
+    pub(super) fn server_call(&self, server: &ProbeCall) -> ProbeCall {
+        at(server, "bind", self.bind, self.inside)
+    }
+
+    /// The call of a client whose server listens on this port.
+    pub(super) fn client_call(&self, client: &ProbeCall, port: u16) -> ProbeCall {
+        let port = self.port.unwrap_or(port);
+        at(client, "address", self.address, Some(port))
     }
 
     /// The route, as known by the instance at the path's end [inside](Path::inside).
@@ -253,41 +232,5 @@ impl Route {
                 port: Some(port),
             },
         })
-    }
-}
-
-/// The channels and working directories of the two ends.
-enum Ends<'a> {
-    Same(&'a mut dyn Channel, String),
-    Two {
-        server: (&'a mut dyn Channel, String),
-        client: (&'a mut dyn Channel, String),
-        /// Where the server's resource use is counted.
-        charged: Charged,
-    },
-}
-
-impl Ends<'_> {
-    fn server(&mut self) -> (&mut dyn Channel, String) {
-        let (channel, workdir) = match self {
-            Self::Same(channel, workdir) => (channel, workdir),
-            Self::Two { server, .. } => (&mut server.0, &mut server.1),
-        };
-        (&mut **channel, workdir.clone())
-    }
-
-    fn charged(&self) -> &Charged {
-        match self {
-            Self::Same(..) => &Charged::Nowhere,
-            Self::Two { charged, .. } => charged,
-        }
-    }
-
-    fn client(&mut self) -> (&mut dyn Channel, String) {
-        let (channel, workdir) = match self {
-            Self::Same(channel, workdir) => (channel, workdir),
-            Self::Two { client, .. } => (&mut client.0, &mut client.1),
-        };
-        (&mut **channel, workdir.clone())
     }
 }

@@ -10,7 +10,7 @@
 //! Limits: only differences in facts are found.
 
 use tare_model::fact;
-use tare_model::{ArmId, Facts, Params, Reason};
+use tare_model::{ArmId, ArmSpec, Facts, Reason};
 
 use super::RunError;
 use super::session::{Break, Session};
@@ -25,27 +25,21 @@ impl Session<'_> {
         let programs = self.all_programs();
         let views: Vec<View> = self
             .testbed
-            .arms
-            .iter()
-            .filter(|arm| arm.is_usable())
+            .usable()
             .filter_map(|arm| {
                 let inside = self.inside.get(&arm.spec.id)?;
                 // Facts from inside take precedence over those from outside, as in the dossier.
                 let mut facts = arm.environment.describe(&self.cx);
                 facts.extend(inside.clone());
-                Some(View {
-                    id: arm.spec.id.clone(),
-                    driver: arm.spec.driver.clone(),
-                    settings: arm.spec.settings.clone(),
-                    facts,
-                })
+                let spec = arm.spec.clone();
+                Some(View { spec, facts })
             })
             .collect();
-        let Some(base) = views.iter().find(|view| view.id == baseline) else {
+        let Some(base) = views.iter().find(|view| view.spec.id == baseline) else {
             return Ok(());
         };
         let (mut findings, mut different) = (Vec::new(), Vec::new());
-        for arm in views.iter().filter(|view| view.id != baseline) {
+        for arm in views.iter().filter(|view| view.spec.id != baseline) {
             findings.extend(parity::compared(base.side(), arm.side(), &programs));
             different.extend(parity::mismatches(base.side(), arm.side(), &programs));
         }
@@ -80,9 +74,9 @@ impl Session<'_> {
                 names.dedup();
                 lines.push(format!(
                     "`{}`: {reason}, so that {} is not measured there; hint: {}",
-                    view.id,
+                    view.spec.id,
                     names.join(", "),
-                    parity::fix(&program, &view.driver, &view.settings)
+                    parity::fix(&program, &view.spec.driver, &view.spec.settings)
                 ));
             }
         }
@@ -154,17 +148,15 @@ impl Session<'_> {
 
 /// The view of an arm for the comparison.
 struct View {
-    id: ArmId,
-    driver: String,
-    settings: Params,
+    spec: ArmSpec,
     facts: Facts,
 }
 
 impl View {
     fn side(&self) -> Side<'_> {
         Side {
-            id: self.id.as_str(),
-            settings: &self.settings,
+            id: self.spec.id.as_str(),
+            settings: &self.spec.settings,
             facts: &self.facts,
             agent_sha256: self.facts.get(fact::AGENT_SHA256).map(String::as_str),
         }

@@ -16,9 +16,9 @@ use crate::cx::Context;
 use crate::env::{Channel, ChannelError, Instance};
 use crate::service::program::{self, NoEnd};
 use crate::service::request_plan::RequestPlan;
-#[cfg(target_os = "linux")]
-use crate::service::user::{Order, ask};
 use crate::service::user::{UserClient, outcome};
+#[cfg(target_os = "linux")]
+use crate::service::{turns::Block, user::ask};
 use crate::workload::user_command;
 
 /// A server has no time limit; it lives as long as its instance.
@@ -247,11 +247,11 @@ fn by_http(
     way: SocketAddr,
     call: &CommandCall,
 ) -> Result<Outcome, NoAnswer> {
-    let order = Order {
+    let block = Block {
         rows: vec![vec![0]],
-        ..Order::default()
+        ..Block::default()
     };
-    let all = ask(cx, client, http, (&[way], &order), call.pick.as_ref());
+    let all = ask(cx, client, http, (&[way], block), call.pick.as_ref());
     let one = all.map_err(|_| NoAnswer::Cancelled)?.pop();
     one.ok_or_else(|| NoAnswer::Client("it was asked nothing".to_owned()))
 }
@@ -296,13 +296,10 @@ fn ended(report: &CommandReport) -> String {
         Exit::Code(code) => format!("exited with status {code}"),
         Exit::Signal(signal) => format!("was ended by signal {signal}"),
     };
-    let stderr_text = [&report.stderr.0, &report.stdout.0];
-    let shown = stderr_text.into_iter().find(|bytes| !bytes.is_empty());
-    let shown = shown.map_or_else(String::new, |bytes| {
-        let end = &bytes[bytes.len().saturating_sub(SAID_LIMIT)..];
-        let text = String::from_utf8_lossy(end);
-        format!(": {}", text.trim().escape_debug())
-    });
+    let shown = match program::tail(&report.stderr.0, &report.stdout.0, SAID_LIMIT) {
+        text if text.is_empty() => String::new(),
+        text => format!(": {}", text.escape_debug()),
+    };
     format!("{how} instead of serving{shown}")
 }
 

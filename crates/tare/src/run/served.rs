@@ -14,6 +14,8 @@ use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::resident::{NoAnswer, ResidentServer};
 use super::testbed::Arm;
 use super::turn_state::Cycle;
+#[cfg(target_os = "linux")]
+use crate::service::turns::Block;
 use crate::service::user::{self, UserClient};
 
 /// Whether the recipe is a server whose requests are interleaved between the arms.
@@ -62,7 +64,7 @@ impl Dispatcher<'_> {
         let Some(asked) = client.in_turn() else {
             return Ok(measured);
         };
-        let order = user::Order {
+        let block = Block {
             rows: rows.collect(),
             baseline: match there.iter().position(|place| *place == cycle.baseline) {
                 Some(baseline) => baseline,
@@ -75,15 +77,10 @@ impl Dispatcher<'_> {
                 .iter()
                 .flat_map(|arm| arm.charged().processes())
                 .collect(),
+            ..Block::default()
         };
-        let outcomes = user::ask(
-            &self.cx,
-            &client,
-            asked,
-            (&ways, &order),
-            call.pick.as_ref(),
-        );
-        let outcomes = outcomes.map_err(|_| Cancelled)?;
+        let pick = call.pick.as_ref();
+        let outcomes = user::ask(&self.cx, &client, asked, (&ways, block), pick)?;
         let elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
         for ((place, arm), outcome) in there.into_iter().zip(arms).zip(outcomes) {
             measured[place] = self.after_block(arm, outcome)?;
@@ -160,11 +157,9 @@ impl Dispatcher<'_> {
                 Err(why) => return self.unanswered(why),
             },
         };
-        let started_unix_ns = self.cx.clock.unix_ns();
-        let started_ns = self.cx.clock.now_ns();
         let limit = Duration::from_nanos(self.limit_ns);
-        let answered = server.ask(&self.cx, instance.channel(), asked, limit);
-        let elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
+        let (answered, started_unix_ns, elapsed_ns) =
+            self.timed(|| server.ask(&self.cx, instance.channel(), asked, limit));
         let is_there = matches!(
             answered,
             Ok(_) | Err(NoAnswer::TooLong(_) | NoAnswer::Client(_))

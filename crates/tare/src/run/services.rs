@@ -89,7 +89,7 @@ impl Started {
         };
         Ok(Self {
             place,
-            ready_ns: found.map_err(|turns::Cancelled| Cancelled)?,
+            ready_ns: found?,
             meter: meter(&group.ends[end].charged(), &call),
             call,
             sent_ns,
@@ -122,9 +122,8 @@ pub(super) fn ask(
                 target_ns: cycle.target_ns,
                 starts_ns: started.iter().map(|one| one.sent_ns).collect(),
                 ready_ns: ready_ns(&calls),
-                are_warm: false,
                 cpu: cycle.cpu,
-                servers: Vec::new(),
+                ..turns::Block::default()
             };
             let meters: Vec<CpuMeter> = started.iter().map(|one| one.meter.clone()).collect();
             let known: Vec<Option<u64>> = started.iter().map(|one| one.ready_ns).collect();
@@ -151,7 +150,6 @@ impl Dispatcher<'_> {
             RequestPlan::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
         let block = turns::Block {
             rows: vec![vec![0]],
-            baseline: 0,
             slice_ns: if is_sustained {
                 self.target_ns
             } else {
@@ -160,9 +158,7 @@ impl Dispatcher<'_> {
             target_ns: self.target_ns,
             starts_ns: vec![start_ns],
             ready_ns: ready_ns(&[call]),
-            are_warm: false,
-            cpu: None,
-            servers: Vec::new(),
+            ..turns::Block::default()
         };
         let mut outcomes = measure(
             &self.cx,
@@ -201,8 +197,7 @@ fn measure(
         return all("the server has no address".to_owned());
     };
     let begun_ns = cx.clock.now_ns();
-    let outcomes = turns::ask(cx, &servers, asked, block, meters);
-    let outcomes = outcomes.map_err(|turns::Cancelled| Cancelled)?;
+    let outcomes = turns::ask(cx, &servers, asked, block, meters)?;
     let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
     let has_turns = calls.len() > 1;
     let sliced = has_turns.then_some(Sliced {

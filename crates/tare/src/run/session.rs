@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use tare_model::outcome::Exit;
 use tare_model::tool::ToolQuestion;
 use tare_model::{
-    ArmId, End, Facts, Outcome, Recipe, RunId, Spread, StoppedBy, Study, Trial, WorkloadId,
-    WorkloadSpec, whole_count,
+    ArmId, End, Facts, Outcome, Recipe, RunId, Spread, StoppedBy, Study, Trial, WorkloadSpec,
+    whole_count,
 };
 use tare_stats::Needed;
 
 use super::charges;
-use super::exchange::{Cancelled, Dispatcher};
+use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::pace::Pace;
 use super::suspended::Awake;
 use super::testbed::{Needs, Testbed};
@@ -83,46 +83,24 @@ impl From<StoreError> for Break {
     }
 }
 
-/// Returns the tools that each workload of the study runs.
-fn tools(study: &Study, registry: &Registry<'_>) -> Vec<Vec<Tool>> {
-    let of = |spec: &WorkloadSpec| {
-        (registry.workload)(spec.id.as_str())
-            .map(|workload| workload.tools(&spec.params))
-            .unwrap_or_default()
-    };
-    study.workloads.iter().map(of).collect()
-}
-
-/// Whether the programs of each workload may be stopped midway.
-fn may_be_stopped(study: &Study, registry: &Registry<'_>) -> Vec<bool> {
-    let of = |spec: &WorkloadSpec| {
-        (registry.workload)(spec.id.as_str()).is_some_and(Workload::may_be_stopped)
-    };
-    study.workloads.iter().map(of).collect()
-}
-
 /// Returns what an environment must provide for these tools.
 fn wanted<'t>(tools: impl Iterator<Item = &'t Tool>) -> FileRequest {
     let mut wanted = FileRequest::default();
     for tool in tools {
+        // The command that prints the files that the tool opens by name, if it has one.
+        let command = std::iter::once(&tool.program).chain(&tool.files_told_by);
+        let has_command = !tool.files_told_by.is_empty();
         wanted.add(&FileRequest {
             programs: vec![tool.program.clone()],
             packages: tool.packages.clone(),
             files: Vec::new(),
-            told_by: command_of_files(tool).into_iter().collect(),
+            told_by: has_command
+                .then(|| command.cloned().collect())
+                .into_iter()
+                .collect(),
         });
     }
     wanted
-}
-
-/// The command that prints the files that the tool opens by name, if it has one.
-fn command_of_files(tool: &Tool) -> Option<Vec<String>> {
-    (!tool.files_told_by.is_empty()).then(|| {
-        std::iter::once(&tool.program)
-            .chain(&tool.files_told_by)
-            .cloned()
-            .collect()
-    })
 }
 
 /// The questions to an agent about these tools: each program once, in the version of the first workload.
@@ -150,11 +128,15 @@ impl<'a> Session<'a> {
     ) -> Result<Self, RunError> {
         let started_ns = cx.clock.now_ns();
         let study = plan.study();
-        let recipes = recipes(study, registry)?;
-        let ids = study.workloads.iter().map(|spec| spec.id.as_str());
+        let workloads = workloads(study, registry)?;
+        let both = || study.workloads.iter().zip(&workloads);
+        let recipes = both().map(|(spec, workload)| recipe(study, spec, *workload));
+        let recipes = recipes.collect::<Result<Vec<_>, _>>()?;
+        let tools = both().map(|(spec, workload)| workload.tools(&spec.params));
+        let tools: Vec<Vec<Tool>> = tools.collect();
+        let may_be_stopped = workloads.iter().map(|workload| workload.may_be_stopped());
         let dispatcher = Dispatcher::new(cx, study);
         let needs = needs(study, &recipes, dispatcher.is_cold);
-        let tools = tools(study, registry);
         let all = tools.iter().flatten();
         Ok(Self {
             cx: *cx,
@@ -172,7 +154,6 @@ impl<'a> Session<'a> {
                 &questions(all),
             )?,
             recipes,
-            workloads: ids.filter_map(registry.workload).collect(),
             programs: tools
                 .into_iter()
                 .map(|tools| tools.into_iter().map(|tool| tool.program).collect())
@@ -181,7 +162,8 @@ impl<'a> Session<'a> {
             ended: vec![None; study.workloads.len()],
             resting: vec![false; study.workloads.len()],
             pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),
-            turns: TurnState::new(may_be_stopped(study, registry)),
+            turns: TurnState::new(may_be_stopped.collect()),
+            workloads,
             launched: None,
             more_launches: 0,
             started_ns,
@@ -401,17 +383,22 @@ impl<'a> Session<'a> {
             if self.ended.get(workload) != Some(&None) {
                 continue;
             }
-            self.ended[workload] = Some(block);
-            self.store.end_workload(WorkloadEnd {
-                workload_index: whole_count(workload),
-                after_blocks: block,
-            })?;
+            self.end_workload(workload, block)?;
             self.say(format!(
                 "`{}` needs no more than {block} blocks and is measured no longer",
                 study.name_of(&study.workloads[workload])
             ))?;
         }
         Ok(Some(needed))
+    }
+
+    /// Stores that a workload is not measured from this block on.
+    pub(super) fn end_workload(&mut self, workload: usize, block: u32) -> Result<(), StoreError> {
+        self.ended[workload] = Some(block);
+        self.store.end_workload(WorkloadEnd {
+            workload_index: whole_count(workload),
+            after_blocks: block,
+        })
     }
 
     /// The trials whose arm is usable.
@@ -437,12 +424,8 @@ impl<'a> Session<'a> {
             return Err(Break::Cancelled);
         }
         let workload = trial.workload_index as usize;
-        let Some(index) = self
-            .testbed
-            .arms
-            .iter()
-            .position(|arm| arm.spec.id == trial.cell.arm && arm.is_usable())
-        else {
+        let place = self.testbed.place_of(&trial.cell.arm);
+        let Some(index) = place.filter(|index| self.testbed.arms[*index].is_usable()) else {
             return Ok(());
         };
         let slot_begun_ns = self.cx.clock.now_ns();
@@ -471,37 +454,63 @@ impl<'a> Session<'a> {
                 self.testbed.peer.as_mut(),
             )?,
         };
-        let mut record = TrialRecord {
-            trial: trial.clone(),
-            started_unix_ns: measured.started_unix_ns,
-            host_elapsed_ns: measured.elapsed_ns,
-            outcome: measured.outcome.clone(),
-            charged: charges::since(&before, &charges::read(&charged)),
-        };
-        awake.or_void(self.cx.clock, std::slice::from_mut(&mut record));
-        self.spare(&mut record);
-        self.store.append(&record)?;
-        self.precision.add(&record);
-        // If one of several instances failed, the others' output is kept, but the trial has no value.
-        let is_completed =
-            matches!(&record.outcome, Outcome::Completed(raw) if raw.exit == Exit::Code(0));
-        let slot_ns = self.cx.clock.now_ns().saturating_sub(slot_begun_ns);
-        self.count(trial, is_completed, slot_ns);
-        self.after(trial, index, &measured)?;
-        self.tell_done(trial, rest_of_block, is_completed);
+        let charged = charges::since(&before, &charges::read(&charged));
+        let done = [(trial, index, measured, charged)];
+        self.keep(&done, awake, slot_begun_ns, rest_of_block)
+    }
+
+    /// Stores trials that were measured together since `begun_ns`, and handles arms that were lost in them.
+    pub(super) fn keep(
+        &mut self,
+        done: &[(&Trial, usize, Measured, charges::Charges)],
+        awake: Awake,
+        begun_ns: u64,
+        rest_of_block: &[Trial],
+    ) -> Result<(), Break> {
+        let record =
+            |(trial, _, measured, charged): &(&Trial, _, Measured, charges::Charges)| TrialRecord {
+                trial: (*trial).clone(),
+                started_unix_ns: measured.started_unix_ns,
+                host_elapsed_ns: measured.elapsed_ns,
+                outcome: measured.outcome.clone(),
+                charged: charged.clone(),
+            };
+        let mut records: Vec<TrialRecord> = done.iter().map(record).collect();
+        awake.or_void(self.cx.clock, &mut records);
+        for record in &mut records {
+            self.spare(record);
+        }
+        self.store.append_all(&records)?;
+        let all_ns = self.cx.clock.now_ns().saturating_sub(begun_ns);
+        let slot_ns = all_ns / done.len() as u64;
+        for (record, (trial, index, measured, _)) in records.iter().zip(done) {
+            self.precision.add(record);
+            // If one of several instances failed, the others' output is kept, but the trial has no value.
+            let is_completed =
+                matches!(&record.outcome, Outcome::Completed(raw) if raw.exit == Exit::Code(0));
+            // In an alternated block, unusable arms have no trial, so numbers are skipped.
+            self.next_sequence = self.next_sequence.max(trial.sequence + 1);
+            self.n_trials += 1;
+            self.n_without_value += u32::from(!is_completed);
+            self.pace.trial(trial.workload_index as usize, slot_ns);
+            self.after(trial, *index, measured)?;
+            self.tell_done(trial, rest_of_block, is_completed);
+        }
         Ok(())
     }
 
-    /// Counts a stored trial.
-    pub(super) fn count(&mut self, trial: &Trial, is_completed: bool, slot_ns: u64) {
-        // In an alternated block, unusable arms have no trial, so numbers are skipped.
-        self.next_sequence = self.next_sequence.max(trial.sequence + 1);
-        self.n_trials += 1;
-        self.n_without_value += u32::from(!is_completed);
-        self.pace.trial(trial.workload_index as usize, slot_ns);
+    /// Removes from a trial what its workload does not want stored.
+    fn spare(&self, record: &mut TrialRecord) {
+        let index = record.trial.workload_index as usize;
+        let params = &self.study().workloads[index].params;
+        if let Outcome::Completed(raw) = &mut record.outcome
+            && let Some(less) = self.workloads[index].stored(params, raw)
+        {
+            *raw = less;
+        }
     }
 
-    pub(super) fn tell_done(&self, trial: &Trial, rest_of_block: &[Trial], is_completed: bool) {
+    fn tell_done(&self, trial: &Trial, rest_of_block: &[Trial], is_completed: bool) {
         let expected = |workload: usize| self.pace.expected_trial_ns(workload);
         let mut left: u64 = 0;
         let mut left_ns: u64 = 0;
@@ -564,26 +573,26 @@ fn needs(study: &Study, recipes: &[Recipe], is_cold: bool) -> Needs {
     }
 }
 
-/// Returns the recipe of each workload of the study.
-fn recipes(study: &Study, registry: &Registry<'_>) -> Result<Vec<Recipe>, RunError> {
-    let name = |id: &WorkloadId| id.to_string();
-    study
-        .workloads
-        .iter()
-        .map(|spec| {
-            let wrong = |source| RunError::Param {
-                workload: name(&spec.id),
-                source,
-            };
-            let mut recipe = (registry.workload)(spec.id.as_str())
-                .ok_or_else(|| RunError::UnknownWorkload(name(&spec.id)))?
-                .recipe(&spec.params, spec.path)
-                .map_err(wrong)?;
-            crate::workload::instances::check(spec, &recipe).map_err(wrong)?;
-            if study.usage {
-                charges::record_usage(&mut recipe);
-            }
-            Ok(recipe)
-        })
+/// Returns the workloads of the study.
+fn workloads(
+    study: &Study,
+    registry: &Registry<'_>,
+) -> Result<Vec<&'static dyn Workload>, RunError> {
+    let ids = study.workloads.iter().map(|spec| spec.id.as_str());
+    ids.map(|id| (registry.workload)(id).ok_or_else(|| RunError::UnknownWorkload(id.to_owned())))
         .collect()
+}
+
+/// Returns the recipe of a workload of the study.
+fn recipe(study: &Study, spec: &WorkloadSpec, workload: &dyn Workload) -> Result<Recipe, RunError> {
+    let wrong = |source| RunError::Param {
+        workload: spec.id.to_string(),
+        source,
+    };
+    let mut recipe = workload.recipe(&spec.params, spec.path).map_err(wrong)?;
+    crate::workload::instances::check(spec, &recipe).map_err(wrong)?;
+    if study.usage {
+        charges::record_usage(&mut recipe);
+    }
+    Ok(recipe)
 }

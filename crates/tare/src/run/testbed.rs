@@ -427,9 +427,19 @@ impl<'a> Testbed<'a> {
         })
     }
 
+    /// The usable arms.
+    pub(super) fn usable(&self) -> impl Iterator<Item = &Arm> {
+        self.arms.iter().filter(|arm| arm.is_usable())
+    }
+
     /// Number of usable arms.
     pub(super) fn n_usable(&self) -> u64 {
-        self.arms.iter().filter(|arm| arm.is_usable()).count() as u64
+        self.usable().count() as u64
+    }
+
+    /// Index of the arm with this name.
+    pub(super) fn place_of(&self, id: &ArmId) -> Option<usize> {
+        self.arms.iter().position(|arm| arm.spec.id == *id)
     }
 
     /// Detects which arms are usable here.

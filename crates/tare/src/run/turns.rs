@@ -10,10 +10,9 @@ use std::collections::BTreeMap;
 use tare_model::command::COMMAND_PROBE;
 use tare_model::fact;
 use tare_model::facts::{self, cpu_list};
-use tare_model::outcome::Exit;
-use tare_model::{ArmId, CommandCall, Facts, Outcome, Recipe, Trial};
+use tare_model::{ArmId, CommandCall, Facts, Recipe, Trial};
 
-use super::alternate::{NotShared, Part};
+use super::alternate::Part;
 use super::charges;
 use super::served::is_in_turn;
 use super::services;
@@ -23,23 +22,12 @@ use super::testbed::Arm;
 use super::turn_state::Cycle;
 use crate::cx::turn_page;
 use crate::env::Charged;
-use crate::store::{Remark, TrialRecord};
+use crate::store::Remark;
 
 /// Why nothing is interleaved if an arm reads from devices.
 const COLD: &str = "drops the command's files from the page cache before each run";
 
 impl Session<'_> {
-    /// Removes from a trial what its workload does not want stored.
-    pub(super) fn spare(&self, record: &mut TrialRecord) {
-        let index = record.trial.workload_index as usize;
-        let params = &self.study().workloads[index].params;
-        if let Outcome::Completed(raw) = &mut record.outcome
-            && let Some(less) = self.workloads[index].stored(params, raw)
-        {
-            *raw = less;
-        }
-    }
-
     /// Creates the page over which workers pass the turn, before the arms that mount it start.
     pub(super) fn make_a_page(&mut self) -> Result<(), Break> {
         if !self.study().alternate || self.dispatcher.is_cold {
@@ -63,8 +51,7 @@ impl Session<'_> {
         let Some(baseline) = self.inside.get(&self.study().baseline) else {
             return Ok(());
         };
-        let mut arms = self.testbed.arms.iter().filter(|arm| arm.is_usable());
-        let limited = arms.find_map(|arm| {
+        let limited = self.testbed.usable().find_map(|arm| {
             let of_change = || (!arm.spec.change.cold.is_empty()).then(|| COLD.to_owned());
             let facts = self.inside.get(&arm.spec.id)?;
             let limited = limit(facts, baseline).map(|what| format!("has {what}"));
@@ -86,7 +73,7 @@ impl Session<'_> {
             Recipe::Pair { client, .. } => &client.name,
             _ => return false,
         };
-        let usable = || self.testbed.arms.iter().filter(|arm| arm.is_usable());
+        let usable = || self.testbed.usable();
         // An arm without the program needs a whole trial, in which it is refused.
         let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
         let recipe = &self.recipes[workload];
@@ -121,13 +108,10 @@ impl Session<'_> {
         };
         let workload = first.workload_index as usize;
         let begun_ns = self.cx.clock.now_ns();
-        let indices: Vec<usize> = trials
+        let indices = trials
             .iter()
-            .filter_map(|trial| {
-                let of_trial = |arm: &Arm| arm.spec.id == trial.cell.arm;
-                self.testbed.arms.iter().position(of_trial)
-            })
-            .collect();
+            .filter_map(|trial| self.testbed.place_of(&trial.cell.arm));
+        let indices: Vec<usize> = indices.collect();
         let baseline = self.study().baseline.clone();
         let Some(place) = trials.iter().position(|trial| trial.cell.arm == baseline) else {
             return Ok(());
@@ -176,7 +160,7 @@ impl Session<'_> {
                 measured = self.dispatcher.served_in_turn(recipe, parts, &cycle)?;
                 break;
             }
-            let (came, strangers) = self.dispatcher.alternate(
+            let (came, stranger) = self.dispatcher.alternate(
                 recipe,
                 first.cell.path,
                 parts,
@@ -184,45 +168,30 @@ impl Session<'_> {
                 &cycle,
             )?;
             measured = came;
-            let Some(NotShared(place)) = strangers.first() else {
+            let Some(place) = stranger else {
                 break;
             };
             self.turns.has_page = false;
             cycle.has_page = false;
             self.say(format!(
                 "a worker in `{}` cannot use the host's page for the turns, which go over the channels from now on",
-                trials[*place].cell.arm
+                trials[place].cell.arm
             ))?;
         }
-        let mut records = Vec::with_capacity(trials.len());
-        for (place, trial) in trials.iter().enumerate() {
-            let charged = match self.recipes[workload] {
-                Recipe::Probe(_) => charges::since(&before[place], &charges::read(&charged[place])),
-                _ => BTreeMap::new(),
-            };
-            records.push(TrialRecord {
-                trial: trial.clone(),
-                started_unix_ns: measured[place].started_unix_ns,
-                host_elapsed_ns: measured[place].elapsed_ns,
-                outcome: measured[place].outcome.clone(),
-                charged,
-            });
-        }
-        awake.or_void(self.cx.clock, &mut records);
-        for record in &mut records {
-            self.spare(record);
-        }
-        self.store.append_all(&records)?;
-        let slot_ns = self.cx.clock.now_ns().saturating_sub(begun_ns) / trials.len() as u64;
-        for (place, record) in records.iter().enumerate() {
-            self.precision.add(record);
-            let is_completed =
-                matches!(&record.outcome, Outcome::Completed(raw) if raw.exit == Exit::Code(0));
-            self.count(&record.trial, is_completed, slot_ns);
-            self.after(&record.trial, indices[place], &measured[place])?;
-            self.tell_done(&record.trial, rest, is_completed);
-        }
-        Ok(())
+        let is_probe = matches!(self.recipes[workload], Recipe::Probe(_));
+        let all = trials.iter().zip(indices).zip(measured);
+        let done: Vec<_> = all
+            .enumerate()
+            .map(|(place, ((trial, index), measured))| {
+                let charged = if is_probe {
+                    charges::since(&before[place], &charges::read(&charged[place]))
+                } else {
+                    BTreeMap::new()
+                };
+                (trial, index, measured, charged)
+            })
+            .collect();
+        self.keep(&done, awake, begun_ns, rest)
     }
 
     /// The stages of a block; see [`crate::plan::Plan::stages`]. A program runs once, and a server is asked in other ways.

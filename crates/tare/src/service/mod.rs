@@ -6,6 +6,10 @@
 
 pub use tare_core::service::{http, mix, request_plan};
 
+/// The user pressed Ctrl-C; what was being measured was ended and does not count.
+#[derive(Debug)]
+pub struct Cancelled;
+
 #[cfg(target_os = "linux")]
 pub mod client;
 pub mod program;

@@ -26,6 +26,13 @@ pub(crate) fn filled(argv: &[String], way: SocketAddr) -> Vec<String> {
     argv.iter().map(fill).collect()
 }
 
+/// The end of what a program wrote to standard error or, if that is nothing, to standard output.
+pub(crate) fn tail(stderr: &[u8], stdout: &[u8], most_bytes: usize) -> String {
+    let bytes = if stderr.is_empty() { stdout } else { stderr };
+    let end = &bytes[bytes.len().saturating_sub(most_bytes)..];
+    String::from_utf8_lossy(end).trim().to_owned()
+}
+
 /// Why a client did not end by itself.
 #[derive(Debug)]
 pub enum NoEnd {

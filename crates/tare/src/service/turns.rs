@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Cancelled;
 use super::client::{Client, Slice, SliceError, SliceLength};
 use super::ready::First;
 use super::request_plan::RequestPlan;
@@ -33,7 +34,7 @@ const SETTLED: usize = 5;
 const LEAST_CYCLES: usize = 4;
 
 /// How to measure a block.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Block {
     /// The orders, by place: cycle `c` has row `c % rows.len()`.
     pub rows: Vec<Vec<u32>>,
@@ -49,7 +50,8 @@ pub struct Block {
     pub ready_ns: u64,
     /// Whether all were queried in an earlier block, so that one slice each is enough warm-up.
     pub are_warm: bool,
-    /// The CPU of the client, of proxies on the route and of `servers`, if all share one.
+    /// The CPU of the client, of proxies on the route and of `servers`, if all share one: waking up an idle CPU takes
+    /// longer than many requests.
     pub cpu: Option<u32>,
     /// Server processes that do not bind themselves to the CPU.
     pub servers: Vec<u32>,
@@ -290,10 +292,6 @@ fn measure(
 /// Shortest and longest pause before a server that is not ready is queried again, nanoseconds.
 const PAUSE_LEAST_NS: u64 = 500_000;
 const PAUSE_MOST_NS: u64 = 100_000_000;
-
-/// The user asked to stop.
-#[derive(Debug)]
-pub struct Cancelled;
 
 /// Runs a slice; an unexpected answer is an error.
 fn slice(

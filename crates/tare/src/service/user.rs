@@ -90,22 +90,6 @@ pub fn outcome(report: CommandReport, pick: Option<Pick>, sliced: Option<Sliced>
     Outcome::Completed(RawOutput::of_probe(json))
 }
 
-/// The order and placement in which servers are queried together.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Order {
-    /// The orders of the cycles, by place.
-    pub rows: Vec<Vec<u32>>,
-    /// The baseline's place.
-    pub baseline: usize,
-    /// Whether all were queried in an earlier block.
-    pub are_warm: bool,
-    /// The CPU of the client and the servers, if all share one: waking up an idle CPU takes longer than many
-    /// requests.
-    pub cpu: Option<u32>,
-    /// The servers' processes.
-    pub servers: Vec<u32>,
-}
-
 #[cfg(target_os = "linux")]
 pub use linux::ask;
 
@@ -118,11 +102,13 @@ mod linux {
     use tare_model::together::ended_with_another;
     use tare_model::{CommandReport, Failure, Outcome, Sliced};
 
-    use super::super::turns::{self, Block, Cancelled, Measured, SLICE_NS};
-    use super::{Order, Pick, RequestPlan, UserClient, outcome};
+    use super::super::Cancelled;
+    use super::super::turns::{self, Block, Measured, SLICE_NS};
+    use super::{Pick, RequestPlan, UserClient, outcome};
     use crate::cx::Context;
 
-    /// Sends requests to the servers, interleaved if there are several; returns the outcome of each one's trial.
+    /// Sends requests to the servers, interleaved if there are several; returns the outcome of each one's trial. Of
+    /// `block` it takes the order and the placement.
     ///
     /// # Errors
     /// Ctrl-C.
@@ -130,22 +116,18 @@ mod linux {
         cx: &Context<'_>,
         client: &UserClient,
         asked: &RequestPlan,
-        (servers, order): (&[SocketAddr], &Order),
+        (servers, block): (&[SocketAddr], Block),
         pick: Option<&Pick>,
     ) -> Result<Vec<Outcome>, Cancelled> {
         let has_turns = servers.len() > 1;
         let begun_ns = cx.clock.now_ns();
         let block = Block {
-            rows: order.rows.clone(),
-            baseline: order.baseline,
             slice_ns: if has_turns { SLICE_NS } else { client.trial_ns },
             target_ns: client.trial_ns,
             starts_ns: vec![begun_ns; servers.len()],
             // They were ready before.
             ready_ns: 0,
-            are_warm: order.are_warm,
-            cpu: order.cpu,
-            servers: order.servers.clone(),
+            ..block
         };
         let outcomes = turns::ask(cx, servers, asked.clone(), &block, &[])?;
         let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
@@ -171,7 +153,7 @@ mod linux {
             let sliced = has_turns.then_some(Sliced {
                 slice_ns: SLICE_NS,
                 by_page: false,
-                cpu: order.cpu,
+                cpu: block.cpu,
                 stage: None,
             });
             outcome(report, pick.cloned(), sliced)

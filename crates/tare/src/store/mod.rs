@@ -250,6 +250,9 @@ impl Store {
 
     /// Stores trials that belong together: all of them or, after `kill -9`, none.
     pub fn append_all(&mut self, records: &[TrialRecord]) -> Result<(), StoreError> {
+        if let [record] = records {
+            return self.append(record);
+        }
         let run = |store: &Self, statement: &str| {
             let done = store.connection.execute_batch(statement);
             done.map_err(|error| classify(&store.path, "write to", &error))

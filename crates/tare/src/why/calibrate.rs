@@ -13,11 +13,11 @@ use tare_model::fact;
 use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
-    ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
-    whole_ns,
+    ArmId, CommandCall, CommandReport, Facts, Failure, Outcome, Params, ProbeReport, RawOutput,
+    Reason, whole_ns,
 };
 
-use super::error::{absent, failed, how, meaning, output_tail};
+use super::error::{how, meaning, output_tail};
 use super::observed::{First, Inside, Observed, common};
 use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
@@ -26,7 +26,7 @@ use super::{Ask, HOST, WhyError, carry, error, fresh, host_accounting, pace, ser
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
-use crate::env::{self, Availability, Channel, EnvError, FileRequest, Instance, StartMode};
+use crate::env::{self, Availability, EnvError, FileRequest, Instance, StartMode};
 use crate::workload::{stoppable, user_command};
 
 mod inside;
@@ -44,6 +44,8 @@ const GRACE: Duration = Duration::from_secs(3);
 const FOLDERS_MOST: usize = 32;
 /// Where the command runs on the other side: each start has new files.
 const BASELINE: &str = "new copy of the baseline's files";
+/// Why an answer of an agent is useless.
+const OTHER_ANSWER: &str = "its agent answered something else";
 /// A command that takes longer runs once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
 
@@ -71,21 +73,14 @@ pub fn look(
     let directory = ask.change().directory.or(call.directory.clone());
     let call = CommandCall { directory, ..call };
     let ((mut host, in_slices, first_ns), facts, _) =
-        in_started(cx, ask, &base.driver, &base.settings, |instance| {
-            let mut tried = SideRuns::new(cx, ask, instance, limit);
+        in_started(cx, ask, (&base.driver, &base.settings), limit, |tried| {
             let (look, first_ns) = tried.on_host(&base_call)?;
             paths.extend(folders(&look.report));
             let in_slices = tried.stopped_on_host(&look)?;
             Ok(((look, in_slices, first_ns), paths.iter().cloned().collect()))
         })?;
     host.facts = facts;
-    if host.report.left_running > 0 {
-        remarks.push(format!(
-            "the command leaves {} process{} running in the background; what they do after it has ended is not counted, and they are ended after each run",
-            host.report.left_running,
-            if host.report.left_running == 1 { "" } else { "es" }
-        ));
-    }
+    remarks.extend(error::left_running("the command", &host.report));
     if ask.call.stdin_file.is_some() {
         remarks.push("standard input is given to every run from a file".to_owned());
     }
@@ -93,8 +88,8 @@ pub fn look(
     let may_repeat =
         first_ns.is_some_and(|first_ns| fresh::is_like_first(first_ns, host.wall_ns, env.wall_ns));
     let base_differs = if may_repeat {
-        let place = (BASELINE, base.driver.as_str(), &base.settings);
-        differs_again(cx, ask, place, &base_call, limit)?
+        let place = (base.driver.as_str(), &base.settings);
+        differs_again(cx, ask, (BASELINE, place), &base_call, limit)?
     } else {
         None
     };
@@ -190,18 +185,19 @@ fn folders(report: &CommandReport) -> BTreeSet<String> {
 /// # Errors
 /// The environment cannot be started or removed.
 pub(super) fn life(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<u64, WhyError> {
-    let ((), _, life_ns) = in_started(cx, ask, &ask.driver, settings, |_| Ok(((), Vec::new())))?;
+    let place = (ask.driver.as_str(), settings);
+    let ((), _, life_ns) = in_started(cx, ask, place, Duration::ZERO, |_| Ok(((), Vec::new())))?;
     Ok(life_ns)
 }
 
-/// Starts an environment, runs `work` in it, collects its facts, including those about the paths that `work` returns,
-/// and removes it.
+/// Starts an environment, does `work` with runs in it of up to `limit`, collects its facts, including those about the
+/// paths that `work` returns, and removes it.
 fn in_started<T>(
     cx: &Context<'_>,
     ask: &Ask,
-    id: &str,
-    settings: &Params,
-    work: impl FnOnce(&mut dyn Instance) -> Result<(T, Vec<String>), WhyError>,
+    (id, settings): (&str, &Params),
+    limit: Duration,
+    work: impl FnOnce(&mut SideRuns<'_, '_>) -> Result<(T, Vec<String>), WhyError>,
 ) -> Result<(T, Facts, u64), WhyError> {
     let wrap = |source: EnvError| WhyError::Environment {
         env: id.to_owned(),
@@ -233,11 +229,20 @@ fn in_started<T>(
         let begun_ns = cx.clock.now_ns();
         let mut instance = environment.start(cx, StartMode::Resident).map_err(wrap)?;
         let mut life_ns = cx.clock.now_ns().saturating_sub(begun_ns);
-        let result = greet(cx, id, instance.channel())
-            .and_then(|()| work(instance.as_mut()))
+        let mut tried = SideRuns {
+            server: AtServer::default(),
+            cx,
+            ask,
+            place: id,
+            instance: instance.as_mut(),
+            limit,
+        };
+        let result = tried
+            .greet()
+            .and_then(|()| work(&mut tried))
             .and_then(|(value, paths)| {
                 let mut facts = environment.describe(cx);
-                facts.extend(facts_of(cx, ask, id, instance.as_mut(), &paths)?);
+                facts.extend(tried.facts(&paths)?);
                 Ok((value, facts))
             });
         let begun_ns = cx.clock.now_ns();
@@ -258,50 +263,6 @@ fn in_started<T>(
             left,
         }),
         (Err(first), _) => Err(first),
-    }
-}
-
-fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(), WhyError> {
-    let hello = Request::Hello { protocol: PROTOCOL };
-    match asked(cx, place, channel, &hello, CONTROL_LIMIT)? {
-        Reply::Hello {
-            protocol, build, ..
-        } => {
-            let greeted = cx.agents.greeted(protocol, &build);
-            greeted.map(drop).map_err(|why| agent(place, why))
-        }
-        _ => Err(agent(
-            place,
-            "its agent is not the one that this Tare brought",
-        )),
-    }
-}
-
-/// Collects the agent's facts, including hashes of the command's program and its interpreter. Facts about the
-/// command's `paths` are named differently from those about the agent's.
-fn facts_of(
-    cx: &Context<'_>,
-    ask: &Ask,
-    place: &str,
-    instance: &mut dyn Instance,
-    paths: &[String],
-) -> Result<Facts, WhyError> {
-    let mut own = vec!["/".to_owned(), instance.workdir()];
-    own.dedup();
-    let of_command: Vec<&String> = paths.iter().filter(|path| !own.contains(path)).collect();
-    let all = own.iter().chain(of_command.iter().copied()).cloned();
-    // Without asking for its version: a user's program is not run with other arguments.
-    let program = ask.call.argv.first().map(|program| ToolQuestion {
-        program: program.clone(),
-        version: Vec::new(),
-    });
-    let request = Request::Facts {
-        paths: all.collect(),
-        tools: program.into_iter().collect(),
-    };
-    match asked(cx, place, instance.channel(), &request, CONTROL_LIMIT)? {
-        Reply::Facts { facts } => Ok(named(facts, &of_command)),
-        _ => Err(agent(place, "its agent answered something else")),
     }
 }
 
@@ -328,30 +289,22 @@ fn named(facts: Facts, of_command: &[&String]) -> Facts {
         .collect()
 }
 
-fn agent(place: &str, why: impl Into<String>) -> WhyError {
-    WhyError::Agent {
-        place: place.to_owned(),
-        why: why.into(),
-    }
-}
+/// The report of a run, and the counters meanwhile.
+type Reported = (CommandReport, BTreeMap<String, f64>);
 
-fn asked(
-    cx: &Context<'_>,
-    place: &str,
-    channel: &mut dyn Channel,
-    request: &Request,
-    limit: Duration,
-) -> Result<Reply, WhyError> {
-    question::ask(cx, channel, request, limit).map_err(|no_answer| match no_answer {
-        NoAnswer::Cancelled => WhyError::Cancelled,
-        NoAnswer::Channel(error) => agent(place, error.to_string()),
-    })
-}
-
-fn probe(raw: &RawOutput) -> Option<(CommandReport, BTreeMap<String, f64>)> {
+fn probe(raw: &RawOutput) -> Option<Reported> {
     let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).ok()?;
     let counters = super::readings::counters_of(&report);
     Some((report.command?, counters))
+}
+
+fn observed((report, counters): Reported) -> Observed {
+    Observed {
+        wall_ns: report.wall_ns,
+        report,
+        counters,
+        facts: Facts::new(),
+    }
 }
 
 /// Runs of the command on one side.
@@ -360,33 +313,69 @@ struct SideRuns<'a, 'b> {
     server: AtServer,
     cx: &'a Context<'b>,
     ask: &'a Ask,
+    /// Name of the environment.
+    place: &'a str,
     instance: &'a mut dyn Instance,
     /// Time limit of each run.
     limit: Duration,
 }
 
-impl<'a, 'b> SideRuns<'a, 'b> {
-    fn new(
-        cx: &'a Context<'b>,
-        ask: &'a Ask,
-        instance: &'a mut dyn Instance,
-        limit: Duration,
-    ) -> Self {
-        Self {
-            server: AtServer::default(),
-            cx,
-            ask,
-            instance,
-            limit,
+impl SideRuns<'_, '_> {
+    fn asked(&mut self, request: &Request, limit: Duration) -> Result<Reply, WhyError> {
+        let answer = question::ask(self.cx, self.instance.channel(), request, limit);
+        answer.map_err(|no_answer| match no_answer {
+            NoAnswer::Cancelled => WhyError::Cancelled,
+            NoAnswer::Channel(error) => self.agent(error.to_string()),
+        })
+    }
+
+    fn agent(&self, why: impl Into<String>) -> WhyError {
+        WhyError::Agent {
+            place: self.place.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    fn greet(&mut self) -> Result<(), WhyError> {
+        match self.asked(&Request::Hello { protocol: PROTOCOL }, CONTROL_LIMIT)? {
+            Reply::Hello {
+                protocol, build, ..
+            } => {
+                let greeted = self.cx.agents.greeted(protocol, &build);
+                greeted.map(drop).map_err(|why| self.agent(why))
+            }
+            _ => Err(self.agent("its agent is not the one that this Tare brought")),
+        }
+    }
+
+    /// Collects the agent's facts, including hashes of the command's program and its interpreter. Facts about the
+    /// command's `paths` are named differently from those about the agent's.
+    fn facts(&mut self, paths: &[String]) -> Result<Facts, WhyError> {
+        let mut own = vec!["/".to_owned(), self.instance.workdir()];
+        own.dedup();
+        let of_command: Vec<&String> = paths.iter().filter(|path| !own.contains(path)).collect();
+        let all = own.iter().chain(of_command.iter().copied()).cloned();
+        // Without asking for its version: a user's program is not run with other arguments.
+        let program = self.ask.call.argv.first().map(|program| ToolQuestion {
+            program: program.clone(),
+            version: Vec::new(),
+        });
+        let request = Request::Facts {
+            paths: all.collect(),
+            tools: program.into_iter().collect(),
+        };
+        match self.asked(&request, CONTROL_LIMIT)? {
+            Reply::Facts { facts } => Ok(named(facts, &of_command)),
+            _ => Err(self.agent(OTHER_ANSWER)),
         }
     }
 
     /// Runs the command once.
-    fn once(&mut self, place: &str, call: &CommandCall) -> Result<Outcome, WhyError> {
+    fn once(&mut self, call: &CommandCall) -> Result<Outcome, WhyError> {
         if call.client.is_some() {
             return self
                 .server
-                .asked(self.cx, self.instance, (place, call), self.limit);
+                .asked(self.cx, self.instance, (self.place, call), self.limit);
         }
         let request = Request::Run {
             hold: false,
@@ -398,42 +387,33 @@ impl<'a, 'b> SideRuns<'a, 'b> {
             limit_ns: whole_ns(self.limit),
             workdir: self.instance.workdir(),
         };
-        match asked(
-            self.cx,
-            place,
-            self.instance.channel(),
-            &request,
-            self.limit + GRACE,
-        )? {
+        match self.asked(&request, self.limit + GRACE)? {
             Reply::Done { raw, .. } => Ok(Outcome::Completed(raw)),
             Reply::Unavailable { reason, .. } => Ok(Outcome::Unavailable(reason)),
             Reply::Failed { failure, .. } => Ok(Outcome::Failed(failure)),
-            _ => Err(agent(place, "its agent answered something else")),
+            _ => Err(self.agent(OTHER_ANSWER)),
         }
     }
 
     /// Runs the command once and returns its report, whatever the exit status.
-    fn reported(
-        &mut self,
-        place: &str,
-        call: &CommandCall,
-    ) -> Result<(CommandReport, BTreeMap<String, f64>), WhyError> {
+    fn reported(&mut self, call: &CommandCall) -> Result<Reported, WhyError> {
         let before = host_accounting::Before::now(self.instance, call);
-        match self.once(place, call)? {
+        let place = self.place;
+        match self.once(call)? {
             Outcome::Completed(raw) => {
                 let (report, mut counters) =
-                    probe(&raw).ok_or_else(|| agent(place, "its agent left no report"))?;
+                    probe(&raw).ok_or_else(|| self.agent("its agent left no report"))?;
                 served::check(place, call, &report)?;
                 before.add_since(&mut counters);
                 Ok((report, counters))
             }
             Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(WhyError::NotInside {
                 env: place.to_owned(),
-                why: absent(&reason),
+                why: reason.to_string(),
             }),
-            Outcome::Unavailable(reason) => Err(agent(place, absent(&reason))),
-            Outcome::Failed(tare_model::Failure::TimedOut { .. }) => Err(WhyError::TooLong {
-                place: if place == "host" {
+            Outcome::Unavailable(reason) => Err(self.agent(reason.to_string())),
+            Outcome::Failed(Failure::TimedOut { .. }) => Err(WhyError::TooLong {
+                place: if place == HOST {
                     "on the host".to_owned()
                 } else {
                     format!("in `{place}`")
@@ -441,16 +421,14 @@ impl<'a, 'b> SideRuns<'a, 'b> {
                 limit_s: self.limit.as_secs(),
                 budget_s: self.ask.budget_ns / 1_000_000_000,
             }),
-            Outcome::Failed(failure) => Err(agent(place, failed(&failure))),
+            Outcome::Failed(failure) => {
+                Err(self.agent(failure.to_string().escape_debug().to_string()))
+            }
         }
     }
 
-    fn again(
-        &mut self,
-        place: &str,
-        call: &CommandCall,
-    ) -> Result<(CommandReport, BTreeMap<String, f64>), WhyError> {
-        let (report, counters) = self.reported(place, call)?;
+    fn again(&mut self, call: &CommandCall) -> Result<Reported, WhyError> {
+        let (report, counters) = self.reported(call)?;
         if !(report.exit.is_success() || stoppable::is_tolerated(&report)) {
             return Err(WhyError::FailsAgain {
                 how: how(report.exit),
@@ -464,8 +442,7 @@ impl<'a, 'b> SideRuns<'a, 'b> {
     /// and new containers may have to repeat the first.
     fn on_host(&mut self, call: &CommandCall) -> Result<(Observed, Option<u64>), WhyError> {
         let ask = self.ask;
-        let place = ask.base().driver;
-        let (first, counters) = self.reported(&place, call)?;
+        let (first, counters) = self.reported(call)?;
         if !first.exit.is_success() {
             return Err(WhyError::FailsOnHost {
                 how: how(first.exit),
@@ -475,24 +452,16 @@ impl<'a, 'b> SideRuns<'a, 'b> {
         }
         check_pick(ask, "on the host", &first)?;
         if first.wall_ns > TWICE_BELOW_NS || ask.is_fresh() {
-            let look = Observed {
-                wall_ns: first.wall_ns,
-                report: first,
-                counters,
-                facts: Facts::new(),
-            };
-            return Ok((look, None));
+            return Ok((observed((first, counters)), None));
         }
-        let (mut second, counters) = self.again(&place, call)?;
+        let (mut second, counters) = self.again(call)?;
         let may_repeat = ask.own.as_ref().is_some_and(has_copies) && call.client.is_none();
         let differs =
             may_repeat && fresh::differs(BASELINE, [&first, &second], Vec::new()).is_some();
-        self.until_seen(&place, call, &mut second)?;
+        self.until_seen(call, &mut second)?;
         let look = Observed {
             wall_ns: first.wall_ns.min(second.wall_ns),
-            report: second,
-            counters,
-            facts: Facts::new(),
+            ..observed((second, counters))
         };
         Ok((look, differs.then_some(first.wall_ns)))
     }
@@ -517,7 +486,7 @@ impl<'a, 'b> SideRuns<'a, 'b> {
             in_slices: Some(slices),
             ..ask.base().change.changed(ask.call.clone())
         };
-        let (report, _) = self.reported("host", &paused)?;
+        let (report, _) = self.reported(&paused)?;
         Ok(stoppable::confirmed(&report, &look.report).map(|()| slices))
     }
 
@@ -525,7 +494,7 @@ impl<'a, 'b> SideRuns<'a, 'b> {
     fn inside(&mut self, call: &CommandCall) -> Result<Observed, WhyError> {
         let ask = self.ask;
         let call = ask.change().changed(call.clone());
-        let (mut report, counters) = self.reported(&ask.driver, &call)?;
+        let (mut report, counters) = self.reported(&call)?;
         let is_whole = !report.is_ended_early;
         if is_whole && !report.exit.is_success() {
             return Err(WhyError::FailsInside {
@@ -538,15 +507,10 @@ impl<'a, 'b> SideRuns<'a, 'b> {
         if is_whole {
             check_pick(ask, "inside", &report)?;
             if !ask.is_fresh() {
-                self.until_seen(&ask.driver, &call, &mut report)?;
+                self.until_seen(&call, &mut report)?;
             }
         }
-        Ok(Observed {
-            wall_ns: report.wall_ns,
-            report,
-            counters,
-            facts: Facts::new(),
-        })
+        Ok(observed((report, counters)))
     }
 }
 

@@ -6,13 +6,14 @@
 
 use std::path::Path;
 
+use tare_model::CommandReport;
 use tare_model::outcome::Exit;
-use tare_model::{CommandReport, Failure, Reason};
 
 use super::Ask;
 use super::observed::{COMPLAINT, Observed};
 use crate::env::EnvError;
 use crate::output;
+use crate::service::program;
 
 /// Most bytes of a program's output that are repeated.
 const SAID_LIMIT: usize = 600;
@@ -286,13 +287,7 @@ pub fn how(exit: Exit) -> String {
 
 /// The end of a program's output, escaped, after a colon; says so if there was no output.
 pub fn output_tail(report: &CommandReport) -> String {
-    let bytes = if report.stderr.0.is_empty() {
-        &report.stdout.0
-    } else {
-        &report.stderr.0
-    };
-    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SAID_LIMIT)..]);
-    let text = text.trim();
+    let text = program::tail(&report.stderr.0, &report.stdout.0, SAID_LIMIT);
     if text.is_empty() {
         " and says nothing".to_owned()
     } else {
@@ -328,6 +323,17 @@ pub fn complaint(places: [&str; 2], reports: [&CommandReport; 2]) -> Option<Stri
     Some(format!(
         "{COMPLAINT}{place} only: `{line}`; if the work is not done there, the two sides are not comparable"
     ))
+}
+
+/// A remark about the processes that a command leaves running, if there are any.
+pub fn left_running(who: &str, report: &CommandReport) -> Option<String> {
+    let count = report.left_running;
+    (count > 0).then(|| {
+        format!(
+            "{who} leaves {count} process{} running in the background; what they do after it has ended is not counted, and they are ended after each run",
+            if count == 1 { "" } else { "es" }
+        )
+    })
 }
 
 /// Whether a command names something missing on stderr.
@@ -401,16 +407,6 @@ pub fn meaning(report: &CommandReport, inside: bool) -> Option<String> {
         "run it by hand until it exits with status 0; a status that is no failure can be hidden by `sh -c 'COMMAND || true'`"
     };
     Some(hint.to_owned())
-}
-
-/// Describes an outcome without a report.
-pub fn absent(reason: &Reason) -> String {
-    reason.to_string()
-}
-
-/// Describes a failure without a report.
-pub fn failed(failure: &Failure) -> String {
-    failure.to_string().escape_debug().to_string()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tare_model::{CommandCall, CommandReport, Failure, Outcome, Reason};
 
-use super::error::{absent, how, output_tail};
+use super::error::{how, output_tail};
 use super::{Ask, WhyError};
 use crate::cx::Context;
 use crate::env::Instance;
@@ -223,7 +223,7 @@ fn at_all_rates(env: &str, [there, here]: &[Vec<AtRate>; 2]) -> Option<(Vec<Stri
 }
 
 /// The rest of the line that begins with a name.
-fn named<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn named<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(of, _)| *of == name).map(|(_, rest)| rest)
 }
@@ -244,11 +244,9 @@ fn unanswered(place: &str, client: &UserClient, why: NoAnswer) -> WhyError {
         },
         NoAnswer::Unavailable(reason @ Reason::MissingTool(_)) => WhyError::NotInside {
             env: place,
-            why: absent(&reason),
+            why: reason.to_string(),
         },
-        NoAnswer::Unavailable(reason) => {
-            no_server(place, format!("cannot be asked: {}", absent(&reason)))
-        }
+        NoAnswer::Unavailable(reason) => no_server(place, format!("cannot be asked: {reason}")),
         NoAnswer::Server(why) => no_server(place, why),
         NoAnswer::TooLong(limit) => WhyError::ClientTooLong {
             place,

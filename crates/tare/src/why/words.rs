@@ -2,6 +2,7 @@
 
 use tare_model::CommandReport;
 
+use super::served::named;
 use crate::env::{self, Availability};
 use crate::failed::{Exit, Failed};
 use crate::output;
@@ -52,10 +53,7 @@ fn request_ns(report: &CommandReport) -> Option<f64> {
         .as_ref()
         .filter(|pick| pick.metric.as_deref() == Some(REQUEST))?;
     let text = String::from_utf8_lossy(&report.stdout.0);
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix("typical_ns "));
-    value?.parse().ok()
+    named(&text, "typical_ns")?.parse().ok()
 }
 
 /// Prints how long the command, or a request, took in the first runs.

@@ -51,13 +51,13 @@ pub fn look_inside(
     };
     // The client of a server does not read data of an earlier run.
     let has_copies = !is_server && !env::user_container::is_inside(&ask.settings);
+    let place = (ask.driver.as_str(), &ask.settings);
     let ((mut look, next, paths), facts, life_ns) =
-        in_started(cx, ask, &ask.driver, &ask.settings, |instance| {
-            let mut tried = SideRuns::new(cx, ask, instance, REPORTED_WITHIN * limit);
+        in_started(cx, ask, place, REPORTED_WITHIN * limit, |tried| {
             let look = tried.inside(&call)?;
             let is_brief = !look.report.is_ended_early && look.wall_ns <= TWICE_BELOW_NS;
             let next = if has_copies && is_brief {
-                tried.next_run(&ask.driver, &ask.call)?
+                tried.next_run(&ask.call)?
             } else {
                 None
             };
@@ -73,8 +73,7 @@ pub fn look_inside(
     look.facts = facts;
     let fresh = if differs.is_some() {
         // The first run was observed.
-        let place = (CONTAINER, ask.driver.as_str(), &ask.settings);
-        differs_again(cx, ask, place, &ask.call, limit)?
+        differs_again(cx, ask, (CONTAINER, place), &ask.call, limit)?
     } else {
         None
     };
@@ -109,9 +108,9 @@ pub(super) fn in_environment(
     if let Some(seen) = seen.filter(is_known) {
         return Ok((seen.as_whole(host), seen.life_ns));
     }
-    let (mut env, facts, life_ns) = in_started(cx, ask, &ask.driver, settings, |instance| {
-        let look = SideRuns::new(cx, ask, instance, limit).inside(call)?;
-        Ok((look, paths.iter().cloned().collect()))
+    let place = (ask.driver.as_str(), settings);
+    let (mut env, facts, life_ns) = in_started(cx, ask, place, limit, |tried| {
+        Ok((tried.inside(call)?, paths.iter().cloned().collect()))
     })?;
     env.facts = facts;
     Ok((env, life_ns))
@@ -121,16 +120,16 @@ pub(super) fn in_environment(
 pub(super) fn differs_again(
     cx: &Context<'_>,
     ask: &Ask,
-    (place, driver, settings): (&str, &str, &Params),
+    (name, place): (&str, (&str, &Params)),
     call: &CommandCall,
     limit: Duration,
 ) -> Result<Option<Fresh>, WhyError> {
-    let (differs, ..) = in_started(cx, ask, driver, settings, |instance| {
-        let before = instance.written(cx);
-        let (first, _) = SideRuns::new(cx, ask, instance, limit).reported(driver, call)?;
-        let written = fresh::places(&before, &instance.written(cx));
-        let next = SideRuns::new(cx, ask, instance, limit).next_run(driver, call)?;
-        let differs = next.and_then(|next| fresh::differs(place, [&first, &next], written));
+    let (differs, ..) = in_started(cx, ask, place, limit, |tried| {
+        let before = tried.instance.written(cx);
+        let (first, _) = tried.reported(call)?;
+        let written = fresh::places(&before, &tried.instance.written(cx));
+        let next = tried.next_run(call)?;
+        let differs = next.and_then(|next| fresh::differs(name, [&first, &next], written));
         Ok((differs, Vec::new()))
     })?;
     Ok(differs)
@@ -138,12 +137,8 @@ pub(super) fn differs_again(
 
 impl SideRuns<'_, '_> {
     /// One more run; `None` if it takes too long.
-    fn next_run(
-        &mut self,
-        driver: &str,
-        call: &CommandCall,
-    ) -> Result<Option<CommandReport>, WhyError> {
-        match self.reported(driver, call) {
+    fn next_run(&mut self, call: &CommandCall) -> Result<Option<CommandReport>, WhyError> {
+        match self.reported(call) {
             Ok((next, _)) => Ok(Some(next)),
             Err(WhyError::TooLong { .. }) => Ok(None),
             Err(other) => Err(other),

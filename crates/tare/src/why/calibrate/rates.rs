@@ -6,7 +6,7 @@ use tare_model::{CommandCall, Params};
 
 use super::super::served::{self, AtRate};
 use super::super::{Ask, WhyError};
-use super::{SideRuns, in_started};
+use super::in_started;
 use crate::cx::Context;
 
 /// Sends requests to the servers of both sides at these increasing rates, each until it falls behind.
@@ -18,13 +18,13 @@ pub fn look_at_rates(
     ask: &Ask,
     rates: &[f64],
 ) -> Result<[Vec<AtRate>; 2], WhyError> {
-    let on = |driver: &str, settings: &Params, call: &CommandCall| {
-        let (seen, ..) = in_started(cx, ask, driver, settings, |instance| {
-            let mut tried = SideRuns::new(cx, ask, instance, Duration::from_nanos(ask.budget_ns));
+    let limit = Duration::from_nanos(ask.budget_ns);
+    let on = |place: (&str, &Params), call: &CommandCall| {
+        let (seen, ..) = in_started(cx, ask, place, limit, |tried| {
             let mut seen: Vec<AtRate> = Vec::new();
             for rate in rates {
                 let call = served::at_rate(call, *rate);
-                let (report, _) = tried.reported(driver, &call)?;
+                let (report, _) = tried.reported(&call)?;
                 seen.extend(AtRate::parse(*rate, &report));
                 if seen.last().is_none_or(|last| !last.keeps_up()) {
                     break;
@@ -38,10 +38,12 @@ pub fn look_at_rates(
     let (there, here) = (base.change, ask.change());
     Ok([
         on(
-            &base.driver,
-            &base.settings,
+            (&base.driver, &base.settings),
             &there.changed(ask.call.clone()),
         )?,
-        on(&ask.driver, &ask.settings, &here.changed(ask.call.clone()))?,
+        on(
+            (&ask.driver, &ask.settings),
+            &here.changed(ask.call.clone()),
+        )?,
     ])
 }

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use tare_model::{CommandCall, CommandReport, Facts};
+use tare_model::{CommandCall, CommandReport};
 
 use super::super::error::{how, output_tail};
-use super::super::observed::{Observed, SideLook};
+use super::super::observed::SideLook;
 use super::super::{Ask, HOST, WhyError};
-use super::{SideRuns, TWICE_BELOW_NS, check_pick, in_started, inside_slices};
+use super::{SideRuns, TWICE_BELOW_NS, check_pick, in_started, inside_slices, observed};
 use crate::cx::Context;
 use crate::report::command_line;
 use crate::workload::stoppable;
@@ -23,7 +23,6 @@ impl SideRuns<'_, '_> {
     /// Repeats a run that was over before it was seen at work; takes from the repetitions only what was seen.
     pub(super) fn until_seen(
         &mut self,
-        place: &str,
         call: &CommandCall,
         report: &mut CommandReport,
     ) -> Result<(), WhyError> {
@@ -33,7 +32,7 @@ impl SideRuns<'_, '_> {
             if !is_repeatable || stoppable::was_seen(report) {
                 break;
             }
-            let (later, _) = self.reported(place, call)?;
+            let (later, _) = self.reported(call)?;
             if !later.exit.is_success() {
                 // Not repeatable; the next regular run reports that.
                 break;
@@ -61,12 +60,11 @@ pub fn look_at_side(
     };
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let ((mut look, in_slices, prints_same), facts, _) =
-        in_started(cx, ask, &ask.driver, &ask.settings, |instance| {
-            let mut tried = SideRuns::new(cx, ask, instance, limit);
+        in_started(cx, ask, (&ask.driver, &ask.settings), limit, |tried| {
             for _ in 0..warm_ups {
-                tried.reported(&ask.driver, &ask.call)?;
+                tried.reported(&ask.call)?;
             }
-            let (mut report, counters) = tried.reported(&ask.driver, &call)?;
+            let (mut report, counters) = tried.reported(&call)?;
             let exit = report.exit;
             if !(exit.is_success() || stoppable::is_tolerated(&report)) {
                 return Err(WhyError::FailsAtSide {
@@ -78,19 +76,14 @@ pub fn look_at_side(
             check_pick(ask, "of the command", &report)?;
             first_run(report.wall_ns);
             if is_twice {
-                tried.until_seen(&ask.driver, &call, &mut report)?;
+                tried.until_seen(&call, &mut report)?;
             }
             let prints_same = if is_twice && report.wall_ns <= TWICE_BELOW_NS / 5 {
-                Some(tried.again(&ask.driver, &ask.call)?.0.stdout == report.stdout)
+                Some(tried.again(&ask.call)?.0.stdout == report.stdout)
             } else {
                 None
             };
-            let look = Observed {
-                wall_ns: report.wall_ns,
-                report,
-                counters,
-                facts: Facts::new(),
-            };
+            let look = observed((report, counters));
             let in_slices = if ask.driver == HOST {
                 tried.stopped_on_host(&look)?
             } else {
