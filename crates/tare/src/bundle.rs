@@ -16,7 +16,7 @@ use crate::cx::{files, sha256, started_runs};
 use crate::failed::Failed;
 use crate::output;
 use crate::plan::Plan;
-use crate::recount;
+use crate::recount::{self, lines::shortened};
 use crate::report;
 use crate::session::home::GivenPaths;
 use crate::store::{Store, StoredRun};
@@ -53,18 +53,13 @@ SHA256SUMS     `sha256sum -c SHA256SUMS` checks the rest
 `tare repeat FILE` measures the same study on another machine and compares the ratios.
 ";
 
-/// An archive, and the number of its trials with stored command output that no metric is read from.
-pub(crate) struct BundleArchive {
-    pub(crate) archive: Vec<u8>,
-    pub(crate) n_with_output: usize,
-}
-
-/// Returns the archive of a run; if `is_redacted`, without command output that no metric is read from.
+/// Returns the archive of a run, and the number of its trials with stored command output that no metric is read from;
+/// if `is_redacted`, without that.
 pub(crate) fn of_run(
     store: &Store,
     run: &RunId,
     is_redacted: bool,
-) -> Result<BundleArchive, Failed> {
+) -> Result<(Vec<u8>, usize), Failed> {
     let stored = store.run_without_records(run)?;
     let runs = recount::belonging(store, run)?;
     let mut n_with_output = 0;
@@ -96,10 +91,7 @@ pub(crate) fn of_run(
             .append_data(&mut header, format!("tare-{run}/{name}"), bytes.as_slice())
             .map_err(Failed::from)?;
     }
-    Ok(BundleArchive {
-        archive: archive.into_inner()?,
-        n_with_output,
-    })
+    Ok((archive.into_inner()?, n_with_output))
 }
 
 /// All files of an archive that are derived from its raw output.
@@ -397,18 +389,10 @@ fn compare(before: &Value, after: &Value, place: &str, out: &mut Vec<String>) {
         _ if before == after => {}
         _ => out.push(output::printable(&format!(
             "{place}: {} in the bundle, {} derived again",
-            short(before),
-            short(after)
+            shortened(before.to_string(), 80),
+            shortened(after.to_string(), 80)
         ))),
     }
-}
-
-fn short(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= 80 {
-        return text;
-    }
-    text.chars().take(79).chain(['…']).collect()
 }
 
 /// Returns the study of a bundle as it was run there, with the same arms, workloads, order and margins, and what was

@@ -11,10 +11,10 @@ use crate::session::Session;
 use crate::session::home::GivenPaths;
 use crate::session::progress::Progress;
 use crate::store::Store;
-use commits::{Commits, in_folder, last_words};
+use commits::{Commits, shell};
 use limits::Limits;
 use look::looked;
-use measure::{Hooks, Measured, Question};
+use measure::{Measured, Question};
 use options::Options;
 
 pub use tare_core::compare::*;
@@ -70,7 +70,7 @@ pub(crate) fn answer(options: &Options, kind: Kind, place: &GivenPaths) -> Resul
         });
     }
     check(options)?;
-    let mut store = Store::open(&place.store_file()?)?;
+    let mut store = place.store()?;
     let mut session = Session::begin(place, None)?;
     let progress = Progress::new();
     let commits = match revisions(options, &session.context(&progress)) {
@@ -81,7 +81,7 @@ pub(crate) fn answer(options: &Options, kind: Kind, place: &GivenPaths) -> Resul
         options,
         kind,
         commits.as_ref(),
-        &mut (place, &mut session, &mut store),
+        &mut (&mut session, &mut store),
         &progress,
     );
     progress.finish();
@@ -190,8 +190,7 @@ fn check(options: &Options) -> Result<(), Failed> {
             "write it behind `--`",
         );
     }
-    let has_host_only = options.prepare.is_some() || options.conclude.is_some();
-    if has_host_only && (options.env.is_some() || options.a.is_some()) {
+    if options.has_hooks() && (options.env.is_some() || options.a.is_some()) {
         return wrong(
             "`--prepare` and `--conclude` run on the host, and the commands do not",
             "put what belongs to each run into the command",
@@ -221,7 +220,7 @@ fn revisions(options: &Options, cx: &Context<'_>) -> Result<Option<Commits>, Fai
     Ok(Some(commits))
 }
 
-type Machine<'a> = (&'a GivenPaths, &'a mut Session, &'a mut Store);
+type Machine<'a> = (&'a mut Session, &'a mut Store);
 
 /// Measures one comparison, or all those of a suite.
 fn all_measured(
@@ -231,21 +230,21 @@ fn all_measured(
     machine: &mut Machine<'_>,
     progress: &Progress,
 ) -> Result<(Comparison, Measured), Failed> {
-    let begun_ns = machine.1.now_ns();
+    let begun_ns = machine.0.now_ns();
     if let Some(commits) = commits.filter(|it| it.are_one() && kind != Kind::ControlOnly) {
         return Ok((same_commit(commits, options, kind), Measured::default()));
     }
     if let Some(command) = &options.setup {
-        once(&machine.1.context(progress), "--setup", command)?;
+        once(&machine.0.context(progress), "--setup", command)?;
     }
     let limits = options.limits()?;
     let Some(file) = &options.suite else {
-        return measured(options, kind, commits, (&limits, false), machine, progress);
+        return measured(options, kind, commits, &limits, machine, progress);
     };
     let entries = suite::entries(file)?;
     let (mut all, mut measured_all) = (None, Measured::default());
     for (place, entry) in entries.iter().enumerate() {
-        let spent_ns = machine.1.now_ns().saturating_sub(begun_ns);
+        let spent_ns = machine.0.now_ns().saturating_sub(begun_ns);
         let left_ns = options.budget.saturating_sub(spent_ns) / (entries.len() - place) as u64;
         let own = entry.options(options, left_ns.max(1_000_000_000))?;
         check(&own)?;
@@ -254,10 +253,8 @@ fn all_measured(
             shares: entries.len(),
             ..own.limits()?
         };
-        let is_later = !measured_all.runs.is_empty();
         output::tell(&format!("{}:", entry.name));
-        let (comparison, done) =
-            measured(&own, kind, commits, (&limits, is_later), machine, progress)?;
+        let (comparison, done) = measured(&own, kind, commits, &limits, machine, progress)?;
         all = Some(entry.joined(all, comparison));
         measured_all.runs.extend(done.runs);
         measured_all.left_behind.extend(done.left_behind);
@@ -278,20 +275,30 @@ fn same_commit(commits: &Commits, options: &Options, kind: Kind) -> Comparison {
     if options.base.is_none() {
         notes.push("the branch that head is merged into has it already; `--base HEAD~1` compares with the commit before".to_owned());
     }
-    let sides = commits.all().iter().map(|commit| SideNote {
-        arm: commit.arm.to_owned(),
-        label: commit.label(),
-    });
+    let commits = commits.all().iter();
+    let sides = commits.map(|commit| side_note(commit.arm, commit.label()));
+    unmeasured(sides.collect(), notes, kind != Kind::Compare)
+}
+
+fn side_note(arm: &str, label: String) -> SideNote {
+    SideNote {
+        arm: arm.to_owned(),
+        label,
+    }
+}
+
+/// A comparison in the same blocks of which nothing is known yet.
+fn unmeasured(sides: Vec<SideNote>, notes: Vec<String>, gate: bool) -> Comparison {
     Comparison {
         comparison: VERSION,
         tare: env!("CARGO_PKG_VERSION").to_owned(),
         runs: Vec::new(),
         paired: true,
-        gate: kind != Kind::Compare,
+        gate,
         seed: 0,
         wall_s: 0.0,
         how: "not measured".to_owned(),
-        sides: sides.collect(),
+        sides,
         rows: Vec::new(),
         notes,
         decision: Decision::Same,
@@ -302,8 +309,8 @@ fn measured(
     options: &Options,
     kind: Kind,
     commits: Option<&Commits>,
-    (limits, is_later): (&Limits, bool),
-    (place, session, store): &mut Machine<'_>,
+    limits: &Limits,
+    (session, store): &mut Machine<'_>,
     progress: &Progress,
 ) -> Result<(Comparison, Measured), Failed> {
     let begun_ns = session.now_ns();
@@ -316,18 +323,14 @@ fn measured(
     };
     if !looked.is_same {
         let question = Question {
-            sides: &looked.sides,
-            copies: looked.copies.as_ref(),
-            seen: &looked.seen,
+            looked: &looked,
+            options,
             limits,
             gate: kind != Kind::Compare,
             seed,
-            budget_ns: options.budget,
             begun_ns,
-            hooks: hooks(options),
-            is_later,
         };
-        measured = measure::all(&question, place, session, store, progress)?;
+        measured = measure::all(&question, session, store, progress)?;
     }
     measured
         .rows
@@ -335,10 +338,8 @@ fn measured(
             name: format!("{}{}", limits.entry, row.name),
             ..row
         }));
-    let sides = looked.sides.iter().map(|side| SideNote {
-        arm: side.arm.clone(),
-        label: side.label.clone(),
-    });
+    let sides = looked.sides.into_iter();
+    let sides = sides.map(|side| side_note(&side.arm, side.label));
     let how = match &looked.seen.in_slices {
         Ok(_) if measured.whole_trials.is_empty() && looked.seen.runs > 1 => {
             format!(
@@ -360,36 +361,20 @@ fn measured(
         Err(why) => format!("whole runs in random order, because a command {why}"),
     };
     let comparison = Comparison {
-        comparison: VERSION,
-        tare: env!("CARGO_PKG_VERSION").to_owned(),
         runs: measured.runs.iter().map(ToString::to_string).collect(),
-        paired: true,
-        gate: kind != Kind::Compare,
         seed,
         wall_s: session.now_ns().saturating_sub(begun_ns) as f64 / 1e9,
         how,
-        sides: sides.collect(),
         rows: std::mem::take(&mut measured.rows),
-        notes: looked.notes,
         decision: measured.decision,
+        ..unmeasured(sides.collect(), looked.notes, kind != Kind::Compare)
     };
     Ok((comparison, measured))
 }
 
-fn hooks(options: &Options) -> Hooks<'_> {
-    Hooks {
-        prepare: options.prepare.as_deref(),
-        conclude: options.conclude.as_deref(),
-    }
-}
-
 fn once(cx: &Context<'_>, option: &str, command: &str) -> Result<(), Failed> {
-    let failed = |why: String| Failed::failure(format!("`{option} {command}` failed: {why}"));
-    match cx.exec.run(&in_folder(".", command), &[], SETUP_LIMIT) {
-        Ok(finished) if finished.status == Some(0) => Ok(()),
-        Ok(finished) => Err(failed(last_words(&finished))),
-        Err(error) => Err(failed(error.to_string())),
-    }
+    let done = shell(cx.exec, command, SETUP_LIMIT);
+    done.map_err(|why| Failed::failure(format!("`{option} {command}` failed: {why}")))
 }
 
 /// Writes every requested format; the table is printed unless JSON goes to stdout.

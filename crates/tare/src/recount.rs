@@ -1,18 +1,40 @@
 //! Derives the dossier of a stored run: every number comes from the raw output again.
 
+use std::collections::BTreeMap;
+
 use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Deviation, RunId, StoppedBy};
+use tare_model::{ArmId, ArmSpec, Deviation, Facts, RunId, StoppedBy, Study};
+use tare_stats::Needed;
 
-use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData, TrialRef};
+use crate::analyze::{
+    self, Analysis, ArmData, PrecisionRule, RunData, RunHead, Series, TrialData, TrialRef,
+};
 use crate::cause::Suspected;
 use crate::failed::Failed;
+use crate::run::Precision;
+use crate::session::progress;
 use crate::store::{Remark, SessionRecord, Store, StoreError, StoredRun, TrialRecord};
 use crate::workload;
 use tare_core::compare;
 use tare_core::why::{self, proof};
 
 pub(crate) mod lines;
+
+/// The stopping rule of the analysis, as the engine asks for it.
+impl Precision for PrecisionRule<'_> {
+    fn add(&mut self, record: &TrialRecord) {
+        PrecisionRule::add(self, trial_ref(record));
+    }
+
+    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<Needed> {
+        PrecisionRule::needed(self, inside)
+    }
+
+    fn so_far(&self) -> Option<String> {
+        progress::so_far(&PrecisionRule::so_far(self))
+    }
+}
 
 /// Resolves `text` to a run. `latest` never resolves to a proof, but to the run whose dossier contains it.
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<RunId, Failed> {
@@ -58,31 +80,47 @@ fn concluded(store: &Store, stored: StoredRun) -> Result<Dossier, Failed> {
         return Ok(analyze::analyze(&answered(store, &run)?, &workload::find));
     }
     let (mut dossier, _) = measured(store, stored)?;
-    for proof in store.runs_of(proof::STUDY)?.into_iter().rev() {
-        let stored = store.run_without_records(&proof)?;
-        if why::before(&stored.study) == Some(run.as_str()) {
-            proof::put_into(&mut dossier, &run_data(store.run(&proof)?));
-        }
+    for proof in proofs(store, &run)?.into_iter().rev() {
+        proof::put_into(&mut dossier, &run_data(store.run(&proof)?));
     }
     Ok(dossier)
+}
+
+/// Returns the proofs of a run's suspects, the newest first.
+fn proofs(store: &Store, run: &RunId) -> Result<Vec<RunId>, Failed> {
+    let mut proofs = Vec::new();
+    for proof in store.runs_of(proof::STUDY)? {
+        let study = store.run_without_records(&proof)?.study;
+        if why::before(&study) == Some(run.as_str()) {
+            proofs.push(proof);
+        }
+    }
+    Ok(proofs)
 }
 
 /// Returns the runs that a dossier is derived from: the run itself, the earlier ones of its `tare why` answer, and
 /// the proofs of its suspects. Deleted runs are omitted.
 pub(crate) fn belonging(store: &Store, run: &RunId) -> Result<Vec<RunId>, Failed> {
-    let mut runs = vec![run.clone()];
+    let mut runs = with_earlier(store, run)?;
+    let proofs = proofs(store, run)?.into_iter();
+    let proofs: Vec<RunId> = proofs.filter(|proof| !runs.contains(proof)).collect();
+    runs.extend(proofs);
+    Ok(runs)
+}
+
+/// Returns a run and the earlier ones of its answer, the newest first. Deleted runs are omitted.
+fn with_earlier(store: &Store, run: &RunId) -> Result<Vec<RunId>, Failed> {
+    let mut runs = Vec::new();
     let mut next = Some(run.clone());
-    while let Some(run) = next.take() {
+    // In a store from elsewhere, runs may refer to each other in a circle.
+    while let Some(run) = next.take().filter(|run| !runs.contains(run)) {
         let study = store.run_without_records(&run)?.study;
-        let before = why::before(&study).and_then(|name| store.resolve(name).ok());
-        next = before.filter(|before| !runs.contains(before));
-        runs.extend(next.clone());
-    }
-    for proof in store.runs_of(proof::STUDY)? {
-        let study = store.run_without_records(&proof)?.study;
-        if why::before(&study) == Some(run.as_str()) && !runs.contains(&proof) {
-            runs.push(proof);
-        }
+        runs.push(run);
+        next = match why::before(&study).map(|name| store.resolve(name)) {
+            Some(Ok(before)) => Some(before),
+            None | Some(Err(StoreError::NoSuchRun { .. } | StoreError::Empty(_))) => None,
+            Some(Err(error)) => return Err(error.into()),
+        };
     }
     Ok(runs)
 }
@@ -167,24 +205,10 @@ pub(crate) fn measured(
 /// Joins a stored run of `tare why` or `tare compare` with the earlier runs of the same answer. Deleted runs are
 /// omitted.
 pub(crate) fn answered(store: &Store, run: &RunId) -> Result<RunData, Failed> {
-    let last = run_data(store.run(run)?);
-    let mut earlier: Vec<RunData> = Vec::new();
-    let mut next = why::before(&last.head.study).map(str::to_owned);
-    while let Some(name) = next.take() {
-        let before = match store.resolve(&name) {
-            Ok(run) => run_data(store.run(&run)?),
-            Err(StoreError::NoSuchRun { .. } | StoreError::Empty(_)) => break,
-            Err(error) => return Err(error.into()),
-        };
-        // In a store from elsewhere, runs may refer to each other in a circle.
-        let is_known = |run: &RunData| run.head.run == before.head.run;
-        if is_known(&last) || earlier.iter().any(is_known) {
-            break;
-        }
-        next = why::before(&before.head.study).map(str::to_owned);
-        earlier.insert(0, before);
-    }
-    Ok(why::joined(last, &earlier))
+    let read = |run: &RunId| Ok::<_, Failed>(run_data(store.run(run)?));
+    let earlier = with_earlier(store, run)?.into_iter().skip(1).rev();
+    let earlier: Vec<RunData> = earlier.map(|run| read(&run)).collect::<Result<_, _>>()?;
+    Ok(why::joined(read(run)?, &earlier))
 }
 
 /// Converts a stored run for the analysis.
@@ -197,7 +221,7 @@ pub(crate) fn run_data(mut stored: StoredRun) -> RunData {
 }
 
 /// Converts a trial for the analysis.
-pub(crate) fn trial_ref(record: &TrialRecord) -> TrialRef<'_> {
+fn trial_ref(record: &TrialRecord) -> TrialRef<'_> {
     TrialRef {
         trial: &record.trial,
         outcome: &record.outcome,

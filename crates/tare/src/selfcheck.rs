@@ -77,53 +77,26 @@ pub(crate) struct Checked {
     pub(crate) run: String,
     /// The number of golden numbers that do not agree.
     pub(crate) golden_wrong: usize,
-    pub(crate) simulated: Counted,
-    pub(crate) mutant: Counted,
+    pub(crate) simulated: Sides,
+    pub(crate) mutant: Sides,
     pub(crate) slope: f64,
-    pub(crate) third: Counted,
-    pub(crate) aa: Counted,
+    pub(crate) third: Sides,
+    pub(crate) aa: Sides,
     pub(crate) passed: bool,
 }
 
-/// Counts of intervals: all, those wrongly above the true value (slower), those wrongly below (faster).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counted {
-    pub(crate) n: u64,
-    pub(crate) slower: u64,
-    pub(crate) faster: u64,
+/// The shares of intervals that are wrongly above the true value (slower), and wrongly below (faster).
+fn rates(counted: Sides) -> [String; 2] {
+    let n = counted.n.max(1) as f64;
+    [counted.above, counted.below].map(|count| format!("{:.1} %", 100.0 * count as f64 / n))
 }
 
-impl From<Sides> for Counted {
-    fn from(sides: Sides) -> Self {
-        Self {
-            n: sides.n,
-            slower: sides.above,
-            faster: sides.below,
-        }
-    }
-}
-
-impl Counted {
-    fn sides(self) -> Sides {
-        Sides {
-            n: self.n,
-            above: self.slower,
-            below: self.faster,
-        }
-    }
-
-    fn rates(self) -> [String; 2] {
-        let n = self.n.max(1) as f64;
-        [self.slower, self.faster].map(|count| format!("{:.1} %", 100.0 * count as f64 / n))
-    }
-
-    fn line(self) -> String {
-        let [slower, faster] = self.rates();
-        format!(
-            "{} intervals, {} too slow ({slower}), {} too fast ({faster}); 2.5 % each are expected",
-            self.n, self.slower, self.faster
-        )
-    }
+fn line(counted: Sides) -> String {
+    let [slower, faster] = rates(counted);
+    let Sides { n, above, below } = counted;
+    format!(
+        "{n} intervals, {above} too slow ({slower}), {below} too fast ({faster}); 2.5 % each are expected"
+    )
 }
 
 pub(crate) fn now_s() -> u64 {
@@ -195,7 +168,7 @@ pub(crate) fn measure(
     let mut session = Session::begin(place, None)?;
     let progress = Progress::new();
     let begun_ns = session.now_ns();
-    let mut runner = Runner::new(place, &mut session, store, &progress, begun_ns);
+    let mut runner = Runner::new(&mut session, store, &progress, begun_ns);
     let measured = runner.measure(study);
     progress.finish();
     let measured = match measured {
@@ -237,11 +210,11 @@ impl Checked {
             kernel: fact_or_unknown(&facts, fact::KERNEL_RELEASE),
             run: recording.head.run.to_string(),
             golden_wrong,
-            simulated: made_up.sides.into(),
-            mutant: made_up.mutant.into(),
+            simulated: made_up.sides,
+            mutant: made_up.mutant,
             slope: made_up.slope,
-            third: third.sides.into(),
-            aa: aa.into(),
+            third: third.sides,
+            aa,
             passed,
         })
     }
@@ -250,7 +223,6 @@ impl Checked {
     pub(crate) fn page(&self) -> String {
         let word = |is_good: bool| if is_good { "ok    " } else { "FAILED" };
         let mut out = format!("Selfcheck: {}\n\n", verdict(self.passed));
-        let mutant = self.mutant.sides();
         for (is_good, what, text) in [
             (
                 self.golden_wrong == 0,
@@ -258,9 +230,9 @@ impl Checked {
                 format!("{} disagree", self.golden_wrong),
             ),
             (
-                self.simulated.sides().is_accepted(),
+                self.simulated.is_accepted(),
                 "made-up runs",
-                self.simulated.line(),
+                line(self.simulated),
             ),
             (
                 (self.slope - 1.0).abs() <= SLOPE,
@@ -268,19 +240,19 @@ impl Checked {
                 format!("slope of estimate on truth {:.4}", self.slope),
             ),
             (
-                !mutant.is_accepted(),
+                !self.mutant.is_accepted(),
                 "wrong method",
                 format!(
                     "mean of both copies: {} too slow, {} too fast; must be rejected",
-                    self.mutant.slower, self.mutant.faster
+                    self.mutant.above, self.mutant.below
                 ),
             ),
             (
-                self.third.sides().is_accepted(),
+                self.third.is_accepted(),
                 "third equal arm",
-                self.third.line(),
+                line(self.third),
             ),
-            (self.aa.sides().is_accepted(), "A/A control", self.aa.line()),
+            (self.aa.is_accepted(), "A/A control", line(self.aa)),
         ] {
             let _ = writeln!(out, "{}  {what:<15}  {text}", word(is_good));
         }
@@ -324,7 +296,7 @@ fn last_of(text: &str, facts: &Facts, now_s: u64) -> Option<String> {
     let last = all.find(|checked| {
         (checked.machine.as_str(), checked.kernel.as_str()) == (here.0.as_str(), here.1.as_str())
     })?;
-    let [slower, faster] = last.third.rates();
+    let [slower, faster] = rates(last.third);
     Some(format!(
         "selfcheck {} ago on this machine and kernel: {}; equal arms were called slower in {slower} and faster in {faster} of {} intervals",
         age(now_s.saturating_sub(last.unix_s)),
@@ -363,10 +335,10 @@ mod tests {
     use super::*;
 
     fn checked(kernel: &str, unix_s: u64, slower: u64) -> Checked {
-        let counted = |slower| Counted {
+        let counted = |above| Sides {
             n: 200,
-            slower,
-            faster: 3,
+            above,
+            below: 3,
         };
         Checked {
             unix_s,

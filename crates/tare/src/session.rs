@@ -32,6 +32,7 @@ pub(crate) struct Session {
     cancel: Cancel,
     agents: Agents,
     owner: Owner,
+    place: GivenPaths,
     store: PathBuf,
     /// Earlier runs of this command; their folders are removed together with the last.
     earlier: Vec<Owner>,
@@ -57,6 +58,7 @@ impl Session {
         let clock = SystemClock::default();
         let run = run.unwrap_or_else(|| new_run(&clock));
         let (owner, agents) = owned(place, &state, &run)?;
+        let place = place.clone();
         let cancel = Cancel::new();
         // If this fails, Ctrl-C ends the process at once.
         let _ = cancel.ask_on_signals();
@@ -66,6 +68,7 @@ impl Session {
             cancel,
             agents,
             owner,
+            place,
             store,
             earlier: Vec::new(),
             beside: None,
@@ -88,10 +91,19 @@ impl Session {
         }
     }
 
+    /// Starts a new run, with a new name and folder, unless this one was not carried out yet.
+    pub(crate) fn renew_if_used(&mut self) -> Result<(), Failed> {
+        match self.measuring.get() {
+            Some(_) => self.renew(),
+            None => Ok(()),
+        }
+    }
+
     /// Starts a new run, with a new name and folder.
-    pub(crate) fn renew(&mut self, place: &GivenPaths) -> Result<(), Failed> {
+    pub(crate) fn renew(&mut self) -> Result<(), Failed> {
+        let state = GivenPaths::state_folder()?;
         // The agents are in the run's folder.
-        let (owner, agents) = owned(place, &GivenPaths::state_folder()?, &new_run(&self.clock))?;
+        let (owner, agents) = owned(&self.place, &state, &new_run(&self.clock))?;
         self.agents = agents;
         let old = std::mem::replace(&mut self.owner, owner);
         self.earlier.push(old);

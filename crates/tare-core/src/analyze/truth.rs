@@ -18,13 +18,15 @@ use tare_stats::{BlockOrders, Interval, Stream, binomial_quantile, hodges_lehman
 use super::{ArmData, Find, LEVEL, RunData, RunHead, TrialData, analyze};
 
 /// Counts of intervals that miss the truth, by side.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sides {
     /// Number of intervals.
     pub n: u64,
     /// Number of intervals above the truth.
+    #[serde(rename = "slower")]
     pub above: u64,
     /// Number of intervals below the truth.
+    #[serde(rename = "faster")]
     pub below: u64,
 }
 

@@ -10,7 +10,6 @@ use crate::compare::history::{self, Search, changes};
 use crate::compare::points::points;
 use crate::config::units;
 use crate::session::home::GivenPaths;
-use crate::store::Store;
 
 #[derive(Debug, Args)]
 pub(crate) struct History {
@@ -44,7 +43,7 @@ fn since(text: &str) -> Result<u64, String> {
 
 impl History {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        let store = Store::open_to_read(&place.store_file()?)?;
+        let store = place.store_to_read()?;
         let (points, others, reference) =
             points(&store, &self.metric, self.arm.as_deref(), self.since)?;
         let Some(reference) = reference.filter(|_| !points.is_empty()) else {

@@ -1,12 +1,9 @@
 //! Shared by `run`, `resume` and `repeat`: measures a study or a stored run, tests suspected causes and reports the
 //! result.
 
-use std::collections::BTreeMap;
-
 use clap::Args;
 use tare_model::dossier::Dossier;
-use tare_model::{ArmId, Facts, RunId, StoppedBy, Study};
-use tare_stats::Needed;
+use tare_model::{RunId, StoppedBy, Study};
 
 use super::compared::Compared;
 use super::{Exit, Failed, output, recount, session};
@@ -18,8 +15,8 @@ use crate::report::terminal::Called;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
 use crate::session::Session;
 use crate::session::home::GivenPaths;
-use crate::session::progress::{self, Progress};
-use crate::store::{Store, TrialRecord};
+use crate::session::progress::Progress;
+use crate::store::Store;
 use crate::why::proving::{self, Proof};
 use crate::{selfcheck, why, workload};
 
@@ -58,29 +55,12 @@ pub(super) enum Work<'a> {
     },
 }
 
-/// The stopping rule of the analysis, as the engine asks for it.
-struct Rule(PrecisionRule<'static>);
-
-impl Precision for Rule {
-    fn add(&mut self, record: &TrialRecord) {
-        self.0.add(recount::trial_ref(record));
-    }
-
-    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<Needed> {
-        self.0.needed(inside)
-    }
-
-    fn so_far(&self) -> Option<String> {
-        progress::so_far(&self.0.so_far())
-    }
-}
-
 /// The stopping rule of a study: that of the analysis, or none.
 fn precision(study: &Study, by_blocks: bool) -> Box<dyn Precision> {
     if by_blocks {
         Box::new(run::AllBlocks)
     } else {
-        Box::new(Rule(PrecisionRule::new(study, &workload::find)))
+        Box::new(PrecisionRule::new(study, &workload::find))
     }
 }
 
@@ -192,7 +172,7 @@ impl Ends {
                     }
                 );
                 let wanted_ns = self.prove.or_else(|| (!is_open).then_some(0));
-                proving::tried(place, &mut session, store, &progress, &run, wanted_ns)
+                proving::tried(&mut session, store, &progress, &run, wanted_ns)
             }
             _ => Proof::default(),
         };

@@ -14,7 +14,6 @@ use super::measure::{Ends, Work};
 use super::{Exit, Failed, bundle};
 use crate::config::units;
 use crate::session::home::GivenPaths;
-use crate::store::Store;
 
 #[derive(Debug, Args)]
 pub(crate) struct Repeat {
@@ -36,7 +35,7 @@ impl Repeat {
         let (mut study, there) = bundle::to_repeat(&self.bundle, self.trust)?;
         study.budget_ns = self.budget.or(study.budget_ns);
         self.ends.check(&study)?;
-        let mut store = Store::open(&place.store_file()?)?;
+        let mut store = place.store()?;
         let work = Work::Study {
             study: &study,
             by_blocks: false,

@@ -12,7 +12,6 @@ use crate::analyze::Series;
 use crate::cx::{files, fonts};
 use crate::report::{self, FORMATS, Format, Material, ReportOutput};
 use crate::session::home::GivenPaths;
-use crate::store::Store;
 
 #[derive(Args)]
 pub(crate) struct Report {
@@ -54,15 +53,14 @@ fn formats() -> impl TypedValueParser<Value = &'static Format> {
 
 impl Report {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        let store = Store::open_to_read(&place.store_file()?)?;
+        let store = place.store_to_read()?;
         let run = recount::resolve(&store, &self.run)?;
         if let Some(file) = &self.bundle {
-            let made = bundle::of_run(&store, &run, self.redact)?;
-            files::write_output(file, &made.archive)?;
-            if made.n_with_output > 0 {
+            let (archive, n_with_output) = bundle::of_run(&store, &run, self.redact)?;
+            files::write_output(file, &archive)?;
+            if n_with_output > 0 {
                 output::tell(&format!(
-                    "note: {} of its trials hold what your command printed; `--redact` leaves that out",
-                    made.n_with_output
+                    "note: {n_with_output} of its trials hold what your command printed; `--redact` leaves that out"
                 ));
             }
             return Ok(Exit::Done);

@@ -32,7 +32,7 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
         self.ends.files.check()?;
-        let mut store = Store::open(&place.store_file()?)?;
+        let mut store = place.store()?;
         let work = self.work(&store)?;
         self.ends.carried_out(place, &mut store, &work)
     }

@@ -10,7 +10,6 @@ use super::{Exit, Failed, dry_run, output};
 use crate::config::{self, Adjustments, environment_flags, units};
 use crate::cx::files;
 use crate::session::home::GivenPaths;
-use crate::store::Store;
 use crate::why::in_environment::RUNNING;
 
 #[derive(Debug, Args)]
@@ -70,7 +69,7 @@ impl Run {
             output::text(&dry_run::of_study(&study))?;
             return Ok(Exit::Done);
         }
-        let mut store = Store::open(&place.store_file()?)?;
+        let mut store = place.store()?;
         let work = Work::Study {
             study: &study,
             by_blocks: self.blocks.is_some(),

@@ -7,7 +7,7 @@ use tare_model::StoppedBy;
 use super::{Exit, Failed, output};
 use crate::recount::lines::{about, answers, ended, started};
 use crate::session::home::GivenPaths;
-use crate::store::{RunLine, Store};
+use crate::store::RunLine;
 
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
@@ -27,7 +27,7 @@ impl Runs {
         if let Some(run) = &self.delete {
             return delete(place, run);
         }
-        let runs = Store::open_to_read(&place.store_file()?)?.runs()?;
+        let runs = place.store_to_read()?.runs()?;
         if self.json {
             let rows: Vec<serde_json::Value> = runs
                 .iter()
@@ -62,11 +62,9 @@ impl Runs {
 
 /// Deletes a run from the store.
 fn delete(place: &GivenPaths, run: &str) -> Result<Exit, Failed> {
-    let file = place.store_file()?;
     // Resolved read-only first, so that a wrong name creates and changes nothing.
-    let run = Store::open_to_read(&file)?.resolve(run)?;
-    let mut store = Store::open(&file)?;
-    store.delete(&run)?;
+    let run = place.store_to_read()?.resolve(run)?;
+    place.store()?.delete(&run)?;
     output::tell(&format!("{run} is deleted"));
     Ok(Exit::Done)
 }

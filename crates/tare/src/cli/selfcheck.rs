@@ -10,7 +10,6 @@ use super::{Exit, Failed, output, recount};
 use crate::config::units;
 use crate::selfcheck::{Checked, equal_arms, keep, measure, planted_text};
 use crate::session::home::GivenPaths;
-use crate::store::Store;
 
 /// The number of simulated runs, in a short and in a long check.
 const SIMULATED: (u32, u32) = (400, 4_000);
@@ -37,7 +36,7 @@ pub(crate) struct Selfcheck {
 
 impl Selfcheck {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        let mut store = Store::open(&place.store_file()?)?;
+        let mut store = place.store()?;
         let recording = if let Some(text) = &self.recording {
             let run = recount::resolve(&store, text)?;
             Some(recount::run_data(store.run(&run)?))

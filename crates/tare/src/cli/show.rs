@@ -5,7 +5,6 @@ use super::{Exit, Failed, output, recount};
 use crate::report;
 use crate::report::terminal::{self, Called};
 use crate::session::home::GivenPaths;
-use crate::store::Store;
 use clap::Args;
 
 #[derive(Debug, Args)]
@@ -25,7 +24,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        let store = Store::open_to_read(&place.store_file()?)?;
+        let store = place.store_to_read()?;
         let run = recount::resolve(&store, &self.run)?;
         let dossier = self.compared.dossier(&store, &run)?;
         if let Some(other) = &self.beside {

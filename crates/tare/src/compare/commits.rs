@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cx::exec::{CommandLine, Finished};
+use crate::cx::exec::{CommandLine, Exec, Finished};
 use crate::cx::{Context, files, vars};
 use crate::failed::Failed;
 use crate::output;
@@ -144,15 +144,24 @@ impl Commits {
 }
 
 /// A shell command in a folder. Both are passed as arguments, so neither can inject text into the other.
-pub(crate) fn in_folder(folder: &str, command: &str) -> CommandLine {
+fn in_folder(folder: &str, command: &str) -> CommandLine {
     CommandLine::new(
         "sh",
         ["-c", "cd \"$0\" && exec sh -c \"$1\"", folder, command],
     )
 }
 
+/// Runs a shell command in the working directory; the error is how it failed.
+pub(crate) fn shell(exec: &dyn Exec, command: &str, limit: Duration) -> Result<(), String> {
+    match exec.run(&in_folder(".", command), &[], limit) {
+        Ok(finished) if finished.status == Some(0) => Ok(()),
+        Ok(finished) => Err(last_words(&finished)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// The end of a program's output.
-pub(crate) fn last_words(finished: &Finished) -> String {
+fn last_words(finished: &Finished) -> String {
     let text = program::tail(&finished.stderr, &finished.stdout, SAID_LIMIT);
     if text.is_empty() {
         return match finished.status {

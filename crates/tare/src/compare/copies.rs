@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use super::sides::{can_run_alone, script};
 use crate::compare::study::Side;
-use crate::cx::exec::CommandLine;
 use crate::cx::{Context, files};
 use crate::output;
 use crate::why::observed::Observed;
@@ -83,12 +83,9 @@ pub(crate) fn made(
     prints_same: bool,
 ) -> Option<Copies> {
     let is_short = looks.iter().map(|look| look.wall_ns).sum::<u64>() <= TRIED_BELOW_NS;
-    let is_plain = |side: &Side| side.driver == "host" && side.call.stdin_file.is_none();
-    // A process that is left running would keep the copy's output open.
-    let leaves_some = looks.iter().any(|look| look.report.left_running > 0);
     let program = |side: &Side| files::canonical(Path::new(&side.call.argv[0])).ok();
     let is_one = sides.iter().all(|side| program(side) == program(&sides[0]));
-    if !is_short || leaves_some || is_one || !sides.iter().all(is_plain) {
+    if !is_short || is_one || !can_run_alone(sides, looks) {
         return None;
     }
     let all = sides.iter().chain([&sides[0]]).enumerate();
@@ -142,16 +139,7 @@ fn does_the_same(
     (look, prints_same): (&Observed, bool),
     copy: &str,
 ) -> bool {
-    let folder = side.call.directory.as_deref().unwrap_or("/");
-    let words = ["-c", "cd \"$0\" && exec \"$@\"", folder, copy];
-    let arguments = words
-        .into_iter()
-        .chain(side.call.argv[1..].iter().map(String::as_str));
-    let mut line = CommandLine::new("sh", arguments);
-    line.variables = side.whole_call().variables;
-    if side.call.clean {
-        line = line.with_variables_alone();
-    }
+    let line = script(side, "cd \"$0\" && exec \"$@\"", copy, &side.call.argv[1..]);
     let limit = Duration::from_nanos(look.wall_ns.saturating_mul(20)) + Duration::from_secs(5);
     let Ok(finished) = cx.exec.run(&line, &[], limit) else {
         return false;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use tare_model::fact;
 
+use super::sides::{can_run_alone, script};
 use crate::compare::Row;
 use crate::compare::limits::Unit;
 use crate::compare::study::Side;
-use crate::cx::exec::CommandLine;
 use crate::cx::{Context, files};
 use crate::why::observed::Observed;
 
@@ -42,9 +42,7 @@ pub(crate) fn rows(
         .sum();
     let is_short = looks.iter().all(|look| look.wall_ns <= TRACED_BELOW_NS)
         && spent_ns <= budget_ns / BUDGET_PART;
-    let leaves_some = looks.iter().any(|look| look.report.left_running > 0);
-    let is_plain = |side: &Side| side.driver == "host" && side.call.stdin_file.is_none();
-    let calls: Vec<Repeated> = if is_short && !leaves_some && sides.iter().all(is_plain) {
+    let calls: Vec<Repeated> = if is_short && can_run_alone(sides, looks) {
         let pairs = sides.iter().zip(looks);
         pairs
             .map_while(|(side, look)| traced_twice(cx, side, look))
@@ -110,21 +108,8 @@ fn repeated(first: &Counts, second: &Counts) -> Repeated {
 
 fn traced(cx: &Context<'_>, side: &Side, look: &Observed) -> Option<Counts> {
     let file = cx.scratch.join("syscalls");
-    let call = side.whole_call();
-    let words = [
-        "-c",
-        "cd \"$0\" && exec strace -f -c -o \"$@\"",
-        call.directory.as_deref().unwrap_or("/"),
-        file.to_str()?,
-    ];
-    let arguments = words
-        .into_iter()
-        .chain(call.argv.iter().map(String::as_str));
-    let mut line = CommandLine::new("sh", arguments);
-    line.variables = call.variables;
-    if call.clean {
-        line = line.with_variables_alone();
-    }
+    let strace = "cd \"$0\" && exec strace -f -c -o \"$@\"";
+    let line = script(side, strace, file.to_str()?, &side.call.argv);
     let limit =
         Duration::from_nanos(look.wall_ns.saturating_mul(SLOWER_MOST)) + Duration::from_secs(2);
     cx.exec.run(&line, &[], limit).ok()?;

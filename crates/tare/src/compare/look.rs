@@ -5,7 +5,7 @@ use tare_model::command::InSlices;
 use super::commits::Commits;
 use super::copies::Copies;
 use super::options::Options;
-use super::{Kind, copies, counted, hooks, once, sides};
+use super::{Kind, copies, counted, once, sides};
 use crate::compare::Row;
 use crate::compare::study::{ObservedSides, Side};
 use crate::cx::Context;
@@ -62,17 +62,17 @@ pub(crate) fn looked(
             "note: `{word}` is a word of the command, because there is no shell; `--shell` runs each command through one"
         ));
     }
-    let hooks = hooks(options);
+    let has_hooks = options.has_hooks();
     let mut looks: Vec<SideLook> = Vec::new();
     for side in &sides {
         looks.push(looked_at(options, side, cx)?);
     }
-    let in_slices = if hooks.are_none() {
-        common(&looks)
-    } else {
+    let in_slices = if has_hooks {
         Err("has a command before or after each run".to_owned())
+    } else {
+        common(&looks)
     };
-    let can_repeat = hooks.are_none() && sides[0].call.pick.is_none();
+    let can_repeat = !has_hooks && sides[0].call.pick.is_none();
     let by_run = run_by_run(&looks).filter(|_| can_repeat && in_slices.is_err());
     let mut notes = Vec::new();
     let prints_same = looks.iter().all(|look| look.prints_same != Some(false));
@@ -91,16 +91,12 @@ pub(crate) fn looked(
     if is_same {
         notes.push("all sides are the same program with the same arguments, by SHA-256: nothing was measured (`tare gate --aa` measures one against itself)".to_owned());
     }
-    let counted = if is_same || !hooks.are_none() {
-        Vec::new()
+    // Tracing a command, or trying a copy, would need the hooks.
+    let (counted, copies) = if is_same || has_hooks {
+        (Vec::new(), None)
     } else {
-        counted::rows(cx, &sides, &looks, options.budget)
-    };
-    // Trying a copy would need the hooks, so with hooks nothing is copied.
-    let copies = if is_same || !hooks.are_none() {
-        None
-    } else {
-        copies::made(cx, &mut sides, &looks, prints_same)
+        let counted = counted::rows(cx, &sides, &looks, options.budget);
+        (counted, copies::made(cx, &mut sides, &looks, prints_same))
     };
     let longest_ns = looks.iter().map(|look| look.wall_ns).max().unwrap_or(0);
     let runs_in = |ns: u64, least| (ns / longest_ns.max(1)).clamp(least, RUNS_MOST);
@@ -144,13 +140,8 @@ fn looked_at(options: &Options, side: &Side, cx: &Context<'_>) -> Result<SideLoo
             sides::named(side)
         ));
     };
-    let is_twice = hooks(options).are_none();
-    let look = calibrate::look_at_side(
-        cx,
-        &ask(options, side),
-        (options.warmup, is_twice),
-        &first_run,
-    )?;
+    let runs = (options.warmup, !options.has_hooks());
+    let look = calibrate::look_at_side(cx, &ask(options, side), runs, &first_run)?;
     hooked("--conclude", &options.conclude)?;
     Ok(look)
 }

@@ -12,20 +12,21 @@ use tare_model::dossier::Dossier;
 use tare_model::{ArmId, Facts, RunId, StoppedBy, Study};
 use tare_stats::Needed;
 
-use super::commits::{in_folder, last_words};
+use super::commits::shell;
 use super::copies::Copies;
+use super::look::Looked;
+use super::options::Options;
 use crate::analyze::{self, PrecisionRule, RunData};
 use crate::compare::limits::Limits;
-use crate::compare::study::{ObservedSides, Round, Side, of_round};
+use crate::compare::study::{Round, of_round};
 use crate::compare::{Decision, Row, Word, gate};
-use crate::cx::exec::{Exec, SystemExec};
+use crate::cx::exec::SystemExec;
 use crate::cx::{Cancel, Event, Observer};
 use crate::failed::Failed;
 use crate::output;
 use crate::recount;
-use crate::run::Precision;
+use crate::run::{Precision, RunSummary};
 use crate::session::Session;
-use crate::session::home::GivenPaths;
 use crate::session::progress::{Progress, WithoutDifferences};
 use crate::store::{Store, TrialRecord};
 use crate::why;
@@ -48,27 +49,27 @@ const HOOK_LIMIT: Duration = Duration::from_secs(600);
 
 /// What to measure, and how.
 pub(crate) struct Question<'a> {
-    pub(crate) sides: &'a [Side],
-    pub(crate) copies: Option<&'a Copies>,
-    pub(crate) seen: &'a ObservedSides,
+    pub(crate) looked: &'a Looked,
+    pub(crate) options: &'a Options,
     pub(crate) limits: &'a Limits,
     pub(crate) gate: bool,
     pub(crate) seed: u64,
-    pub(crate) budget_ns: u64,
     pub(crate) begun_ns: u64,
-    pub(crate) hooks: Hooks<'a>,
-    /// Whether the session measured something before.
-    pub(crate) is_later: bool,
 }
 
 impl Question<'_> {
     fn left_ns(&self, session: &Session) -> u64 {
         let spent_ns = session.now_ns().saturating_sub(self.begun_ns) + ENDING_NS;
-        self.budget_ns.saturating_sub(spent_ns)
+        self.options.budget.saturating_sub(spent_ns)
     }
 
     fn is_worthwhile(&self, left_ns: u64) -> bool {
-        left_ns >= self.budget_ns / WORTHWHILE_PART
+        left_ns >= self.options.budget / WORTHWHILE_PART
+    }
+
+    /// Expected time of a block.
+    fn block_ns(&self) -> u64 {
+        self.looked.seen.block_ns(self.looked.sides.len())
     }
 }
 
@@ -97,7 +98,7 @@ struct Rule {
 
 impl Precision for Rule {
     fn add(&mut self, record: &TrialRecord) {
-        self.inner.add(recount::trial_ref(record));
+        Precision::add(&mut self.inner, record);
     }
 
     fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, n_blocks: u32) -> Vec<Needed> {
@@ -109,23 +110,10 @@ impl Precision for Rule {
     }
 }
 
-/// Shell commands before and after each measured run.
-#[derive(Default, Clone, Copy)]
-pub(crate) struct Hooks<'a> {
-    pub(crate) prepare: Option<&'a str>,
-    pub(crate) conclude: Option<&'a str>,
-}
-
-impl Hooks<'_> {
-    pub(crate) fn are_none(&self) -> bool {
-        self.prepare.is_none() && self.conclude.is_none()
-    }
-}
-
 /// Runs the hooks between trials, and renews the copies between blocks.
 struct Hooked<'a> {
     inner: WithoutDifferences<'a>,
-    hooks: Hooks<'a>,
+    options: &'a Options,
     /// The copies, and how many blocks are expected.
     copies: Option<(&'a Copies, u64)>,
     /// Trials in a block.
@@ -135,14 +123,12 @@ struct Hooked<'a> {
 }
 
 impl Hooked<'_> {
-    fn run(&self, command: Option<&str>) {
+    fn run(&self, command: Option<&String>) {
         let Some(command) = command else {
             return;
         };
-        let failure = match SystemExec.run(&in_folder(".", command), &[], HOOK_LIMIT) {
-            Ok(finished) if finished.status == Some(0) => return,
-            Ok(finished) => last_words(&finished),
-            Err(error) => error.to_string(),
+        let Err(failure) = shell(&SystemExec, command, HOOK_LIMIT) else {
+            return;
         };
         if let Ok(mut failed) = self.failed.lock() {
             failed.get_or_insert(format!("`{command}` failed: {failure}"));
@@ -163,8 +149,8 @@ impl Observer for Hooked<'_> {
         {
             copies.renew(done / self.arms, expected);
         }
-        self.run(self.hooks.conclude);
-        self.run(self.hooks.prepare);
+        self.run(self.options.conclude.as_ref());
+        self.run(self.options.prepare.as_ref());
     }
 }
 
@@ -174,7 +160,6 @@ impl Observer for Hooked<'_> {
 /// Whatever ended the first round early. Later failures are only reported, and the rounds before them count.
 pub(crate) fn all(
     question: &Question<'_>,
-    place: &GivenPaths,
     session: &mut Session,
     store: &mut Store,
     progress: &Progress,
@@ -191,8 +176,8 @@ pub(crate) fn all(
         let time_ns = if question.gate {
             left_ns / if is_planned { 2 - number as u64 } else { 1 }
         } else {
-            let block_ns = question.seen.block_ns(question.sides.len());
-            let least_ns = ROUND_LEAST_NS.max(block_ns.saturating_mul(ROUND_LEAST_BLOCKS));
+            let blocks_ns = question.block_ns().saturating_mul(ROUND_LEAST_BLOCKS);
+            let least_ns = ROUND_LEAST_NS.max(blocks_ns);
             (left_ns / part).max(least_ns.min(left_ns))
         };
         let round = Round {
@@ -201,12 +186,16 @@ pub(crate) fn all(
             before: measured.runs.last(),
             margin: question.limits.margin,
         };
-        let control = question.copies.map(|copies| copies.control.as_slice());
-        let study = of_round(question.sides, control, question.seen, round);
-        if number > 0 || question.is_later {
-            session.renew(place)?;
-        }
-        let done = match one(question, &study, session, store, progress) {
+        let Looked {
+            sides,
+            copies,
+            seen,
+            ..
+        } = question.looked;
+        let control = copies.as_ref().map(|copies| copies.control.as_slice());
+        let study = of_round(sides, control, seen, round);
+        session.renew_if_used()?;
+        let (done, summary) = match one(question, &study, session, store, progress) {
             Ok(done) => done,
             Err(failed) if data.is_empty() => return Err(failed),
             Err(failed) => {
@@ -214,16 +203,14 @@ pub(crate) fn all(
                 break;
             }
         };
-        measured.runs.push(done.data.head.run.clone());
-        measured.left_behind.extend(done.left_behind);
-        measured
-            .whole_trials
-            .clone_from(&done.data.head.whole_trials);
-        data.push(done.data);
+        measured.runs.push(done.head.run.clone());
+        measured.left_behind.extend(summary.left_behind);
+        measured.whole_trials.clone_from(&done.head.whole_trials);
+        data.push(done);
         let is_last =
             number + 1 == ROUNDS_MOST || !question.is_worthwhile(question.left_ns(session));
         (measured.rows, measured.decision) = judged(&data, question, is_last);
-        measured.is_interrupted = done.is_interrupted;
+        measured.is_interrupted = summary.stopped_by == StoppedBy::Interrupted;
         if measured.is_interrupted || is_over(&measured.rows, question, number + 1, planned) {
             break;
         }
@@ -283,31 +270,26 @@ fn joined(data: &[RunData]) -> Dossier {
     analyze::analyze(&why::joined(last.clone(), earlier), &workload::find)
 }
 
-struct Done {
-    data: RunData,
-    left_behind: Vec<String>,
-    is_interrupted: bool,
-}
-
 fn one(
     question: &Question<'_>,
     study: &Study,
     session: &Session,
     store: &mut Store,
     progress: &Progress,
-) -> Result<Done, Failed> {
+) -> Result<(RunData, RunSummary), Failed> {
+    let Question {
+        looked, options, ..
+    } = question;
+    let expected = options.budget.div_ceil(question.block_ns().max(1));
     let hooked = Hooked {
         inner: WithoutDifferences(progress),
-        hooks: question.hooks,
-        copies: question.copies.map(|copies| {
-            let block_ns = question.seen.block_ns(question.sides.len());
-            (copies, question.budget_ns.div_ceil(block_ns.max(1)))
-        }),
-        arms: question.sides.len() as u64 + 1,
+        options,
+        copies: looked.copies.as_ref().map(|copies| (copies, expected)),
+        arms: looked.sides.len() as u64 + 1,
         cancel: session.cancel(),
         failed: Mutex::new(None),
     };
-    hooked.run(question.hooks.prepare);
+    hooked.run(options.prepare.as_ref());
     let mut rule = Rule {
         inner: PrecisionRule::new(study, &judged_workload),
         latest: vec![Needed::UNKNOWN; study.workloads.len()],
@@ -324,9 +306,5 @@ fn one(
             .hint("`--prepare` and `--conclude` must work before and after every run"));
     }
     let data = recount::run_data(store.run(session.run())?);
-    Ok(Done {
-        data,
-        left_behind: summary.left_behind,
-        is_interrupted: summary.stopped_by == StoppedBy::Interrupted,
-    })
+    Ok((data, summary))
 }

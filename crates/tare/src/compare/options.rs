@@ -166,6 +166,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Whether commands run before or after each measured run.
+    pub(crate) fn has_hooks(&self) -> bool {
+        self.prepare.is_some() || self.conclude.is_some()
+    }
+
     /// What counts.
     pub(crate) fn limits(&self) -> Result<Limits, Failed> {
         let pairs = |all: &[String], value: fn(&str) -> Result<f64, String>, option: &str| {

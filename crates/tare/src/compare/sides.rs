@@ -9,12 +9,14 @@ use super::commits::Commits;
 use super::options::Options;
 use crate::compare::study::Side;
 use crate::config::environment_flags;
+use crate::cx::exec::CommandLine;
 use crate::cx::files;
 use crate::env;
 use crate::failed::Failed;
 use crate::output;
 use crate::report::command_line;
 use crate::session::home;
+use crate::why::observed::Observed;
 use crate::why::{WhyError, carry};
 
 const HOST: &str = "host";
@@ -163,7 +165,7 @@ fn carried(
             &settings,
         )
         .map_err(|error| Failed::usage(format!("`{}`: {error}", driver.id())).maybe(error.hint))?;
-    let shows = is_host || driver.settings().iter().any(|spec| spec.name == "binds");
+    let shows = is_host || carry::shows_folders(driver);
     let mut call = carried.call;
     call.pick = options.pick()?;
     call.keep_output = options.keep_output;
@@ -231,7 +233,7 @@ fn show_all(sides: &mut [Side]) {
 
 /// Whether two sides are the same program: equal hashes of all files loaded and read, and equal words, with paths
 /// relative to each side's folder.
-pub(crate) fn are_same_program(sides: &[Side], looks: &[crate::why::observed::Observed]) -> bool {
+pub(crate) fn are_same_program(sides: &[Side], looks: &[Observed]) -> bool {
     let is_one = |side: &Side| {
         let first = &sides[0];
         (side.whole_call(), &side.driver, &side.settings)
@@ -277,6 +279,27 @@ pub(crate) fn are_same_program(sides: &[Side], looks: &[crate::why::observed::Ob
     };
     let first = loaded(0);
     first.is_some() && (1..sides.len()).all(|place| loaded(place) == first)
+}
+
+/// Whether the sides' programs can be run once more by themselves, next to the measured runs.
+pub(crate) fn can_run_alone(sides: &[Side], looks: &[Observed]) -> bool {
+    let is_plain = |side: &Side| side.driver == HOST && side.call.stdin_file.is_none();
+    // A process that is left running keeps its output open.
+    let leaves_some = looks.iter().any(|look| look.report.left_running > 0);
+    sides.iter().all(is_plain) && !leaves_some
+}
+
+/// Runs a shell script as a side's command is run; its words are the side's folder, `first` and `argv`.
+pub(crate) fn script(side: &Side, script: &str, first: &str, argv: &[String]) -> CommandLine {
+    let call = side.whole_call();
+    let folder = call.directory.as_deref().unwrap_or("/");
+    let words = ["-c", script, folder, first].into_iter();
+    let mut line = CommandLine::new("sh", words.chain(argv.iter().map(String::as_str)));
+    line.variables = call.variables;
+    if call.clean {
+        line = line.with_variables_alone();
+    }
+    line
 }
 
 /// A side's command as quoted in a sentence.

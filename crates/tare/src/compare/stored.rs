@@ -7,11 +7,10 @@ use tare_model::fact;
 
 use super::options::Options;
 use crate::compare::limits::Limits;
-use crate::compare::{self, Comparison, Decision, SideNote, gate};
+use crate::compare::{self, Comparison, Decision, gate};
 use crate::failed::Failed;
 use crate::recount;
 use crate::session::home::GivenPaths;
-use crate::store::Store;
 
 /// Returns the comparison if the command line names just two stored runs.
 ///
@@ -28,7 +27,7 @@ pub(crate) fn asked(
     if !looks_like_a_run(first) || !looks_like_a_run(second) {
         return Ok(None);
     }
-    let store = Store::open_to_read(&place.store_file()?)?;
+    let store = place.store_to_read()?;
     let mut sides = Vec::new();
     for text in [first, second] {
         let run = store.resolve(text)?;
@@ -48,33 +47,24 @@ pub(crate) fn asked(
         ..head.clone()
     };
     let (rows, decision) = gate::compared(&all, limits, true);
-    let label = |dossier: &Dossier| {
-        format!(
-            "{} of {}, {}",
-            dossier.run, dossier.started, dossier.arms[0].id
-        )
-    };
-    let side = |arm: &str, dossier: &Dossier| SideNote {
-        arm: arm.to_owned(),
-        label: label(dossier),
-    };
+    let sides = [("base", base), ("head", head)].map(|(arm, dossier)| {
+        let (run, started) = (&dossier.run, &dossier.started);
+        let label = format!("{run} of {started}, {}", dossier.arms[0].id);
+        compare::side_note(arm, label)
+    });
     Ok(Some(Comparison {
-        comparison: compare::VERSION,
-        tare: env!("CARGO_PKG_VERSION").to_owned(),
         runs: vec![base.run.clone(), head.run.clone()],
         paired: false,
-        gate: false,
         seed: head.study.seed,
         wall_s: base.cost.wall_s + head.cost.wall_s,
         how: "two runs at different times".to_owned(),
-        sides: vec![side("base", base), side("head", head)],
         rows,
-        notes: notes(base, head),
         decision: if decision == Decision::Slower {
             Decision::Inconclusive
         } else {
             decision
         },
+        ..compare::unmeasured(sides.into(), notes(base, head), false)
     }))
 }
 
@@ -83,8 +73,7 @@ pub(crate) fn asked(
 /// # Errors
 /// It does not.
 pub(crate) fn check(run: &str, place: &GivenPaths) -> Result<(), Failed> {
-    let store = Store::open_to_read(&place.store_file()?)?;
-    store.resolve(run)?;
+    place.store_to_read()?.resolve(run)?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Tests that study files with mistakes are refused, with the place of the mistake.
 
-use tare_model::{Params, Spread, Value};
+use tare_model::{Params, Spread, Study, Value};
 
-use super::{Adjustments, built_in, environment_flags, parse};
+use super::{Adjustments, StudyError, built_in, environment_flags, parse};
 
 mod builtin;
 mod publication;
@@ -10,15 +10,18 @@ mod sweep;
 
 const HEAD: &str = "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n";
 
-/// Returns the message with which a study is refused.
-pub(super) fn error_in(file: &str, text: &str) -> String {
-    parse(file, text, &Adjustments::default())
-        .expect_err("the study was accepted")
-        .to_string()
+/// Reads a study without adjustments.
+pub(super) fn read(text: &str) -> Result<Study, StudyError> {
+    parse("mine.toml", text, &Adjustments::default())
 }
 
-fn refused(text: &str, expected: &[&str]) {
-    let error = error_in("mine.toml", text);
+/// Returns a built-in study.
+fn of(id: &str, adjustments: &Adjustments) -> Study {
+    built_in(id, adjustments).unwrap().unwrap()
+}
+
+pub(super) fn refused(text: &str, expected: &[&str]) {
+    let error = read(text).expect_err("the study was accepted").to_string();
     for part in expected {
         assert!(error.contains(part), "{part:?} is not in:\n{error}");
     }
@@ -87,27 +90,22 @@ fn zero_blocks_and_contradictory_blocks_are_refused() {
 }
 
 #[test]
-fn unknown_setting_or_parameter_lists_known_ones() {
+fn wrong_setting_or_parameter_has_place_and_hint() {
+    for (setting, expected) in [
+        ("memroy = \"1g\"", "did you mean `memory`?"),
+        ("memory = \"12 apples\"", "apples"),
+    ] {
+        let text = HEAD.replace(
+            "id = \"host\"",
+            &format!("id = \"container\"\n[arm.settings]\n{setting}"),
+        );
+        refused(&text, &["mine.toml:5", expected]);
+    }
     refused(
-        "id = \"m\"\n[[arm]]\nid = \"container\"\n[arm.settings]\nmemroy = \"1g\"\n[[workload]]\nid = \"getppid\"\n",
-        &["mine.toml:5", "did you mean `memory`?"],
-    );
-    refused(
-        "id = \"m\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n[workload.params]\nn = 3\n",
+        &format!("{HEAD}[workload.params]\nn = 3\n"),
         &["mine.toml:7", "`getppid` has no parameter `n`"],
     );
-    refused(
-        "id = \"m\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\npath = \"loopback\"\n",
-        &["takes no path"],
-    );
-}
-
-#[test]
-fn invalid_limit_error_points_at_its_line() {
-    refused(
-        "id = \"m\"\n[[arm]]\nid = \"container\"\n[arm.settings]\nmemory = \"12 apples\"\n[[workload]]\nid = \"getppid\"\n",
-        &["mine.toml:5", "apples"],
-    );
+    refused(&format!("{HEAD}path = \"loopback\"\n"), &["takes no path"]);
 }
 
 #[test]
@@ -126,10 +124,9 @@ fn duplicate_reserved_or_missing_arm_is_refused() {
 #[test]
 fn non_toml_and_control_chars_are_shown_safely() {
     refused("id = \n", &["mine.toml:1"]);
-    let error = error_in(
-        "\u{1b}[31mx.toml",
-        "id = \"m\"\n[[arm]]\nid = \"\u{7f}ho\"\n",
-    );
+    let text = "id = \"m\"\n[[arm]]\nid = \"\u{7f}ho\"\n";
+    let error = parse("\u{1b}[31mx.toml", text, &Adjustments::default()).unwrap_err();
+    let error = error.to_string();
     assert!(
         !error.contains('\u{1b}') && !error.contains('\u{7f}'),
         "{error:?}"
@@ -138,7 +135,7 @@ fn non_toml_and_control_chars_are_shown_safely() {
 
 #[test]
 fn baseline_arm_is_first_and_aa_copy_second() {
-    let study = built_in("quick", &Adjustments::default()).unwrap().unwrap();
+    let study = of("quick", &Adjustments::default());
     let ids: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
     assert_eq!(ids, ["host", "a-prime", "container", "docker"]);
     assert!(study.arms[0].required && !study.arms[2].required);
@@ -150,7 +147,7 @@ fn named_environment_is_required_unknown_is_refused() {
         environments: environment_flags::environments(name).unwrap(),
         ..Adjustments::default()
     };
-    let study = built_in("quick", &chosen("container")).unwrap().unwrap();
+    let study = of("quick", &chosen("container"));
     assert!(study.arms.len() == 3 && study.arms[2].required);
     let error = built_in("quick", &chosen("dokcer"))
         .unwrap()
@@ -169,7 +166,7 @@ fn a_workload_chosen_by_name_gets_its_defaults() {
         blocks: Some(7),
         ..Adjustments::default()
     };
-    let study = built_in("quick", &adjustments).unwrap().unwrap();
+    let study = of("quick", &adjustments);
     assert_eq!(
         (study.workloads.len(), study.blocks_min, study.blocks_max),
         (1, 7, 7)
@@ -186,7 +183,7 @@ fn budget_ends_study_unless_blocks_are_given() {
             workloads: vec!["integer".into()],
             ..Adjustments::default()
         };
-        let study = built_in("ram-disk", &adjustments).unwrap().unwrap();
+        let study = of("ram-disk", &adjustments);
         (study.blocks_max, study.block_ns())
     };
     let (as_written, block_ns) = longer(None, None);
@@ -217,8 +214,7 @@ rule = { kind = "cost", quantity = "compute", arm = "container", at_most = 1.1 }
 
 #[test]
 fn publication_must_reference_measured_items() {
-    let study = parse("s.toml", WITH_PUBLICATION, &Adjustments::default())
-        .unwrap_or_else(|error| panic!("{error}"));
+    let study = read(WITH_PUBLICATION).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(study.publication.unwrap().claims.len(), 1);
     for (from, to, offender, said) in tare_model::rows! {
         ("quantity = \"compute\"", "quantity = \"compite\"", "compite", "compute"),
@@ -228,7 +224,7 @@ fn publication_must_reference_measured_items() {
         ("at_most = 1.1", "at_most = 0.9, at_least = 1.0", "\"c\"", "no bound"),
     } {
         let text = WITH_PUBLICATION.replace(from, to);
-        let error = parse("s.toml", &text, &Adjustments::default()).unwrap_err();
+        let error = read(&text).unwrap_err();
         let span = error.span.clone().unwrap();
         assert!(text[span].contains(offender), "{error}");
         assert!(error.to_string().contains(said), "{error}");
@@ -247,7 +243,7 @@ fn numbers_of_instances_become_one_workload_each() {
         "id = \"getppid\"\n",
         "id = \"getppid\"\ninstances = [3, 1, 2]\nspread = \"environments\"\n",
     );
-    let study = parse("mine.toml", &text, &Adjustments::default()).unwrap();
+    let study = read(&text).unwrap();
     let shown: Vec<(u32, Option<Spread>)> = study
         .workloads
         .iter()
@@ -256,10 +252,10 @@ fn numbers_of_instances_become_one_workload_each() {
     let spread = Some(Spread::Environments);
     assert_eq!(shown, [(1, spread), (2, spread), (3, spread)]);
     let one = HEAD.replace("\"getppid\"\n", "\"getppid\"\ninstances = 2\n");
-    let study = parse("mine.toml", &one, &Adjustments::default()).unwrap();
+    let study = read(&one).unwrap();
     assert_eq!(study.workloads[0].instances, 2);
     assert_eq!(study.workloads[0].spread, Some(Spread::Processes));
-    let none = parse("mine.toml", HEAD, &Adjustments::default()).unwrap();
+    let none = read(HEAD).unwrap();
     assert_eq!(
         (none.workloads[0].instances, none.workloads[0].spread),
         (1, None)
@@ -302,7 +298,7 @@ fn multi_instance_is_refused_for_unfit_workloads() {
         &["mine.toml:6", "only one of", "environments"],
     );
     let fine = with("tcp-stream", "path = \"loopback\"\ninstances = 2");
-    assert!(parse("mine.toml", &fine, &Adjustments::default()).is_ok());
+    assert!(read(&fine).is_ok());
 }
 
 #[test]
@@ -377,7 +373,7 @@ fn unmet_instances_option_error_names_option() {
 fn common_study_mistakes_get_correct_hint() {
     let hint = |text: &str| {
         let text = format!("id = \"m\"\n{text}");
-        let error = parse("m.toml", &text, &Adjustments::default()).unwrap_err();
+        let error = read(&text).unwrap_err();
         error.hint.clone().unwrap_or_else(|| panic!("{error}"))
     };
     assert!(hint("[design]\nbudget = 40\n").contains("`budget = \"40s\"`"));
@@ -454,9 +450,6 @@ fn pairs_enabled_by_study_or_command_line() {
     assert!(!pairs("", &Adjustments::default()));
     assert!(pairs("pairs = true", &Adjustments::default()));
     assert!(pairs("", &asked));
-    let storage = built_in("storage", &Adjustments::default()).unwrap();
-    assert!(
-        storage.unwrap().pairs,
-        "volume against layer is its question"
-    );
+    let storage = of("storage", &Adjustments::default());
+    assert!(storage.pairs, "volume against layer is its question");
 }

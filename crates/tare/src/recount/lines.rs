@@ -38,10 +38,15 @@ pub(crate) fn about(run: &RunLine) -> String {
         (Some(command), None) => format!("`{}`", command_line(command)),
         (None, _) => run.title.clone(),
     };
-    if text.chars().count() <= MOST_LETTERS {
+    shortened(text, MOST_LETTERS)
+}
+
+/// The text, of at most so many letters.
+pub(crate) fn shortened(text: String, most: usize) -> String {
+    if text.chars().count() <= most {
         return text;
     }
-    text.chars().take(MOST_LETTERS - 1).chain(['…']).collect()
+    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// How a run ended, in words.

@@ -192,15 +192,11 @@ pub fn resume(
     }
     let ended = stored.stopped_by.filter(|end| end.is_complete());
     let has_more = ended.is_some_and(|end| end != StoppedBy::Precision);
-    match ended {
-        Some(_) if has_more && more_ns.is_some() => {}
-        Some(_) => {
-            return Err(RunError::Complete {
-                run: stored.id,
-                has_more,
-            });
-        }
-        None => {}
+    if ended.is_some() && !(has_more && more_ns.is_some()) {
+        return Err(RunError::Complete {
+            run: stored.id,
+            has_more,
+        });
     }
     let mut session = Session::new(cx, &plan, registry, store, precision)?;
     session.run = run.clone();

@@ -24,11 +24,6 @@ use crate::service::turns::{self, CpuMeter, Measured, SLICE_NS};
 use crate::workload::sanity::{NOT_STEADY, OTHER_ANSWERS, RECONNECTS};
 use crate::workload::service::{COURSE, CPU, PERCENTILES, RATE, READY, TYPICAL};
 
-/// Whether this process is the client of a recipe.
-pub(super) fn is_service(recipe: &Recipe) -> bool {
-    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
-}
-
 /// Whether requests are interleaved between servers. With a rate they are not, because the load is to be sustained.
 pub(super) fn is_interleaved(recipe: &Recipe) -> bool {
     match recipe {

@@ -7,11 +7,6 @@ use super::group::{Group, State};
 use super::turn_state::Cycle;
 use crate::cx::Context;
 use crate::env::Charged;
-use crate::service::request_plan::CLIENT;
-
-pub(super) fn is_service(recipe: &Recipe) -> bool {
-    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
-}
 
 /// Never: they are refused as whole trials.
 pub(super) fn is_interleaved(_recipe: &Recipe) -> bool {

@@ -14,7 +14,7 @@ use tare_model::{ArmId, CommandCall, Facts, Recipe, Trial};
 
 use super::alternate::Part;
 use super::charges;
-use super::served::is_in_turn;
+use super::served::{is_in_turn, is_service};
 use super::services;
 use super::session::{Break, Session};
 use super::suspended::Awake;
@@ -91,7 +91,7 @@ impl Session<'_> {
             && spec.instances == 1
             && spec.spread.is_none()
             && usable().count() > 1
-            && if services::is_service(recipe) {
+            && if is_service(recipe) {
                 services::is_interleaved(recipe) && usable().all(is_there)
             } else {
                 usable().all(|arm| arm.cuts.contains(name))
@@ -129,8 +129,7 @@ impl Session<'_> {
             has_page: self.turns.has_page,
         };
         let mut until_here = self.recipes[..=workload].iter().rev();
-        let is_first = until_here.next().is_some_and(services::is_service)
-            && !until_here.any(services::is_service);
+        let is_first = until_here.next().is_some_and(is_service) && !until_here.any(is_service);
         if cycle.check && is_first {
             let cost = services::own_cost(&self.cx);
             cost.map_or(Ok(()), |cost| self.say(cost))?;
@@ -200,7 +199,7 @@ impl Session<'_> {
             return Vec::new();
         };
         let workload = first.workload_index as usize;
-        if services::is_service(&self.recipes[workload]) || self.command(workload).is_some() {
+        if is_service(&self.recipes[workload]) || self.command(workload).is_some() {
             return Vec::new();
         }
         let arms: Vec<&ArmId> = trials.iter().map(|trial| &trial.cell.arm).collect();

@@ -37,14 +37,24 @@ pub(crate) fn of_command(command: &[String], driver: &str, budget_ns: u64) -> Ve
     vec![
         format!("command: {}", report::command_line(command)),
         format!("where: on this machine with your own rights, and in `{driver}`"),
-        format!(
-            "how often: again and again for up to {}, which is {} times if it takes 1 s",
-            report::terminal::time(budget_ns as f64),
-            (budget_ns / 1_000_000_000).max(1)
-        ),
+        how_often(budget_ns),
         "reaches: on this machine all that you reach; inside what the environment shows".to_owned(),
         LEFT.to_owned(),
     ]
+}
+
+/// How often a command of one second fits into the budget.
+pub(crate) fn times(budget_ns: u64) -> u64 {
+    (budget_ns / 1_000_000_000).max(1)
+}
+
+/// Describes how often a command would be run.
+pub(crate) fn how_often(budget_ns: u64) -> String {
+    format!(
+        "how often: again and again for up to {}, which is {} times if it takes 1 s",
+        report::terminal::time(budget_ns as f64),
+        times(budget_ns)
+    )
 }
 
 /// Describes what `tare run` would do with a study.

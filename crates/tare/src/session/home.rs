@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::cx::{files, vars};
 use crate::failed::Failed;
+use crate::store::Store;
 
 /// Paths given on the command line.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +46,16 @@ impl GivenPaths {
             files::check_folder(&folder)?;
         }
         Ok(folder.join("store.sqlite"))
+    }
+
+    /// Opens the store.
+    pub(crate) fn store(&self) -> Result<Store, Failed> {
+        Ok(Store::open(&self.store_file()?)?)
+    }
+
+    /// Opens the store for reading.
+    pub(crate) fn store_to_read(&self) -> Result<Store, Failed> {
+        Ok(Store::open_to_read(&self.store_file()?)?)
     }
 }
 

@@ -42,45 +42,19 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::outcome::{Bytes, Exit};
-    use tare_model::{Facts, Outcome, RawOutput};
+    use tare_model::StoppedBy;
 
-    use super::super::{RunStart, SessionEnd, TrialRecord};
+    use super::super::tests::{end, place, plan, printed, records, start};
     use super::*;
-    use crate::plan::Plan;
-    use crate::testing::study;
 
     /// Stores a run of one trial whose command printed `text`.
     fn run_that_printed(store: &mut Store, id: &str, text: &str) {
-        let plan = Plan::new(&study(3, 2, 1));
-        let start = RunStart {
-            id: RunId::new(id).unwrap(),
-            started_unix_ns: 1,
-            agent_sha256: "a".into(),
-            agent_build: "b".into(),
-            host: Facts::default(),
-        };
-        store.begin(&start, &plan).unwrap();
-        let record = TrialRecord {
-            trial: plan.block(0).remove(0),
-            started_unix_ns: 2,
-            host_elapsed_ns: 3,
-            outcome: Outcome::Completed(RawOutput {
-                format: "probe/1".into(),
-                stdout: Bytes(text.repeat(1_000).into_bytes()),
-                stderr: Bytes::default(),
-                exit: Exit::Code(0),
-            }),
-            charged: std::collections::BTreeMap::new(),
-        };
+        let plan = plan();
+        store.begin(&start(id), &plan).unwrap();
+        let mut record = records(&plan).remove(0);
+        record.outcome = printed(text.repeat(1_000).into_bytes());
         store.append(&record).unwrap();
-        let end = SessionEnd {
-            ended_unix_ns: 4,
-            wall_ns: 3,
-            stopped_by: tare_model::StoppedBy::Blocks,
-            reason: None,
-        };
-        store.finish(&end).unwrap();
+        store.finish(&end(StoppedBy::Blocks)).unwrap();
     }
 
     /// Whether a text occurs in any of the store's files.
@@ -95,18 +69,18 @@ mod tests {
 
     #[test]
     fn deleted_run_leaves_no_byte_and_others_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.sqlite");
-        let (kept, gone) = (RunId::new("kept").unwrap(), RunId::new("gone").unwrap());
-        let mut store = Store::open(&path).unwrap();
+        let place = place();
+        let (path, folder) = (&place.path, place.path.parent().unwrap());
+        let (kept, gone) = (start("kept").id, start("gone").id);
+        let mut store = Store::open(path).unwrap();
         run_that_printed(&mut store, "kept", "harmless-text ");
         run_that_printed(&mut store, "gone", "password-in-output ");
         let before = store.run(&kept).unwrap();
         drop(store);
-        assert!(holds(folder.path(), "password-in-output"));
-        let mut store = Store::open(&path).unwrap();
+        assert!(holds(folder, "password-in-output"));
+        let mut store = Store::open(path).unwrap();
         store.delete(&gone).unwrap();
-        assert!(!holds(folder.path(), "password-in-output"));
+        assert!(!holds(folder, "password-in-output"));
         assert!(store.run(&gone).is_err());
         assert_eq!(store.run(&kept).unwrap(), before);
         // Rows are protected again.
@@ -114,21 +88,18 @@ mod tests {
         assert!(removed.is_err());
         drop(store);
         assert_eq!(
-            Store::open_to_read(&path).unwrap().run(&kept).unwrap(),
+            Store::open_to_read(path).unwrap().run(&kept).unwrap(),
             before
         );
     }
 
     #[test]
     fn run_at_work_keeps_others_from_being_deleted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.sqlite");
-        let mut store = Store::open(&path).unwrap();
+        let path = &place().path;
+        let mut store = Store::open(path).unwrap();
         run_that_printed(&mut store, "done", "text");
-        let _lock = super::super::RunLock::take(&path).unwrap();
-        let refused = Store::open(&path)
-            .unwrap()
-            .delete(&RunId::new("done").unwrap());
+        let _lock = super::super::RunLock::take(path).unwrap();
+        let refused = Store::open(path).unwrap().delete(&start("done").id);
         assert!(
             matches!(refused, Err(StoreError::InUse { .. })),
             "{refused:?}"

@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, TransactionBehavior, params};
 use serde::Serialize;
 use tare_model::{Outcome, RunId};
 
@@ -170,21 +170,10 @@ impl Store {
         let lock = self.taken()?;
         let study = json(plan.study());
         let host = json(&start.host);
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| classify(&self.path, "write to", &error))?;
+        let connection = &mut self.connection;
         let written = (|| {
-            let known: Option<i64> = transaction
-                .query_row(
-                    "SELECT number FROM run WHERE id = ?1",
-                    [start.id.as_str()],
-                    |row| row.get(0),
-                )
-                .optional()?;
-            if known.is_some() {
-                return Ok(None);
-            }
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             transaction.execute(
                 "INSERT INTO run (id, tare, started_unix_ns, study, plan_sha256, agent_sha256,
                                   agent_build, host)
@@ -203,11 +192,12 @@ impl Store {
             let number = transaction.last_insert_rowid();
             insert_session(&transaction, number, 1, start.started_unix_ns)?;
             transaction.commit()?;
-            Ok(Some(number))
+            Ok(number)
         })();
-        let number = written
-            .map_err(|error| classify(&self.path, "write to", &error))?
-            .ok_or_else(|| StoreError::RunExists(start.id.to_string()))?;
+        let number = written.map_err(|error| match error {
+            error if is_there(&error) => StoreError::RunExists(start.id.to_string()),
+            error => classify(&self.path, "write to", &error),
+        })?;
         self.writing = Some(Writing {
             run: start.id.clone(),
             number,
@@ -310,14 +300,10 @@ impl Store {
             });
         match written {
             Ok(_) => Ok(()),
-            Err(rusqlite::Error::SqliteFailure(failure, _))
-                if failure.code == rusqlite::ErrorCode::ConstraintViolation =>
-            {
-                Err(StoreError::TrialExists {
-                    run: writing.run.to_string(),
-                    sequence: trial.sequence,
-                })
-            }
+            Err(error) if is_there(&error) => Err(StoreError::TrialExists {
+                run: writing.run.to_string(),
+                sequence: trial.sequence,
+            }),
             Err(error) => Err(classify(&self.path, "write to", &error)),
         }
     }
@@ -401,6 +387,11 @@ impl Store {
             .map(|_| ())
             .map_err(|error| classify(&self.path, "write to", &error))
     }
+}
+
+/// Whether a row was refused because there is one of its name or number.
+fn is_there(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
 fn refuse_folder(path: &Path) -> Result<(), StoreError> {

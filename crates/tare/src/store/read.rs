@@ -30,7 +30,8 @@ SELECT run.id, run.study, run.started_unix_ns,
                                    AND trial.session = session.session)
                    - session.started_unix_ns, 0))
           FROM session LEFT JOIN session_end USING (run, session)
-         WHERE session.run = run.number)
+         WHERE session.run = run.number),
+       run.tare, run.plan_sha256, run.agent_sha256, run.agent_build, run.host
   FROM run";
 
 struct Line {
@@ -248,28 +249,20 @@ impl Store {
             },
         )?;
         let sessions = self.sessions(number)?;
-        let line = self.read(|connection| {
+        self.read(|connection| {
             connection.query_row(
                 &format!("{RUN_LINES} WHERE run.number = ?1"),
                 [number],
-                line,
-            )
-        })?;
-        self.read(|connection| {
-            connection.query_row(
-                "SELECT id, study, tare, started_unix_ns, plan_sha256, agent_sha256, agent_build, host
-                   FROM run WHERE number = ?1",
-                [number],
                 |row| {
-                    let study = study_in(row, 1)?;
+                    let (line, study) = (line(row)?, study_in(row, 1)?);
                     Ok(StoredRun {
-                        id: run_id(row.get(0)?)?,
-                        tare: row.get(2)?,
-                        started_unix_ns: row.get(3)?,
-                        plan_sha256: row.get(4)?,
-                        agent_sha256: row.get(5)?,
-                        agent_build: row.get(6)?,
-                        host: parsed(row, 7)?,
+                        id: run_id(line.id)?,
+                        tare: row.get(7)?,
+                        started_unix_ns: line.started_unix_ns,
+                        plan_sha256: row.get(8)?,
+                        agent_sha256: row.get(9)?,
+                        agent_build: row.get(10)?,
+                        host: parsed(row, 11)?,
                         arms: latest_of_each(&study, arms),
                         study,
                         launches,

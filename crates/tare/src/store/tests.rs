@@ -9,12 +9,12 @@ use tare_model::{ArmId, Facts, Failure, Outcome, RawOutput, Reason, RunId, Stopp
 use super::*;
 use crate::testing::study;
 
-struct TestStore {
+pub(super) struct TestStore {
     _folder: tempfile::TempDir,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
-fn place() -> TestStore {
+pub(super) fn place() -> TestStore {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("below").join("store.db");
     TestStore {
@@ -23,7 +23,7 @@ fn place() -> TestStore {
     }
 }
 
-fn start(id: &str) -> RunStart {
+pub(super) fn start(id: &str) -> RunStart {
     RunStart {
         id: RunId::new(id).unwrap(),
         started_unix_ns: 1_000,
@@ -33,8 +33,13 @@ fn start(id: &str) -> RunStart {
     }
 }
 
-fn plan() -> Plan {
+pub(super) fn plan() -> Plan {
     Plan::new(&study(3, 2, 1))
+}
+
+/// The name of the run that `begun` begins.
+fn run_1() -> RunId {
+    start("run-1").id
 }
 
 /// Opens a store and begins the run.
@@ -44,20 +49,24 @@ fn begun(path: &Path, plan: &Plan) -> Store {
     store
 }
 
+pub(super) fn printed(stdout: Vec<u8>) -> Outcome {
+    Outcome::Completed(RawOutput {
+        format: "probe/1".into(),
+        stdout: Bytes(stdout),
+        stderr: Bytes(b"a warning\n".to_vec()),
+        exit: Exit::Code(0),
+    })
+}
+
 fn outcome(index: usize) -> Outcome {
     match index % 3 {
-        0 => Outcome::Completed(RawOutput {
-            format: "probe/1".into(),
-            stdout: Bytes(vec![0xff, 0, b'x', u8::try_from(index).unwrap()]),
-            stderr: Bytes(b"a warning\n".to_vec()),
-            exit: Exit::Code(0),
-        }),
+        0 => printed(vec![0xff, 0, b'x', u8::try_from(index).unwrap()]),
         1 => Outcome::Unavailable(Reason::BlockedSyscall("io_uring_setup".into())),
         _ => Outcome::Failed(Failure::TimedOut { limit_ns: 7 }),
     }
 }
 
-fn records(plan: &Plan) -> Vec<TrialRecord> {
+pub(super) fn records(plan: &Plan) -> Vec<TrialRecord> {
     plan.block(0)
         .into_iter()
         .enumerate()
@@ -73,7 +82,7 @@ fn records(plan: &Plan) -> Vec<TrialRecord> {
         .collect()
 }
 
-fn end(stopped_by: StoppedBy) -> SessionEnd {
+pub(super) fn end(stopped_by: StoppedBy) -> SessionEnd {
     SessionEnd {
         ended_unix_ns: 9_000,
         wall_ns: 8_000,
@@ -86,7 +95,7 @@ fn end(stopped_by: StoppedBy) -> SessionEnd {
 fn a_run_is_read_back_as_it_was_stored() {
     let place = place();
     let plan = plan();
-    let run = RunId::new("run-1").unwrap();
+    let run = run_1();
     let arm = |available, reason: Option<&str>| ArmRecord {
         arm: ArmId::new("arm-2").unwrap(),
         driver: "fake".into(),
@@ -225,7 +234,7 @@ fn concurrent_run_is_refused_naming_first() {
         );
     }
     assert!(matches!(
-        second.resume(&RunId::new("run-1").unwrap(), 5),
+        second.resume(&run_1(), 5),
         Err(StoreError::InUse { .. })
     ));
     // Reading is always possible.
@@ -269,12 +278,7 @@ fn full_disk_error_keeps_stored_records() {
     let refused = loop {
         let mut record = records(&plan)[0].clone();
         record.trial.sequence = tare_model::whole_count(kept.len());
-        record.outcome = Outcome::Completed(RawOutput {
-            format: "probe/1".into(),
-            stdout: Bytes(vec![b'x'; 5_000]),
-            stderr: Bytes::default(),
-            exit: Exit::Code(0),
-        });
+        record.outcome = printed(vec![b'x'; 5_000]);
         match store.append(&record) {
             Ok(()) => kept.push(record),
             Err(error) => break error,
@@ -285,7 +289,7 @@ fn full_disk_error_keeps_stored_records() {
     assert!(!kept.is_empty());
     drop(store);
     let store = Store::open(&place.path).unwrap();
-    assert_eq!(store.run(&start("run-1").id).unwrap().records, kept);
+    assert_eq!(store.run(&run_1()).unwrap().records, kept);
 }
 
 #[test]
@@ -350,7 +354,7 @@ fn run_resolves_by_name_prefix_or_latest() {
 fn resumed_run_sums_sessions_including_killed() {
     let place = place();
     let plan = plan();
-    let run = RunId::new("run-1").unwrap();
+    let run = run_1();
     let all = records(&plan);
     {
         let mut store = begun(&place.path, &plan);
@@ -382,13 +386,19 @@ fn contents(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-fn fill(path: &Path) {
+/// A store with all trials of a run that has not ended.
+fn unfinished(path: &Path) -> Store {
     let plan = plan();
     let mut store = begun(path, &plan);
     for record in records(&plan) {
         store.append(&record).unwrap();
     }
-    store.finish(&end(StoppedBy::Blocks)).unwrap();
+    store
+}
+
+fn fill(path: &Path) {
+    let end = end(StoppedBy::Blocks);
+    unfinished(path).finish(&end).unwrap();
 }
 
 #[test]
@@ -402,10 +412,7 @@ fn reading_store_leaves_no_trace() {
     fill(&place.path);
     let before = contents(folder);
     let store = Store::open_to_read(&place.path).unwrap();
-    assert_eq!(
-        store.run(&RunId::new("run-1").unwrap()).unwrap().records,
-        records(&plan())
-    );
+    assert_eq!(store.run(&run_1()).unwrap().records, records(&plan()));
     drop(store);
     assert_eq!(contents(folder), before);
 }
@@ -413,11 +420,7 @@ fn reading_store_leaves_no_trace() {
 #[test]
 fn reading_store_after_kill_leaves_no_trace() {
     let place = place();
-    let plan = plan();
-    let mut store = begun(&place.path, &plan);
-    for record in records(&plan) {
-        store.append(&record).unwrap();
-    }
+    let _store = unfinished(&place.path);
     // As left by `kill -9`: with its log, and no process using it.
     let folder = place.path.parent().unwrap();
     let copy = tempfile::tempdir().unwrap();
@@ -433,7 +436,7 @@ fn reading_store_after_kill_leaves_no_trace() {
     let reader = Store::open_to_read(&copy.path().join("store.db")).unwrap();
     assert_eq!(
         reader.runs().unwrap()[0].n_trials as usize,
-        records(&plan).len()
+        records(&plan()).len()
     );
     drop(reader);
     let names = |contents: &std::collections::BTreeMap<PathBuf, Vec<u8>>| {
@@ -464,7 +467,7 @@ fn an_older_store_is_read_as_it_is() {
     drop(connection);
     let before = std::fs::read(&place.path).unwrap();
     let store = Store::open_to_read(&place.path).unwrap();
-    let run = store.run(&RunId::new("run-1").unwrap()).unwrap();
+    let run = store.run(&run_1()).unwrap();
     assert_eq!(run.records.len(), records(&plan()).len());
     assert!(run.records.iter().all(|record| record.charged.is_empty()));
     assert_eq!(std::fs::read(&place.path).unwrap(), before);

@@ -172,10 +172,14 @@ fn note_host_program(
     Ok(())
 }
 
+/// Whether an environment can show folders of this machine.
+pub fn shows_folders(driver: &dyn Driver) -> bool {
+    driver.settings().iter().any(|spec| spec.name == "binds")
+}
+
 /// Adds the mounts to the settings of an environment.
 pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> Params {
-    let can = driver.settings().iter().any(|spec| spec.name == "binds");
-    if !can {
+    if !shows_folders(driver) {
         return settings.clone();
     }
     let has_own_root = driver.declared().files != Files::Hosts && settings.value("image").is_none();
@@ -210,7 +214,7 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
 /// is there instead.
 pub fn described(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
     let id = driver.id();
-    if driver.settings().iter().any(|spec| spec.name == "binds") {
+    if shows_folders(driver) {
         let mut notes = carried.notes.clone();
         if driver.declared().files == Files::Hosts {
             // Nothing needs to be mounted there: its root consists of the host's files.

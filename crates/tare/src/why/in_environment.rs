@@ -16,7 +16,6 @@ use crate::output;
 use crate::session::home::{self, GivenPaths};
 use crate::session::progress::Progress;
 use crate::session::{self, Session, dry_run};
-use crate::store::Store;
 
 /// Hint on how to ask about a running container.
 pub(crate) const RUNNING: &str =
@@ -53,9 +52,9 @@ impl Question {
             progress.finish();
             return dry_run::printed(session, lines);
         }
-        let mut store = match Store::open(&place.store_file()?) {
+        let mut store = match place.store() {
             Ok(store) => store,
-            Err(error) => return Err(session.end_after(error.into())),
+            Err(failed) => return Err(session.end_after(failed)),
         };
         let result = this
             .ask(&session, &progress)
@@ -71,7 +70,7 @@ impl Question {
                 let doubts = first.remarks.iter();
                 let doubts = doubts.filter(|line| line.starts_with(COMPLAINT));
                 ask.carried.extend(doubts.cloned());
-                let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
+                let mut runner = Runner::new(&mut session, &mut store, &progress, begun_ns);
                 runner.tell_early(&ask, &first);
                 let left_ns = runner.left_ns(&ask);
                 let about_a_run = user::about_a_run(&runner.context(), &ask, &first, left_ns)?;
@@ -121,8 +120,8 @@ impl Question {
             return subject.ask(session, progress);
         }
         let cx = session.context(progress);
-        if let Some([a, b]) = &self.sides {
-            return self.ask_sides([a, b], &cx);
+        if let Some(pair) = self.sides() {
+            return self.ask_sides(pair, &cx);
         }
         let driver = self.driver_or_usual(&cx)?;
         let settings = &self.settings;
@@ -166,9 +165,9 @@ impl Question {
         let settings = carry::with_binds(found, settings, &carried);
         // Without bind mounts the program is packed or looked up; an environment over the host's files asks for
         // these.
-        let shows = found.settings().iter().any(|spec| spec.name == "binds");
         let is_over_hosts = found.declared().files == env::Files::Hosts;
-        let program = (!shows || is_over_hosts).then(|| carried.call.argv[0].clone());
+        let program =
+            (!carry::shows_folders(found) || is_over_hosts).then(|| carried.call.argv[0].clone());
         found
             .configure(
                 tare_model::ArmId::new("check").expect("the constant is a name"),

@@ -48,11 +48,10 @@ impl Question {
         let is_which = |name: &&String| WHICH.contains(&name.as_str());
         let left = settings.0.iter().filter(|(name, _)| is_which(name));
         let left = left.map(|(name, value)| (name.clone(), value.clone()));
-        Some(Self {
-            command,
-            variables: Vec::new(),
-            settings: Params(left.collect()),
-            ..self.clone()
-        })
+        let mut line = self.clone();
+        line.command = command;
+        line.variables = Vec::new();
+        line.settings = Params(left.collect());
+        Some(line)
     }
 }

@@ -7,7 +7,6 @@ use crate::recount;
 use crate::report;
 use crate::run::AllBlocks;
 use crate::session::Session;
-use crate::session::home::GivenPaths;
 use crate::session::progress::{Progress, WithoutDifferences};
 use crate::store::Store;
 use crate::why::{self, proof};
@@ -25,7 +24,6 @@ pub(crate) struct Proof {
 /// Tests the suspects of the completed `run`, for `wanted_ns` or else for the rest of its budget. Failures are only
 /// reported, because the run itself is valid.
 pub(crate) fn tried(
-    place: &GivenPaths,
     session: &mut Session,
     store: &mut Store,
     progress: &Progress,
@@ -42,7 +40,7 @@ pub(crate) fn tried(
         study.arms.len(),
         report::terminal::time(study.budget_ns.unwrap_or(0) as f64)
     ));
-    if let Err(failed) = session.renew(place) {
+    if let Err(failed) = session.renew() {
         output::tell(&format!("the suspects could not be tried: {failed}"));
         return Proof::default();
     }

@@ -10,7 +10,6 @@ use crate::recount;
 use crate::report;
 use crate::run::{AllBlocks, RunError};
 use crate::session::Session;
-use crate::session::home::GivenPaths;
 use crate::session::progress::{Progress, WithoutDifferences};
 use crate::store::Store;
 use crate::why::{self, Ask, First};
@@ -44,12 +43,10 @@ impl Measured {
 
 /// Runs studies one after the other, each as a separate run.
 pub(crate) struct Runner<'a> {
-    place: &'a GivenPaths,
     session: &'a mut Session,
     store: &'a mut Store,
     progress: &'a Progress,
     begun_ns: u64,
-    is_first: bool,
     /// The last run that was measured, if any.
     before: Option<RunId>,
     /// Leftovers of all runs.
@@ -59,19 +56,16 @@ pub(crate) struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// A runner whose budget counts from `begun_ns`.
     pub(crate) fn new(
-        place: &'a GivenPaths,
         session: &'a mut Session,
         store: &'a mut Store,
         progress: &'a Progress,
         begun_ns: u64,
     ) -> Self {
         Self {
-            place,
             session,
             store,
             progress,
             begun_ns,
-            is_first: true,
             before: None,
             left_behind: Vec::new(),
         }
@@ -96,10 +90,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// Whatever ended the run early; no result is lost.
     pub(crate) fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
-        if !self.is_first {
-            self.session.renew(self.place)?;
-        }
-        self.is_first = false;
+        self.session.renew_if_used()?;
         let quiet = WithoutDifferences(self.progress);
         // The stored run names the one before it, so that reading it later gives the same answer as now.
         let study = match &self.before {

@@ -6,13 +6,15 @@ mod reach;
 pub(super) mod server;
 mod starts;
 
+use tare_model::CommandCall;
+
 use self::baselines::{FirstLook, seen};
 pub(crate) use self::reach::hint_kept;
 use super::question::Subject;
 use super::rounds::{Measured, Runner};
 use super::words::took;
-use crate::cx::Observer;
 use crate::cx::stdin::{self, Input};
+use crate::cx::{Context, Observer};
 use crate::env::user_container::{ArmRequest, Shares, Source, UserContainer, WHICH};
 use crate::env::{self, Driver, EnvError};
 use crate::failed::Failed;
@@ -34,7 +36,7 @@ impl Subject<'_> {
     /// Runs the command on both sides. If it fails or complains because the user's data is read-only, it gets copies.
     fn looked(
         &self,
-        cx: &crate::cx::Context<'_>,
+        cx: &Context<'_>,
         found: &dyn Driver,
         ask: &mut Ask,
         own: &mut UserContainer,
@@ -49,7 +51,7 @@ impl Subject<'_> {
         if self.asked.with_dependencies {
             found.check_dependencies(cx, &wish).map_err(trouble)?;
         }
-        let copied = match self.asked.shares {
+        let copied = match self.asked.shares() {
             Shares::ReadOnly => found.take_copies(
                 cx,
                 &ArmRequest {
@@ -84,7 +86,7 @@ impl Subject<'_> {
 /// # Errors
 /// Ctrl-C, or something of a start may be left.
 pub(crate) fn about_a_run(
-    cx: &crate::cx::Context<'_>,
+    cx: &Context<'_>,
     ask: &Ask,
     first: &First,
     left_ns: u64,
@@ -125,10 +127,7 @@ fn input(own: &mut UserContainer) -> Result<Option<String>, Failed> {
 ///
 /// # Errors
 /// Several have one.
-pub(crate) fn engine_of(
-    cx: &crate::cx::Context<'_>,
-    container: &str,
-) -> Result<Option<&'static str>, Failed> {
+pub(crate) fn engine_of(cx: &Context<'_>, container: &str) -> Result<Option<&'static str>, Failed> {
     let drivers = env::usual().into_iter();
     let having: Vec<&str> = drivers
         .filter(|driver| driver.has_container(cx, container))
@@ -201,7 +200,7 @@ impl Subject<'_> {
     }
 
     /// Takes the container without running it.
-    fn taken(&self, cx: &crate::cx::Context<'_>) -> Result<(UserContainer, Ask), Failed> {
+    fn taken(&self, cx: &Context<'_>) -> Result<(UserContainer, Ask), Failed> {
         let Subject {
             driver,
             source,
@@ -229,7 +228,7 @@ impl Subject<'_> {
         };
         reach::alone(cx, &own)?;
         if command.is_empty() {
-            may_run_twice(&own, asked.shares)?;
+            may_run_twice(&own, asked.shares())?;
         } else {
             own.forget_entry();
         }
@@ -239,7 +238,7 @@ impl Subject<'_> {
         own.notes
             .extend(client.as_ref().and_then(|it| server::own_cost(cx, it)));
         let input = input(&mut own)?;
-        let call = tare_model::CommandCall {
+        let call = CommandCall {
             stdin: input,
             ..call(&own, command)
         };
@@ -252,7 +251,7 @@ impl Subject<'_> {
         let mut typed = vec![own.name.clone()];
         typed.extend(call.argv.clone());
         let settings = own.inside.as_ref().unwrap_or(&own.settings).clone();
-        let call = tare_model::CommandCall {
+        let call = CommandCall {
             client: client.as_ref().map(UserClient::to_text),
             ..call
         };

@@ -11,7 +11,7 @@ impl Why {
             return Ok(());
         }
         let refused = |text: String, hint: &str| Err(Failed::usage(text).hint(hint));
-        if self.apply_check {
+        if question.apply_check {
             return refused(
                 "`--apply-check` changes a line or a container of your own, and none is asked about"
                     .to_owned(),
@@ -19,14 +19,14 @@ impl Why {
             );
         }
         let of_line = "`tare why -- docker run …`, or `--like CONTAINER`";
-        match (self.reach.given(), self.service.given()) {
+        match (question.reach(), self.service.given()) {
             (Some(flag), _) => refused(
                 format!(
                     "`{flag}` is for a line or a container of your own, and none is asked about"
                 ),
                 of_line,
             ),
-            (_, Some(flag)) if self.sides.given().is_some() => refused(
+            (_, Some(flag)) if question.sides().is_some() => refused(
                 format!("`{flag}` asks one server, and `--a` and `--b` are two commands that end"),
                 of_line,
             ),

@@ -6,9 +6,8 @@ use tare_model::dossier::Dossier;
 
 use super::service::ServiceFlags;
 use super::{Exit, Failed, GivenPaths, output};
-use crate::config::{environment_flags, units};
+use crate::config::environment_flags;
 use crate::env;
-use crate::env::user_container::Shares;
 use crate::output::DossierFiles;
 use crate::report;
 use crate::why::in_environment::RUNNING;
@@ -16,10 +15,6 @@ use crate::why::question::Question;
 
 mod line;
 
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the command line"
-)]
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// Run the command in this environment, with settings if wanted: `docker`, `container:cpus=0.5,memory=64m` (default:
@@ -35,49 +30,8 @@ pub(crate) struct Why {
     /// Treat a larger number as better (with a regular expression).
     #[arg(long)]
     more_is_better: bool,
-    /// Limit the total time.
-    #[arg(long, value_parser = units::some_duration_ns, default_value = "2m", value_name = "TIME")]
-    budget: u64,
-    /// Pass a variable to the command on both sides.
-    #[arg(long = "variable", value_name = "NAME[=TEXT]")]
-    variables: Vec<String>,
-    /// Expose the working directory inside even if it holds a home or Tare's files.
-    #[arg(long)]
-    show_private: bool,
-    /// Climb the ladder even if the command is not slower.
-    #[arg(long)]
-    ladder: bool,
-    /// Explain what makes the command slower in a container like this one of yours, running or stopped, by name or id
-    /// (default command: the container's own). A `docker run …` line as the command is taken the same way.
-    #[arg(long, value_name = "CONTAINER", conflicts_with_all = ["inside", "compose"])]
-    like: Option<String>,
-    /// Run the command in this running container of yours itself, next to its own processes and under its limits as they
-    /// are. Nothing is left in it.
-    #[arg(
-        long,
-        value_name = "CONTAINER",
-        conflicts_with = "compose",
-        requires = "command"
-    )]
-    inside: Option<String>,
-    /// Explain what makes this service of a compose file slower: its command, or the one given, in a container like it.
-    /// What it depends on is started with `--with-dependencies` only.
-    #[arg(long, num_args = 2, value_names = ["FILE", "SERVICE"])]
-    compose: Option<Vec<String>>,
-    /// Start what the service depends on for the time of the question, on a network of its own, with empty volumes where
-    /// it could write to yours; all of it is removed in the end.
-    #[arg(long, requires = "compose")]
-    with_dependencies: bool,
     #[command(flatten)]
-    sides: SideFlags,
-    /// Apply the fix to your command line at the end and check that the slowdown is gone.
-    #[arg(long)]
-    apply_check: bool,
-    /// Allow writes to the volumes and folders of your container (default: read-only).
-    #[arg(long)]
-    share_writable: bool,
-    #[command(flatten)]
-    reach: ReachFlags,
+    question: Question,
     #[command(flatten)]
     service: ServiceFlags,
     /// Print what would be run, how often at most, what it reaches and what it would leave, and run nothing.
@@ -105,43 +59,19 @@ impl Why {
 
     fn question(&self) -> Result<Question, Failed> {
         let (driver, settings) = self.environment()?;
-        let question = Question {
-            driver,
-            settings,
-            like: self.like.clone(),
-            inside: self.inside.clone(),
-            compose: self.compose.clone().and_then(|it| it.try_into().ok()),
-            sides: self.sides.given(),
-            command: self.command.clone(),
-            variables: self.variables.clone(),
-            budget_ns: self.budget,
-            seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
-            shares: if self.share_writable {
-                Shares::Shared
-            } else {
-                Shares::ReadOnly
-            },
-            with_dependencies: self.with_dependencies,
-            host_network: self.reach.host_network_ok,
-            join_networks: self.reach.join_networks,
-            loosen: self.reach.loosen.clone(),
-            show_private: self.show_private,
-            keep_output: self.keep_output,
-            ladder: self.ladder,
-            apply_check: self.apply_check,
-            is_dry: self.dry_run,
-            ..Question::default()
-        };
+        let mut question = self.question.clone();
+        question.driver = driver;
+        question.settings = settings;
+        question.command.clone_from(&self.command);
+        question.seed = self.seed.unwrap_or_else(crate::cx::drawn_seed);
+        question.keep_output = self.keep_output;
+        question.is_dry = self.dry_run;
         self.check_flags(&question)?;
-        let client = self.service.client()?;
-        let (metric, pick) = self.service.metric(&self.metric, self.more_is_better)?;
-        Ok(Question {
-            metric,
-            pick,
-            client,
-            rates: self.service.rates(),
-            ..question
-        })
+        question.client = self.service.client()?;
+        (question.metric, question.pick) =
+            self.service.metric(&self.metric, self.more_is_better)?;
+        question.rates = self.service.rates();
+        Ok(question)
     }
 
     /// Returns the environment's name, if given, and its settings.
@@ -190,51 +120,5 @@ impl Why {
             output::text(&report::terminal::short_answer(dossier, output::style()))?;
         }
         Ok(())
-    }
-}
-
-/// Flags by which a question reaches more than a copy of a container does by itself.
-#[derive(Debug, Args)]
-struct ReachFlags {
-    /// Try the container's network as a suspect, and run it on this machine's own network for that: the command then
-    /// reaches every service that listens here.
-    #[arg(long)]
-    host_network_ok: bool,
-    /// Let every run join the networks of your container and use the sockets and named pipes in its folders: the command
-    /// then acts on what is there, each time.
-    #[arg(long)]
-    join_networks: bool,
-    /// Measure what a protection costs (`user`, `cap-drop`, `network`, `pids-limit`, `no-new-privileges`, `seccomp`,
-    /// `runtime`, `readonly`, …), by running without it; `all` removes every one.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    loosen: Vec<String>,
-}
-
-impl ReachFlags {
-    /// Returns the first given flag, if any.
-    fn given(&self) -> Option<&'static str> {
-        let flags = [
-            (self.host_network_ok, "--host-network-ok"),
-            (self.join_networks, "--join-networks"),
-            (!self.loosen.is_empty(), "--loosen"),
-        ];
-        flags.into_iter().find_map(|(is, name)| is.then_some(name))
-    }
-}
-
-#[derive(Debug, Args)]
-struct SideFlags {
-    /// Ask why another side is slower than this one: an environment such as `docker:image=app:1`, variables such as
-    /// `X=1`, or without `--` a command.
-    #[arg(long, value_name = "SIDE", requires = "b", conflicts_with_all = ["env", "like", "inside", "compose"])]
-    a: Option<String>,
-    /// Explain this side.
-    #[arg(long, value_name = "SIDE", requires = "a")]
-    b: Option<String>,
-}
-
-impl SideFlags {
-    fn given(&self) -> Option<[String; 2]> {
-        Some([self.a.clone()?, self.b.clone()?])
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the built-in studies and examples.
 
-use super::error_in;
+use super::{HEAD, read, refused};
 use crate::config::builtin::STUDIES;
 use crate::config::{Adjustments, parse};
 use crate::registered::assert_registered;
@@ -11,8 +11,7 @@ fn all_study_files_are_registered_and_valid() {
     let ids = STUDIES.iter().map(|study| study.id);
     assert_registered(folder, ".toml", |_| false, ids);
     for builtin in STUDIES {
-        let study = parse(builtin.id, builtin.text, &Adjustments::default())
-            .unwrap_or_else(|error| panic!("{error}"));
+        let study = read(builtin.text).unwrap_or_else(|error| panic!("{}: {error}", builtin.id));
         assert_eq!(study.id, builtin.id);
     }
 }
@@ -25,8 +24,7 @@ fn every_example_is_valid_and_named_like_its_file() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let text = std::fs::read_to_string(&path).unwrap();
-        let study =
-            parse(&name, &text, &Adjustments::default()).unwrap_or_else(|error| panic!("{error}"));
+        let study = read(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(format!("{}.toml", study.id), name);
         n_examples += 1;
     }
@@ -36,7 +34,7 @@ fn every_example_is_valid_and_named_like_its_file() {
 #[test]
 fn replication_study_is_complete_for_readers() {
     for builtin in STUDIES {
-        let study = parse(builtin.id, builtin.text, &Adjustments::default()).unwrap();
+        let study = read(builtin.text).unwrap();
         let Some(publication) = study.publication else {
             continue;
         };
@@ -62,12 +60,8 @@ fn replication_study_is_complete_for_readers() {
 
 #[test]
 fn publication_of_accepts_only_built_in_study() {
-    let error = error_in(
-        "mine.toml",
-        "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"stat\"\n[publication_of]\nstudy = \"storge\"\n",
-    );
-    assert!(error.contains("mine.toml:7"), "{error}");
-    assert!(error.contains("did you mean `storage`?"), "{error}");
+    let text = format!("{HEAD}[publication_of]\nstudy = \"storge\"\n");
+    refused(&text, &["mine.toml:7", "did you mean `storage`?"]);
 }
 
 #[test]

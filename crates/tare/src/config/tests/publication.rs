@@ -1,7 +1,7 @@
 //! Tests of studies that inherit the publication of a built-in one.
 
-use crate::config::tests::WITH_PUBLICATION;
-use crate::config::{Adjustments, parse, read_recorded};
+use super::{WITH_PUBLICATION, read};
+use crate::config::read_recorded;
 
 /// A study with one of the programs of `cluster`, in one of its arms.
 const ONE: &str = r#"
@@ -19,8 +19,7 @@ columns = [{ label = "containers", arm = "docker" }]
 
 #[test]
 fn study_may_measure_part_of_publication_and_more() {
-    let study = parse("s.toml", ONE, &Adjustments::default());
-    let publication = study
+    let publication = read(ONE)
         .unwrap_or_else(|error| panic!("{error}"))
         .publication
         .unwrap();
@@ -55,7 +54,7 @@ fn invalid_publication_override_is_refused() {
     } {
         let text = ONE.replacen(from, to, 1);
         assert_ne!(text, ONE, "{from}");
-        let error = parse("s.toml", &text, &Adjustments::default()).unwrap_err();
+        let error = read(&text).unwrap_err();
         assert!(error.to_string().contains(said), "{said}: {error}");
     }
 }
@@ -67,7 +66,7 @@ fn claim_share_must_be_above_half_and_below_one() {
             "kind = \"cost\", quantity = \"compute\"",
             &format!("kind = \"most\", share = {share}, quantities = [\"compute\"]"),
         );
-        let parsed = parse("s.toml", &text, &Adjustments::default());
+        let parsed = read(&text);
         assert_eq!(parsed.is_ok(), is_right, "{share}");
     }
 }
@@ -76,7 +75,7 @@ fn claim_share_must_be_above_half_and_below_one() {
 fn recorded_arm_needs_values_and_known_workload() {
     let study = |recorded: &str| {
         let text = format!("{ONE}[[publication_of.recorded]]\narm = \"laptop\"\n{recorded}");
-        parse("s.toml", &text, &Adjustments::default())
+        read(&text)
     };
     for (recorded, said) in [
         ("workload = \"sysbench-cpu\"", "needs either `file`"),
@@ -97,7 +96,7 @@ fn recorded_arm_needs_values_and_known_workload() {
         assert!(error.contains(said), "{error}");
     }
     let log = include_str!("../../../tests/golden/tools/sysbench-cpu/unnamed-container/stdout");
-    let read = |workload: &str| {
+    let recorded = |workload: &str| {
         let mut study = study(&format!("workload = \"{workload}\"\nfile = \"log\"")).unwrap();
         read_recorded(&mut study, |file| {
             assert_eq!(file, "log");
@@ -106,9 +105,9 @@ fn recorded_arm_needs_values_and_known_workload() {
         .map(|()| study.publication.unwrap().recorded.remove(0).values)
     };
     assert_eq!(
-        read("sysbench-cpu").unwrap()["sysbench.cpu.rate"],
+        recorded("sysbench-cpu").unwrap()["sysbench.cpu.rate"],
         [3089.76]
     );
-    let error = read("fio").unwrap_err();
+    let error = recorded("fio").unwrap_err();
     assert!(error.starts_with("log, recorded of `laptop`: "), "{error}");
 }

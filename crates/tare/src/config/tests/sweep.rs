@@ -1,12 +1,12 @@
 //! Tests of parameter sweeps.
 
-use crate::config::{Adjustments, parse};
+use super::read;
 
 fn study(workload: &str) -> Result<tare_model::Study, String> {
     let text = format!(
         "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"page-load\"\n{workload}"
     );
-    parse("mine.toml", &text, &Adjustments::default()).map_err(|error| error.to_string())
+    read(&text).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn condition_keeps_combinations_for_which_it_holds() {
         let text = format!(
             "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"iozone\"\nwhere = \"{condition}\"\n{sweep}"
         );
-        parse("mine.toml", &text, &Adjustments::default()).map_err(|error| error.to_string())
+        read(&text).map_err(|error| error.to_string())
     };
     for (condition, left) in [
         ("record <= size", 5),

@@ -81,8 +81,13 @@ fn patient(server: SocketAddr, load: RequestPlan, how: SliceLength) -> Slice {
     asked_within(server, load, how, Limits::default()).unwrap()
 }
 
+/// A server that answers every request with these bytes.
+pub(crate) fn answering(bytes: &'static [u8]) -> SocketAddr {
+    serve(move |stream, _| stream.write_all(bytes).is_ok())
+}
+
 fn good() -> SocketAddr {
-    serve(|stream, _| stream.write_all(GOOD).is_ok())
+    answering(GOOD)
 }
 
 #[test]
@@ -153,20 +158,15 @@ fn closed_connections_are_opened_again_and_counted() {
 
 #[test]
 fn unexpected_answers_are_named() {
-    let failing = serve(|stream, _| {
-        let answer = b"HTTP/1.1 500 No\r\nContent-Length: 13\r\n\r\nno \x1b database";
-        stream.write_all(answer).is_ok()
-    });
+    let failing = answering(b"HTTP/1.1 500 No\r\nContent-Length: 13\r\n\r\nno \x1b database");
     let slice = patient(failing, load(), SliceLength::Count(2));
     let shown = slice.unexpected.unwrap();
     assert!(
         shown.contains("status 500: `no \\u{1b} database`"),
         "{shown}"
     );
-    let moved = serve(|stream, _| {
-        let answer = b"HTTP/1.1 302 Moved\r\nLocation: https://name/\r\nContent-Length: 0\r\n\r\n";
-        stream.write_all(answer).is_ok()
-    });
+    let moved =
+        answering(b"HTTP/1.1 302 Moved\r\nLocation: https://name/\r\nContent-Length: 0\r\n\r\n");
     let shown = patient(moved, load(), SliceLength::Count(1))
         .unexpected
         .unwrap();
@@ -191,7 +191,7 @@ fn bad_servers_give_an_error_with_a_reason() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello");
         false
     });
-    let tls = serve(|stream, _| stream.write_all(b"\x15\x03\x01\x00\x02\x02\x46").is_ok());
+    let tls = answering(b"\x15\x03\x01\x00\x02\x02\x46");
     // Closed again at once.
     let nothing = TcpListener::bind("127.0.0.1:0")
         .unwrap()

@@ -6,15 +6,27 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::*;
 use crate::cx::{Cancel, Clock as _, SystemClock};
-use crate::service::client::tests::serve;
+use crate::service::client::tests::{self as client, serve};
 use crate::service::http::Request;
 
+fn page(body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
 fn answering(body: &'static str) -> SocketAddr {
-    serve(move |stream, _| {
-        let length = body.len();
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
-        stream.write_all(answer.as_bytes()).is_ok()
-    })
+    serve(move |stream, _| stream.write_all(page(body).as_bytes()).is_ok())
+}
+
+fn answer(from_ns: u64, latency_ns: u64, is_counted: bool) -> crate::service::client::Answer {
+    crate::service::client::Answer {
+        from_ns,
+        latency_ns,
+        status: 200,
+        bytes: 1,
+        digest: None,
+        is_counted,
+    }
 }
 
 fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
@@ -23,13 +35,10 @@ fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
     let block = Block {
         starts_ns: vec![clock.now_ns(); servers.len()],
         rows: vec![vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
-        baseline: 0,
         slice_ns: 1_000_000,
         target_ns,
         ready_ns: 50_000_000,
-        are_warm: false,
-        cpu: None,
-        servers: Vec::new(),
+        ..Block::default()
     };
     let mut client = Client::new(&clock, &cancel, servers, asked);
     measure(&mut client, &block, &[]).unwrap()
@@ -37,14 +46,6 @@ fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
 
 #[test]
 fn slice_with_one_response_per_connection_has_value() {
-    let answer = |latency_ns, is_counted| crate::service::client::Answer {
-        from_ns: 0,
-        latency_ns,
-        status: 200,
-        bytes: 1,
-        digest: None,
-        is_counted,
-    };
     let of = |answers: Vec<_>, counted_ns| {
         let mut measured = Measured::default();
         let slice = Slice {
@@ -59,13 +60,13 @@ fn slice_with_one_response_per_connection_has_value() {
             measured.latencies_ns,
         )
     };
-    let first = |latency_ns| answer(latency_ns, false);
+    let first = |latency_ns| answer(0, latency_ns, false);
     let firsts = vec![first(1_000_000), first(4_000_000), first(2_000_000)];
     let (typical, rate, latencies) = of(firsts, 4_000_000);
     assert_eq!((typical, rate), (2e6, 750.0));
     assert_eq!(latencies, [1_000_000, 2_000_000, 4_000_000]);
     // Once a connection has answered again, first answers do not count, except one that fills the slice.
-    let again = answer(1_000_000, true);
+    let again = answer(0, 1_000_000, true);
     let (typical, rate, _) = of(vec![first(2_000_000), again], 1_000_000);
     assert_eq!((typical, rate), (1e6, 1000.0));
     let (_, _, latencies) = of(vec![first(3_000_000), again], 1_000_000);
@@ -80,14 +81,12 @@ fn trial_at_a_rate_is_one_slice() {
     let block = Block {
         starts_ns: vec![clock.now_ns()],
         rows: vec![vec![0]],
-        baseline: 0,
         // The last request is sent after 90 ms.
         slice_ns: 95_000_000,
         target_ns: 95_000_000,
         ready_ns: 50_000_000,
         are_warm: true,
-        cpu: None,
-        servers: Vec::new(),
+        ..Block::default()
     };
     let mut client = Client::new(&clock, &cancel, &[answering("hello")], asked);
     let outcomes = measure(&mut client, &block, &[]).unwrap();
@@ -98,22 +97,14 @@ fn trial_at_a_rate_is_one_slice() {
 
 #[test]
 fn long_slice_has_a_course_in_the_order_of_sending() {
-    let answer = |from_ns: u64| crate::service::client::Answer {
-        from_ns,
-        // The answers end in another order, and the middle of the trial is slow.
-        latency_ns: if (400..600).contains(&from_ns) {
-            900
-        } else {
-            100
-        },
-        status: 200,
-        bytes: 1,
-        digest: None,
-        is_counted: true,
+    // The answers end in another order, and the middle of the trial is slow.
+    let at = |from_ns: u64| {
+        let is_slow = (400..600).contains(&from_ns);
+        answer(from_ns, if is_slow { 900 } else { 100 }, true)
     };
     let mut measured = Measured::default();
     let slice = Slice {
-        answers: (0..1000).rev().map(answer).collect(),
+        answers: (0..1000).rev().map(at).collect(),
         counted_ns: 1000,
         ..Slice::default()
     };
@@ -163,11 +154,7 @@ fn page_that_differs_each_time_is_measured() {
     let count = AtomicUsize::new(0);
     let varying = serve(move |stream, _| {
         let body = "x".repeat(10 + 40 * (count.fetch_add(1, Ordering::Relaxed) % 2));
-        let answer = format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(answer.as_bytes()).is_ok()
+        stream.write_all(page(&body).as_bytes()).is_ok()
     });
     let outcomes = measured(&[answering("hello"), varying, answering("hello")], 1);
     assert!(outcomes[1].as_ref().is_ok_and(|one| one.first.varies));
@@ -175,10 +162,7 @@ fn page_that_differs_each_time_is_measured() {
 
 #[test]
 fn server_that_answers_otherwise_is_left_out() {
-    let failing = serve(|stream, _| {
-        let answer = b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno";
-        stream.write_all(answer).is_ok()
-    });
+    let failing = client::answering(b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno");
     let outcomes = measured(&[answering("hello"), failing, answering("much longer")], 1);
     assert!(
         outcomes[0]
@@ -204,8 +188,7 @@ fn server_that_dies_under_load_ends_the_block() {
         let is_alive = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
             left.checked_sub(1)
         });
-        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-        is_alive.is_ok() && stream.write_all(answer).is_ok()
+        is_alive.is_ok() && stream.write_all(page("hello").as_bytes()).is_ok()
     });
     let outcomes = measured(
         &[answering("hello"), dying, answering("hello")],

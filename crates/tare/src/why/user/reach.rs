@@ -8,7 +8,8 @@ use crate::env;
 use crate::env::user_container::{Difference, Source, UserContainer, protect};
 use crate::failed::Failed;
 use crate::output;
-use crate::report;
+use crate::report::terminal::time;
+use crate::session::dry_run;
 use crate::why::Ask;
 use crate::why::question::Subject;
 use crate::why::rounds::Measured;
@@ -79,11 +80,6 @@ pub(super) fn networks_hint(own: &UserContainer) -> Option<String> {
     })
 }
 
-/// How often a command of one second fits into the budget.
-fn times(budget_ns: u64) -> u64 {
-    (budget_ns / 1_000_000_000).max(1)
-}
-
 /// Describes what the runs can reach.
 fn reached(subject: &Subject<'_>, own: &UserContainer) -> Vec<String> {
     let mut all = Vec::new();
@@ -118,20 +114,17 @@ fn reached(subject: &Subject<'_>, own: &UserContainer) -> Vec<String> {
 
 /// One line that says what will run, how often at most, and what it can reach.
 pub(super) fn announced(subject: &Subject<'_>, own: &UserContainer, command: &str) -> String {
+    let budget_ns = subject.asked.budget_ns;
+    let (command, time) = (output::printable(command), time(budget_ns as f64));
+    let reached = reached(subject, own).join("; ");
     if subject.asked.client.is_some() {
         return format!(
-            "starts `{}` as a server in each arm and asks it for up to {}; it reaches {}",
-            output::printable(command),
-            report::terminal::time(subject.asked.budget_ns as f64),
-            reached(subject, own).join("; ")
+            "starts `{command}` as a server in each arm and asks it for up to {time}; it reaches {reached}"
         );
     }
     format!(
-        "runs `{}` again and again for up to {} ({} times if it takes 1 s); it reaches {}",
-        output::printable(command),
-        report::terminal::time(subject.asked.budget_ns as f64),
-        times(subject.asked.budget_ns),
-        reached(subject, own).join("; ")
+        "runs `{command}` again and again for up to {time} ({} times if it takes 1 s); it reaches {reached}",
+        dry_run::times(budget_ns)
     )
 }
 
@@ -169,11 +162,7 @@ pub(super) fn plan(
         format!("command: {}", output::printable(command)),
         format!("where: new containers like {}", own.name),
         format!("as a bare process too: {bare}"),
-        format!(
-            "how often: again and again for up to {}, which is {} times if it takes 1 s",
-            report::terminal::time(subject.asked.budget_ns as f64),
-            times(subject.asked.budget_ns)
-        ),
+        dry_run::how_often(subject.asked.budget_ns),
         format!("removed to compare: {}", list(&own.differences)),
         format!("kept in every run: {}", list(&own.kept)),
         format!("reaches: {}", reached(subject, own).join("; ")),
