@@ -71,40 +71,30 @@ pub(crate) fn answer(options: &Options, kind: Kind, place: &GivenPaths) -> Resul
     }
     check(options)?;
     let mut store = place.store()?;
-    let mut session = Session::begin(place, None)?;
-    let progress = Progress::new();
-    let commits = match revisions(options, &session.context(&progress)) {
-        Ok(commits) => commits,
-        Err(failed) => return Err(session.end_after(failed)),
-    };
-    let result = all_measured(
-        options,
-        kind,
-        commits.as_ref(),
-        &mut (&mut session, &mut store),
-        &progress,
-    );
-    progress.finish();
-    let cx = session.context(&progress);
-    if let Some(command) = &options.cleanup
-        && let Err(failed) = once(&cx, "--cleanup", command)
-    {
-        output::tell(&format!("note: {failed}"));
-    }
-    if let Some(commits) = &commits {
-        commits.remove(&cx);
-    }
-    let (comparison, measured) = match result {
-        Ok(found) => found,
-        Err(failed) => return Err(session.end_after(failed)),
-    };
-    let written = write(options, &comparison);
-    session.end_unless(&measured.left_behind)?;
+    let (written, answer) = Session::within(place, |session, progress| {
+        let commits = revisions(options, &session.context(progress))?;
+        let machine = &mut (&mut *session, &mut store);
+        let result = all_measured(options, kind, commits.as_ref(), machine, progress);
+        progress.finish();
+        let cx = session.context(progress);
+        if let Some(command) = &options.cleanup
+            && let Err(failed) = once(&cx, "--cleanup", command)
+        {
+            output::tell(&format!("note: {failed}"));
+        }
+        if let Some(commits) = &commits {
+            commits.remove(&cx);
+        }
+        let (comparison, measured) = result?;
+        let answer = Answer {
+            comparison,
+            is_interrupted: measured.is_interrupted,
+        };
+        let written = write(options, &answer.comparison);
+        Ok(((written, answer), measured.left_behind))
+    })?;
     written?;
-    Ok(Answer {
-        comparison,
-        is_interrupted: measured.is_interrupted,
-    })
+    Ok(answer)
 }
 
 /// Compares one command with a stored run; measures the command first unless it is a stored run too.

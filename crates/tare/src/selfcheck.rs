@@ -19,7 +19,6 @@ use crate::failed::Failed;
 use crate::output;
 use crate::session::Session;
 use crate::session::home::GivenPaths;
-use crate::session::progress::Progress;
 use crate::store::Store;
 use crate::why::rounds::{Ending, Runner};
 use crate::workload;
@@ -165,18 +164,12 @@ pub(crate) fn measure(
     place: &GivenPaths,
     store: &mut Store,
 ) -> Result<Option<RunData>, Failed> {
-    let mut session = Session::begin(place, None)?;
-    let progress = Progress::new();
-    let begun_ns = session.now_ns();
-    let mut runner = Runner::new(&mut session, store, &progress, begun_ns);
-    let measured = runner.measure(study);
-    progress.finish();
-    let measured = match measured {
-        Ok(measured) => measured,
-        Err(failed) => return Err(session.end_after(failed)),
-    };
-    session.end_unless(&measured.left_behind)?;
-    Ok((measured.ending == Ending::Whole).then_some(measured.data))
+    Session::within(place, |session, progress| {
+        let begun_ns = session.now_ns();
+        let measured = Runner::new(session, store, progress, begun_ns).measure(study)?;
+        let is_whole = measured.ending == Ending::Whole;
+        Ok((is_whole.then_some(measured.data), measured.left_behind))
+    })
 }
 
 impl Checked {

@@ -17,6 +17,7 @@ use crate::output;
 use crate::plan::Plan;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
 use crate::session::home::GivenPaths;
+use crate::session::progress::Progress;
 use crate::store::Store;
 
 pub(crate) mod dry_run;
@@ -51,7 +52,36 @@ impl Session {
         Ok(session)
     }
 
-    /// The same without removing leftovers.
+    /// Does `work` in a session of its own and ends that, with what was started in addition to the arms, unless
+    /// something is left for `tare clean`. `work` also returns what it could not remove.
+    pub(crate) fn within<T>(
+        place: &GivenPaths,
+        work: impl FnOnce(&mut Self, &Progress) -> Result<(T, Vec<String>), Failed>,
+    ) -> Result<T, Failed> {
+        let mut session = Self::begin(place, None)?;
+        let progress = Progress::new();
+        let done = work(&mut session, &progress);
+        progress.finish();
+        let extra = session.remove_extra();
+        match done {
+            Ok((value, mut left_behind)) => {
+                left_behind.extend(extra);
+                output::left_behind(&left_behind);
+                if left_behind.is_empty() {
+                    session.end()?;
+                }
+                Ok(value)
+            }
+            // `tare clean` needs the folder to find what could not be removed.
+            Err(failed) if failed.may_have_left || !extra.is_empty() => {
+                output::left_behind(&extra);
+                Err(failed)
+            }
+            Err(failed) => Err(session.end().err().unwrap_or(failed)),
+        }
+    }
+
+    /// Acquires the run's folder and finds the agents, without removing leftovers.
     pub(crate) fn begin_to_clean(place: &GivenPaths, run: Option<RunId>) -> Result<Self, Failed> {
         let state = GivenPaths::state_folder()?;
         let store = place.store_file()?;
@@ -157,7 +187,7 @@ impl Session {
     }
 
     /// Removes what was started in addition to the arms; returns a line for each failure.
-    pub(crate) fn remove_extra(&self) -> Vec<String> {
+    fn remove_extra(&self) -> Vec<String> {
         let Some(driver) = self.beside.and_then(env::find) else {
             return Vec::new();
         };
@@ -182,24 +212,6 @@ impl Session {
                 output::tell(&line);
             }
         }
-    }
-
-    /// Reports what could not be removed; ends the session if there is nothing.
-    pub(crate) fn end_unless(self, left_behind: &[String]) -> Result<(), Failed> {
-        output::left_behind(left_behind);
-        if left_behind.is_empty() {
-            self.end()?;
-        }
-        Ok(())
-    }
-
-    /// Ends the session after a failure, unless something may be left for `tare clean`. Returns the failure to
-    /// report.
-    pub(crate) fn end_after(self, failed: Failed) -> Failed {
-        if failed.may_have_left {
-            return failed;
-        }
-        self.end().err().unwrap_or(failed)
     }
 
     /// Ends the remaining processes, and removes the folders of this run and the earlier ones.

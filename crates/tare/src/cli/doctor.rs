@@ -24,13 +24,13 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn execute(&self, place: &GivenPaths) -> Result<Exit, Failed> {
-        let session = Session::begin(place, None)?;
-        let result = self.examine(&session.context(&Silent));
-        session.end()?;
-        result
+        Session::within(place, |session, _| {
+            self.examine(&session.context(&Silent))?;
+            Ok((Exit::Done, Vec::new()))
+        })
     }
 
-    fn examine(&self, cx: &Context<'_>) -> Result<Exit, Failed> {
+    fn examine(&self, cx: &Context<'_>) -> Result<(), Failed> {
         let found: Vec<(&str, Availability)> = env::DRIVERS
             .iter()
             .map(|driver| (driver.id(), driver.detect(cx)))
@@ -41,7 +41,7 @@ impl Doctor {
         } else {
             output::text(&as_text(&found, &noise, &facts))?;
         }
-        Ok(Exit::Done)
+        Ok(())
     }
 }
 

@@ -102,13 +102,6 @@ impl<'c> Client<'c> {
         }
     }
 
-    /// Replaces the limits.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
     /// The number of servers.
     pub fn servers(&self) -> usize {
         self.peers.len()

@@ -2,25 +2,13 @@
 
 use tare_model::Study;
 
-use crate::failed::{Exit, Failed};
+use crate::failed::Failed;
 use crate::output;
 use crate::report;
-use crate::session::Session;
 
-/// Prints the plan and removes everything that was created to make it.
-pub(crate) fn printed(
-    session: Session,
-    lines: Result<Vec<String>, Failed>,
-) -> Result<Exit, Failed> {
-    let left = session.remove_extra();
-    let lines = match lines {
-        Ok(lines) => lines,
-        Err(failed) if left.is_empty() => return Err(session.end_after(failed)),
-        Err(failed) => return Err(failed),
-    };
-    session.end_unless(&left)?;
-    output::text(&shown(&lines))?;
-    Ok(Exit::Done)
+/// Prints the plan.
+pub(crate) fn print(lines: &[String]) -> Result<(), Failed> {
+    Ok(output::text(&shown(lines))?)
 }
 
 fn shown(lines: &[String]) -> String {

@@ -34,27 +34,11 @@ SELECT run.id, run.study, run.started_unix_ns,
        run.tare, run.plan_sha256, run.agent_sha256, run.agent_build, run.host
   FROM run";
 
-struct Line {
-    id: String,
-    started_unix_ns: i64,
-    n_trials: u32,
-    stopped_by: Option<StoppedBy>,
-    failure: Option<String>,
-    wall_ns: u64,
-}
-
-fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
-    let stopped_by: Option<String> = row.get(4)?;
+/// The total time of a run.
+fn wall_ns(row: &Row<'_>) -> rusqlite::Result<u64> {
     let wall_ns: i64 = row.get(6)?;
-    Ok(Line {
-        id: row.get(0)?,
-        started_unix_ns: row.get(2)?,
-        n_trials: row.get(3)?,
-        stopped_by: end(stopped_by, 4)?,
-        failure: row.get(5)?,
-        // Negative only if the wall clock was set back during a session that was killed.
-        wall_ns: u64::try_from(wall_ns).unwrap_or(0),
-    })
+    // Negative only if the wall clock was set back during a session that was killed.
+    Ok(u64::try_from(wall_ns).unwrap_or(0))
 }
 
 /// Parses the word in a column that says how a session ended.
@@ -99,7 +83,6 @@ impl Store {
             &format!("{RUN_LINES} ORDER BY run.number DESC"),
             [],
             |row| {
-                let line = line(row)?;
                 let study = study_in(row, 1)?;
                 let mut workloads: Vec<String> = Vec::new();
                 for spec in &study.workloads {
@@ -108,7 +91,7 @@ impl Store {
                     }
                 }
                 Ok(RunLine {
-                    id: run_id(line.id)?,
+                    id: run_id(row.get(0)?)?,
                     command: study.workloads.first().and_then(|spec| {
                         let call = CommandCall::from_args(&spec.params).ok()?;
                         Some(call.argv)
@@ -118,10 +101,10 @@ impl Store {
                     before: study.arms.iter().find_map(|arm| arm.role.before.clone()),
                     study: study.id,
                     title: study.title,
-                    started_unix_ns: line.started_unix_ns,
-                    n_trials: line.n_trials,
-                    stopped_by: line.stopped_by,
-                    wall_ns: line.wall_ns,
+                    started_unix_ns: row.get(2)?,
+                    n_trials: row.get(3)?,
+                    stopped_by: end(row.get(4)?, 4)?,
+                    wall_ns: wall_ns(row)?,
                 })
             },
         )
@@ -254,11 +237,11 @@ impl Store {
                 &format!("{RUN_LINES} WHERE run.number = ?1"),
                 [number],
                 |row| {
-                    let (line, study) = (line(row)?, study_in(row, 1)?);
+                    let study = study_in(row, 1)?;
                     Ok(StoredRun {
-                        id: run_id(line.id)?,
+                        id: run_id(row.get(0)?)?,
                         tare: row.get(7)?,
-                        started_unix_ns: line.started_unix_ns,
+                        started_unix_ns: row.get(2)?,
                         plan_sha256: row.get(8)?,
                         agent_sha256: row.get(9)?,
                         agent_build: row.get(10)?,
@@ -267,13 +250,13 @@ impl Store {
                         study,
                         launches,
                         records: Vec::new(),
-                        n_trials: line.n_trials,
+                        n_trials: row.get(3)?,
                         workload_ends,
                         remarks,
                         sessions,
-                        stopped_by: line.stopped_by,
-                        failure: line.failure,
-                        wall_ns: line.wall_ns,
+                        stopped_by: end(row.get(4)?, 4)?,
+                        failure: row.get(5)?,
+                        wall_ns: wall_ns(row)?,
                     })
                 },
             )

@@ -28,73 +28,75 @@ impl Question {
         place: &GivenPaths,
         write: impl FnOnce(&Dossier) -> Result<(), Failed>,
     ) -> Result<Exit, Failed> {
-        let mut session = Session::begin(place, None)?;
-        let begun_ns = session.now_ns();
-        let progress = Progress::new();
-        // Without a named engine: the one that has a container of this name.
-        if let (Some(container), None) = (&self.like, &self.driver) {
-            match user::engine_of(&session.context(&progress), container) {
-                Ok(found) => self.driver = found.map(str::to_owned),
-                Err(failed) => return Err(session.end_after(failed)),
+        let (written, interrupted) = Session::within(place, |session, progress| {
+            let begun_ns = session.now_ns();
+            // Without a named engine: the one that has a container of this name.
+            if let (Some(container), None) = (&self.like, &self.driver) {
+                let found = user::engine_of(&session.context(progress), container)?;
+                self.driver = found.map(str::to_owned);
+            }
+            let this = self.as_line(session, progress).unwrap_or(self);
+            // Taking it creates containers that no arm removes.
+            if let Some(subject) = this.subject() {
+                session.starts_extra(subject.driver);
+            }
+            if this.is_dry {
+                let lines = this.planned(session, progress)?;
+                progress.finish();
+                return Ok(((dry_run::print(&lines), None), Vec::new()));
+            }
+            let mut store = place.store()?;
+            let mut runner = Runner::new(session, &mut store, progress, begun_ns);
+            let measured = this.measured(&mut runner, progress)?;
+            progress.finish();
+            let written = write(&measured.dossier);
+            let is_interrupted = measured.ending == Ending::Interrupted;
+            let run = is_interrupted.then_some(measured.dossier.run);
+            Ok(((written, run), measured.left_behind))
+        })?;
+        written?;
+        if let Some(run) = interrupted {
+            output::tell(&format!(
+                "interrupted; what was measured is stored, and `tare resume {run}` goes on"
+            ));
+            return Ok(Exit::Interrupted);
+        }
+        Ok(Exit::Done)
+    }
+
+    fn measured(&self, runner: &mut Runner<'_>, progress: &Progress) -> Result<Measured, Failed> {
+        let (mut ask, mut first) = self.ask(runner.session(), progress)?;
+        if !self.rates.is_empty() {
+            let sides = calibrate::look_at_rates(&runner.context(), &ask, &self.rates)?;
+            for line in served::settle_rate(&mut ask, &sides) {
+                output::tell(&line);
+                ask.carried.push(line);
             }
         }
-        let this = match self.as_line(&session, &progress) {
-            Some(line) => line,
-            None => self,
-        };
-        let subject = this.subject();
-        // Taking it creates containers that no arm removes.
-        if let Some(subject) = subject {
-            session.starts_extra(subject.driver);
+        let doubts = first.remarks.iter();
+        let doubts = doubts.filter(|line| line.starts_with(COMPLAINT));
+        ask.carried.extend(doubts.cloned());
+        runner.tell_early(&ask, &first);
+        let left_ns = runner.left_ns(&ask);
+        let about_a_run = user::about_a_run(&runner.context(), &ask, &first, left_ns)?;
+        ask.carried.extend(about_a_run);
+        if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
+            first.cut_ns = Some(cut_ns);
+            let line = cut_off::remark(&ask, &first, cut_ns);
+            output::tell(&line);
+            ask.carried.push(line);
         }
-        if this.is_dry {
-            let lines = this.planned(&session, &progress);
-            progress.finish();
-            return dry_run::printed(session, lines);
-        }
-        let mut store = match place.store() {
-            Ok(store) => store,
-            Err(failed) => return Err(session.end_after(failed)),
+        let options = EngineOptions {
+            ladder: self.ladder,
+            apply: self.apply_check,
         };
-        let result = this
-            .ask(&session, &progress)
-            .and_then(|(mut ask, mut first)| {
-                if !this.rates.is_empty() {
-                    let cx = session.context(&progress);
-                    let sides = calibrate::look_at_rates(&cx, &ask, &this.rates)?;
-                    for line in served::settle_rate(&mut ask, &sides) {
-                        output::tell(&line);
-                        ask.carried.push(line);
-                    }
-                }
-                let doubts = first.remarks.iter();
-                let doubts = doubts.filter(|line| line.starts_with(COMPLAINT));
-                ask.carried.extend(doubts.cloned());
-                let mut runner = Runner::new(&mut session, &mut store, &progress, begun_ns);
-                runner.tell_early(&ask, &first);
-                let left_ns = runner.left_ns(&ask);
-                let about_a_run = user::about_a_run(&runner.context(), &ask, &first, left_ns)?;
-                ask.carried.extend(about_a_run);
-                if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
-                    first.cut_ns = Some(cut_ns);
-                    let line = cut_off::remark(&ask, &first, cut_ns);
-                    output::tell(&line);
-                    ask.carried.push(line);
-                }
-                let options = EngineOptions {
-                    ladder: this.ladder,
-                    apply: this.apply_check,
-                };
-                let measured = answer(&ask, &first, &mut runner, options)?;
-                match subject {
-                    Some(subject) if this.apply_check => {
-                        user::apply(subject, &ask, &first, &mut runner, measured)
-                    }
-                    _ => Ok(measured),
-                }
-            });
-        progress.finish();
-        end(session, result, write)
+        let measured = answer(&ask, &first, runner, options)?;
+        match self.subject() {
+            Some(subject) if self.apply_check => {
+                user::apply(subject, &ask, &first, runner, measured)
+            }
+            _ => Ok(measured),
+        }
     }
 
     /// What would be done, one line each.
@@ -206,36 +208,6 @@ impl Question {
         tell_first(&ask, &first);
         Ok((ask, first))
     }
-}
-
-/// Removes everything started in addition to the arms, writes the answer, and removes the folders of its runs.
-fn end(
-    session: Session,
-    result: Result<Measured, Failed>,
-    write: impl FnOnce(&Dossier) -> Result<(), Failed>,
-) -> Result<Exit, Failed> {
-    let beside = session.remove_extra();
-    let mut measured = match result {
-        Ok(measured) => measured,
-        // `tare clean` needs the folder to find what could not be removed.
-        Err(failed) if beside.is_empty() => return Err(session.end_after(failed)),
-        Err(failed) => {
-            output::left_behind(&beside);
-            return Err(failed);
-        }
-    };
-    measured.left_behind.extend(beside);
-    let outcome = write(&measured.dossier);
-    session.end_unless(&measured.left_behind)?;
-    outcome?;
-    if measured.ending == Ending::Interrupted {
-        output::tell(&format!(
-            "interrupted; what was measured is stored, and `tare resume {}` goes on",
-            measured.dossier.run
-        ));
-        return Ok(Exit::Interrupted);
-    }
-    Ok(Exit::Done)
 }
 
 /// Measures study after study, as far as the budget goes.

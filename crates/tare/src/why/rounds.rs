@@ -71,6 +71,11 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// The session of its runs.
+    pub(crate) fn session(&self) -> &Session {
+        self.session
+    }
+
     fn spent_ns(&self) -> u64 {
         self.session.now_ns().saturating_sub(self.begun_ns)
     }

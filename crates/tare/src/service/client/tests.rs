@@ -73,8 +73,9 @@ fn asked_within(
     limits: Limits,
 ) -> Result<Slice, SliceError> {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
-    let client = Client::new(&clock, &cancel, &[server], load);
-    client.with_limits(limits).slice(0, how)
+    let mut client = Client::new(&clock, &cancel, &[server], load);
+    client.limits = limits;
+    client.slice(0, how)
 }
 
 fn patient(server: SocketAddr, load: RequestPlan, how: SliceLength) -> Slice {
