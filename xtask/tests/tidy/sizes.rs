@@ -44,8 +44,6 @@ crates/tare/src/why/in_environment.rs ask one command, in the order of time
 crates/tare-env/src/env/docker/settings.rs every_setting_is_read its steps share what they look at
 crates/tare-report/src/html/mod.rs body one picture, drawn from left to right
 crates/tare/src/run/alternate.rs alternate one turn of a clock, whose order is what matters
-crates/tare/src/run/dispatch.rs measure one turn of a clock, whose order is what matters
-crates/tare/src/run/pair.rs serve_and_measure one turn of a clock, whose order is what matters
 crates/tare/src/run/turns.rs turns one turn of a clock, whose order is what matters
 crates/tare/src/store/read.rs run_without_records one row after the other, as the table has them
 crates/tare-core/src/why/studies.rs round one round, in the order of time

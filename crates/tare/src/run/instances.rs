@@ -18,9 +18,9 @@ use tare_model::{
 
 use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::group::{Group, Member, State};
-use super::testbed::{Arm, NoStart, stop_all};
+use super::testbed::{Arm, NoStart};
 use crate::cx::Context;
-use crate::env::{EnvError, Instance};
+use crate::env::Instance;
 
 /// Position of the instance's number in the number of its worker: above the trial's number and the mark of a pair's
 /// server.
@@ -55,11 +55,6 @@ impl Arm {
             }
         }
         Ok(())
-    }
-
-    /// Stops all additional instances; returns the first failure.
-    pub(super) fn stop_extra(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        stop_all(cx, std::mem::take(&mut self.extra.instances))
     }
 }
 

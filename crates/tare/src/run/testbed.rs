@@ -231,11 +231,6 @@ impl Arm {
         std::mem::replace(&mut self.siblings, Err(not_started())).unwrap_or_default()
     }
 
-    /// Stops the additional nodes.
-    pub(super) fn stop_siblings(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        stop_all(cx, self.take_siblings())
-    }
-
     /// Takes out all instances, to be stopped; the resident one is last.
     pub(super) fn leave(&mut self) -> Vec<Box<dyn Instance>> {
         let mut instances = std::mem::take(&mut self.extra.instances);
@@ -307,13 +302,6 @@ pub(super) fn greet<'a>(
 /// Most bytes of facts from an agent: a hundred times the longest known. They are stored for each launch.
 const MOST_FACT_BYTES: usize = 1 << 20;
 
-fn bytes_of(facts: &Facts) -> usize {
-    facts
-        .iter()
-        .map(|(name, value)| name.len() + value.len())
-        .sum()
-}
-
 fn ask_facts(
     cx: &Context<'_>,
     channel: &mut dyn Channel,
@@ -325,17 +313,20 @@ fn ask_facts(
         tools: tools.to_vec(),
     };
     let limit = CONTROL_LIMIT + TOOL_LIMIT * u32::try_from(tools.len()).unwrap_or(u32::MAX);
-    match ask(cx, channel, &request, limit)? {
-        Reply::Facts { facts } if bytes_of(&facts) <= MOST_FACT_BYTES => Ok(facts),
-        Reply::Facts { facts } => Err(NoStart::ArmFailure(ArmFailure {
-            why: format!(
-                "its agent says {} bytes about its place, and at most {MOST_FACT_BYTES} are kept",
-                bytes_of(&facts)
-            ),
-            fix: None,
-        })),
-        _ => Err(out_of_turn("what it sees")),
+    let Reply::Facts { facts } = ask(cx, channel, &request, limit)? else {
+        return Err(out_of_turn("what it sees"));
+    };
+    let pairs = facts.iter();
+    let bytes: usize = pairs.map(|(name, value)| name.len() + value.len()).sum();
+    if bytes <= MOST_FACT_BYTES {
+        return Ok(facts);
     }
+    Err(NoStart::ArmFailure(ArmFailure {
+        why: format!(
+            "its agent says {bytes} bytes about its place, and at most {MOST_FACT_BYTES} are kept"
+        ),
+        fix: None,
+    }))
 }
 
 fn out_of_turn(question: &str) -> NoStart {
@@ -484,8 +475,8 @@ impl<'a> Testbed<'a> {
                 trouble.push(format!("{id}: {problem}"));
             };
             attempt(&mut || stop(&cx, &mut arm.passing));
-            attempt(&mut || arm.stop_siblings(&cx));
-            attempt(&mut || arm.stop_extra(&cx));
+            attempt(&mut || stop_all(&cx, arm.take_siblings()));
+            attempt(&mut || stop_all(&cx, std::mem::take(&mut arm.extra.instances)));
             attempt(&mut || stop(&cx, &mut arm.instance));
             attempt(&mut || arm.environment.remove(&cx));
         }

@@ -207,10 +207,8 @@ fn a_file_of_another_program_is_refused_untouched() {
 #[test]
 fn store_with_overwritten_pages_is_damaged() {
     let place = place();
-    {
-        let mut store = begun(&place.path, &plan());
-        store.finish(&end(StoppedBy::Blocks)).unwrap();
-    }
+    let end = end(StoppedBy::Blocks);
+    begun(&place.path, &plan()).finish(&end).unwrap();
     let mut bytes = std::fs::read(&place.path).unwrap();
     bytes[4096..].fill(0x5a);
     std::fs::write(&place.path, bytes).unwrap();
@@ -356,11 +354,8 @@ fn resumed_run_sums_sessions_including_killed() {
     let plan = plan();
     let run = run_1();
     let all = records(&plan);
-    {
-        let mut store = begun(&place.path, &plan);
-        store.append(&all[0]).unwrap();
-        // Dropped without an end, as after `kill -9`.
-    }
+    // Dropped without an end, as after `kill -9`.
+    begun(&place.path, &plan).append(&all[0]).unwrap();
     let mut store = Store::open(&place.path).unwrap();
     let broken = store.run(&run).unwrap();
     // The run began at 1 000; its trial began at 2 000 and took 500.
