@@ -18,8 +18,7 @@ use tare_model::{
 
 use super::exchange::{Cancelled, Dispatcher, Measured, NoReply, taking_part, with_grace};
 use super::group::{Group, Member, State};
-use super::pair::{Route, SERVER};
-use super::served::is_service;
+use super::pair::{Route, SERVER, is_service};
 use super::services::{self, Started};
 use super::testbed::Arm;
 use super::turn_state::Cycle;

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason};
+use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Recipe};
 
 use super::exchange::{Cancelled, Dispatcher, Measured, NoReply, WorkerReply, about, with_grace};
 use super::testbed::Arm;
@@ -15,6 +15,11 @@ use crate::service::request_plan::CLIENT;
 
 /// Set in the number of a pair's server, so that it differs from its client's in the same agent.
 pub(super) const SERVER: u64 = 1 << 32;
+
+/// Whether this process is the client of a recipe.
+pub(super) fn is_service(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
+}
 
 impl Dispatcher<'_> {
     /// Runs a server and a client. The client's raw output is the trial's.

@@ -14,15 +14,9 @@ use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::resident::{NoAnswer, ResidentServer};
 use super::testbed::Arm;
 use super::turn_state::Cycle;
-use crate::service::request_plan::CLIENT;
 #[cfg(target_os = "linux")]
 use crate::service::turns::Block;
 use crate::service::user::{self, UserClient};
-
-/// Whether this process is the client of a recipe.
-pub(super) fn is_service(recipe: &Recipe) -> bool {
-    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
-}
 
 /// Whether the recipe is a server whose requests are interleaved between the arms.
 pub(super) fn is_in_turn(recipe: &Recipe) -> bool {

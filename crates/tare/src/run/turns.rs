@@ -14,7 +14,8 @@ use tare_model::{ArmId, CommandCall, Facts, Recipe, Trial};
 
 use super::alternate::Part;
 use super::charges;
-use super::served::{is_in_turn, is_service};
+use super::pair::is_service;
+use super::served::is_in_turn;
 use super::services;
 use super::session::{Break, Session};
 use super::suspended::Awake;
