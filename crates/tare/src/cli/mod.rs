@@ -17,8 +17,6 @@ mod compare;
 mod compared;
 mod completions;
 mod doctor;
-#[cfg(test)]
-mod documented;
 mod gate;
 mod history;
 mod list;
@@ -140,11 +138,4 @@ pub fn main() -> ExitCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
-    }
-}
+mod tests;
