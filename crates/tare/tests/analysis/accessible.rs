@@ -11,6 +11,7 @@ use tare_model::Params;
 use tare_model::dossier::Dossier;
 use tare_testkit::{browser, skip};
 
+use super::forms::assert_says;
 use super::forms::files_of;
 use super::generator::find;
 use super::snapshots::{hostile, ordinary, unavailable};
@@ -281,7 +282,7 @@ fn axe_is_at_work_among_the_checks() {
     let file = folder.path().join("wrong.html");
     std::fs::write(&file, checking(wrong, false, &axe)).unwrap();
     if let Some(told) = found(&file, &folder.path().join("profile"), 1200) {
-        assert!(told.contains("axe, image-alt"), "{told}");
+        assert_says(&told, "axe, image-alt");
     }
 }
 

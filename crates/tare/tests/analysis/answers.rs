@@ -5,7 +5,7 @@ use tare::report::terminal::{Style, brief, table};
 use tare_model::Verdict;
 use tare_model::dossier::{Dossier, Flag, Span};
 
-use super::forms::{answer_of_why, huge, made_of, text_of};
+use super::forms::{answer_of_why, assert_lacks, assert_says, huge, made_of, text_of};
 use super::generator::{Effect, Plan};
 use super::snapshots::ordinary;
 
@@ -32,11 +32,6 @@ fn six(verdict: Verdict) -> Dossier {
     dossier
 }
 
-#[track_caller]
-fn assert_says(text: &str, part: &str) {
-    assert!(text.contains(part), "{part} is not in: {text}");
-}
-
 #[test]
 fn inconclusive_is_never_reported_as_no_cost() {
     let dossier = six(Verdict::Inconclusive);
@@ -52,7 +47,7 @@ fn inconclusive_is_never_reported_as_no_cost() {
     let drawn = brief(&dossier, WIDE);
     let answer = line(&drawn, &format!("{arm}: "));
     assert_says(answer, "no overhead;");
-    assert!(!drawn.contains("tare resume"), "{drawn}");
+    assert_lacks(&drawn, "tare resume");
 }
 
 #[test]
@@ -85,7 +80,7 @@ fn costs_failing_correction_are_counted_separately() {
     (first.verdict, first.q) = (Verdict::Equivalent, None);
     let drawn = brief(&dossier, WIDE);
     let answer = line(&drawn, &format!("{arm}: "));
-    assert!(answer.contains("no overhead shown"), "{answer}");
+    assert_says(answer, "no overhead shown");
 }
 
 #[test]
@@ -104,7 +99,7 @@ fn no_overhead_needs_every_metric_decided() {
         reported.starts_with("box: no overhead shown;"),
         "{reported}"
     );
-    assert!(reported.contains("1 with too few blocks"), "{reported}");
+    assert_says(&reported, "1 with too few blocks");
 }
 
 #[test]
@@ -122,7 +117,7 @@ fn too_few_blocks_for_correction_reported_once() {
         answer,
         "6 blocks are too few to confirm a single difference",
     );
-    assert!(!drawn.contains("“?”"), "{drawn}");
+    assert_lacks(&drawn, "“?”");
 }
 
 #[test]
@@ -144,8 +139,8 @@ fn startup_cost_is_shown_as_added_time_not_ratio() {
     for style in [WIDE, Style { width: 80, ..WIDE }] {
         for drawn in [brief(&dossier, style), table(&dossier, style)] {
             let drawn = drawn.replace('\u{a0}', " ");
-            assert!(drawn.contains("+110 [99, 121] ms"), "{drawn}");
-            assert!(!drawn.contains("159"), "{drawn}");
+            assert_says(&drawn, "+110 [99, 121] ms");
+            assert_lacks(&drawn, "159");
         }
     }
 }

@@ -8,6 +8,7 @@ use tare::report::terminal::table;
 use tare_model::dossier::{Dossier, DossierLayoutValue, DossierOwnNumbers};
 use tare_model::{Publication, Study};
 
+use super::forms::assert_says;
 use super::generator::{Plan, find, of_width};
 
 /// A publication with these numbers, quantities, claims and tables.
@@ -205,7 +206,7 @@ fn instance_parts_keep_separate_published_values() {
     let here = values[1].here.unwrap().point;
     assert!((mean / here - 1.0).abs() < 0.01, "{mean} {here}");
     let drawn = table(&dossier, of_width(120));
-    assert!(drawn.contains("\neach "), "{drawn}");
+    assert_says(&drawn, "\neach ");
     assert!(html::page(&dossier).contains(">each<"));
 }
 

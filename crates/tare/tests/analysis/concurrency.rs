@@ -9,6 +9,7 @@ use tare_model::{
     Spread, Together, Verdict, WorkSpan, whole_part,
 };
 
+use super::forms::assert_says;
 use super::generator::{Plan, completed, facts_of, find, is_of_arm, of_width, publication_of};
 
 /// A run with a series of instances.
@@ -379,7 +380,7 @@ fn table_shows_instance_counts_and_their_effect() {
     let dossier = Crowd::with(|crowd| crowd.doubling = 1.10).dossier();
     for width in [40, 80, 140] {
         let text = table(&dossier, of_width(width));
-        assert!(text.contains("with several at once"), "{text}");
+        assert_says(&text, "with several at once");
         for line in text.lines() {
             assert!(line.chars().count() <= width, "{line:?} at {width}\n{text}");
         }
@@ -441,7 +442,7 @@ fn instance_counts_plot_as_sweep_with_line_per_arm() {
     let text = &sweeps[0];
     super::figures::keep("sweep.svg", text);
     assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
-    assert!(text.contains("by instances"), "{text}");
+    assert_says(text, "by instances");
     // The baseline and the box, at four levels each.
     assert_eq!(text.matches("<polyline").count(), 2);
     assert_eq!(text.matches("<circle").count(), 8);

@@ -9,6 +9,7 @@ use tare_model::{ClaimVerdict, ProbeReport, Spread, Trial};
 use tare_stats::hodges_lehmann_paired;
 
 use super::concurrency::{Crowd, arm, point, records_of, together};
+use super::forms::{assert_lacks, assert_says};
 use super::generator::{Plan, completed, find, is_of_arm, publication_of, rewrite};
 
 /// Multiplies the cost of every instance in the trials that `which` picks.
@@ -116,12 +117,12 @@ fn page_avoids_confidence_label_for_few_blocks() {
         page[at..at + page[at..].find("</section>").unwrap()].to_owned()
     };
     let few = page(4);
-    assert!(!few.contains("95 %"), "{few}");
+    assert_lacks(&few, "95 %");
     assert!(few.contains("range, which holds the typical value with 88 % only"));
-    assert!(few.contains("(range, 88 % only)"), "{few}");
+    assert_says(&few, "(range, 88 % only)");
     let enough = page(20);
-    assert!(enough.contains("whiskers: 95 % interval"), "{enough}");
-    assert!(!enough.contains("range,"), "{enough}");
+    assert_says(&enough, "whiskers: 95 % interval");
+    assert_lacks(&enough, "range,");
 }
 
 /// Returns the only claim of a run with this rule.
@@ -147,7 +148,7 @@ fn growth_with_few_complete_blocks_decides_no_claim() {
         .retain(|data| data.trial.cell.instances != 1 || data.trial.block < 5);
     let few = claim(run, growth);
     assert_eq!(few.verdict, ClaimVerdict::NotTestable);
-    assert!(few.because.contains("fewer than 6 blocks"), "{few:?}");
+    assert_says(&few.because, "fewer than 6 blocks");
 }
 
 #[test]
@@ -161,10 +162,7 @@ fn incomparable_cell_makes_claim_not_testable() {
     });
     let reported = claim(throttled.clone(), cost);
     assert_eq!(reported.verdict, ClaimVerdict::NotTestable);
-    assert!(
-        reported.because.contains("the arm was stopped for"),
-        "{reported:?}"
-    );
+    assert_says(&reported.because, "the arm was stopped for");
     // If the study asks for a quota, throttling by it is part of the overhead.
     let asked = &mut throttled.head.arms[2].spec.settings;
     *asked = asked.clone().with("cpus", 0.5);
@@ -175,7 +173,7 @@ fn incomparable_cell_makes_claim_not_testable() {
     });
     let reported = claim(void, cost);
     assert_eq!(reported.verdict, ClaimVerdict::NotTestable);
-    assert!(reported.because.contains("checksum"), "{reported:?}");
+    assert_says(&reported.because, "checksum");
 }
 
 /// Here every interval is as wide as its ends say; none is a point.

@@ -4,6 +4,7 @@
 use tare::analyze::analyze;
 use tare::report::ReportOutput;
 
+use super::forms::assert_says;
 use super::forms::{answer_of_why, files_of, huge};
 use super::generator::find;
 use super::snapshots::{hostile, ordinary};
@@ -158,7 +159,7 @@ fn png_is_double_size_figure_and_needs_font() {
     let ReportOutput::Nothing(reason) = of("png", &[]) else {
         panic!("a picture without words");
     };
-    assert!(reason.contains("font"), "{reason}");
+    assert_says(&reason, "font");
     let fonts = tare::cx::fonts::faces();
     if fonts.is_empty() {
         tare_testkit::skip::skip("font", "no font is installed");

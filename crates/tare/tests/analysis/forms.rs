@@ -67,6 +67,18 @@ pub(crate) fn file_of(form: &str, dossier: &Dossier, name: &str) -> String {
     String::from_utf8(file.content).unwrap()
 }
 
+/// Asserts that a text contains this part.
+#[track_caller]
+pub(crate) fn assert_says(text: &str, part: &str) {
+    assert!(text.contains(part), "{part} is not in: {text}");
+}
+
+/// Asserts that a text does not contain this part.
+#[track_caller]
+pub(crate) fn assert_lacks(text: &str, part: &str) {
+    assert!(!text.contains(part), "{part} is in: {text}");
+}
+
 /// Returns the text with each run of white space as one space, so that wrapping does not matter.
 pub(crate) fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -364,7 +376,7 @@ fn narrow_terminal_shortens_names_for_intervals() {
         cell.metric = "net.tcp.throughput.to.somewhere.else.rate".into();
     }
     let drawn = brief(&dossier, Style { width: 72, ..STYLE });
-    assert!(drawn.contains("●┤"), "{drawn}");
+    assert_says(&drawn, "●┤");
 }
 
 #[test]

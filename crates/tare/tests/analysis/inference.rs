@@ -5,6 +5,7 @@ use tare::report::terminal::{brief, table};
 use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::{Better, CheckResult, Deviation, Trial, Verdict};
 
+use super::forms::assert_says;
 use super::forms::{file_of, made_of, text_of, words};
 use super::generator::{Effect, Plan, cell, find, has, is_of_arm, of_width, rewrite, take_turns};
 
@@ -58,10 +59,7 @@ fn tenfold_cost_survives_unpassable_correction() {
         "{reported}"
     );
     // The headline counts it correctly.
-    assert!(
-        reported.contains("1 not significant after correction"),
-        "{reported}"
-    );
+    assert_says(&reported, "1 not significant after correction");
 }
 
 #[test]
@@ -239,15 +237,13 @@ fn wide_row_from_moving_effect_is_not_called_noise() {
     assert!(flagged(&moving), "{:?}", cell(&moving, "box", INTEGER));
     let style = of_width(120);
     let short = words(&brief(&moving, style));
-    assert!(
-        short.contains(", moves") && short.contains("“moves”:"),
-        "{short}"
-    );
+    assert_says(&short, ", moves");
+    assert_says(&short, "“moves”:");
     let full = words(&table(&moving, style));
-    assert!(full.contains("the effect itself moves"), "{full}");
-    assert!(full.contains("MOVES: the effect itself"), "{full}");
+    assert_says(&full, "the effect itself moves");
+    assert_says(&full, "MOVES: the effect itself");
     let page = tare::report::html::page(&moving);
-    assert!(page.contains(", moves"), "{page}");
+    assert_says(&page, ", moves");
     // Noise that all arms share is the machine's, and a precise row needs no reason.
     assert!(!flagged(&quiet.dossier()));
     for seed in 0..20 {

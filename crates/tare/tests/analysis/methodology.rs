@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::forms::assert_says;
 use tare::config::builtin::STUDIES;
 use tare::config::{Adjustments, built_in};
 
@@ -167,5 +168,5 @@ fn first_run_page_matches_workload_count() {
         18,
         "the book says how many there are"
     );
-    assert!(text.contains("`quick`: 18 workloads"), "{text}");
+    assert_says(&text, "`quick`: 18 workloads");
 }

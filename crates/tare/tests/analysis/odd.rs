@@ -7,6 +7,7 @@ use tare::report::{FORMATS, Material, html};
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome};
 
+use super::forms::assert_says;
 use super::forms::{answer_of_why, assert_sound, huge, text_of};
 use super::generator::find;
 use super::snapshots::ordinary;
@@ -74,7 +75,7 @@ fn empty_and_all_failed_runs_render_in_every_form() {
     }
     // The failure is reported with its reason, and not only as a lack of blocks.
     let page = html::page(&analyze(&failed(), &find));
-    assert!(page.contains("signal 11"), "{page}");
+    assert_says(&page, "signal 11");
 }
 
 #[test]

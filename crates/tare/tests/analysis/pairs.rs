@@ -6,6 +6,7 @@ use tare::report::terminal::{brief, table};
 use tare_model::dossier::DossierCell;
 use tare_model::study::A_PRIME;
 
+use super::forms::assert_says;
 use super::forms::{file_of, made_of, text_of};
 use super::generator::{Effect, Plan, find, of_width};
 use super::schema::assert_fits;
@@ -108,7 +109,7 @@ fn reader_forms_show_each_pair_with_interval() {
         let style = of_width(width);
         for drawn in [brief(&dossier, style), table(&dossier, style)] {
             let shown = &drawn[drawn.find("Pairwise").unwrap()..];
-            assert!(shown.contains("fsync"), "{shown}");
+            assert_says(shown, "fsync");
             let shown: String = shown.split_whitespace().collect();
             assert!(shown.contains(&format!("{ratio:.3}[")), "{width}: {shown}");
         }

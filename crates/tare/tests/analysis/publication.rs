@@ -6,6 +6,7 @@ use tare::report::terminal::brief;
 use tare_model::dossier::{Dossier, DossierLayoutValue};
 use tare_model::{ClaimVerdict, Publication};
 
+use super::forms::{assert_lacks, assert_says};
 use super::generator::{Effect, Plan, facts_of, find, of_width};
 
 const PUBLICATION: &str = r#"
@@ -170,7 +171,7 @@ fn emulated_arm_decides_no_claim() {
         assert!(claim.because.matches("`docker` is emulated").count() <= 1);
     }
     let because = &dossier.claims[0].because;
-    assert!(because.contains("`docker` is emulated"), "{because}");
+    assert_says(because, "`docker` is emulated");
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn publication_table_has_value_or_reason_and_printed() {
     assert_eq!(row.values[1].published, ["1,234 s"]);
     assert!(row.values[2].here.is_none());
     let reason = row.values[2].reason.as_deref().unwrap();
-    assert!(reason.contains("not measured"), "{reason}");
+    assert_says(reason, "not measured");
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn a_figure_is_a_file_that_any_reader_of_xml_takes() {
     let text = &drawings[0].svg;
     super::figures::keep("figure.svg", text);
     assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
-    assert!(text.contains("Times &amp; &lt;rates&gt;"), "{text}");
+    assert_says(text, "Times &amp; &lt;rates&gt;");
     // A panel of three bars, and the white background; a panel of three points, because its axis is logarithmic, and
     // next to one of them the published value.
     assert_eq!(text.matches("<rect").count(), 4);
@@ -226,11 +227,11 @@ fn brief_shows_measured_tables_and_counts_empty_ones() {
     };
     rows(&mut dossier, |value| value.published.clear());
     let drawn = brief(&dossier, style);
-    assert!(drawn.contains("Table 1. Times"), "{drawn}");
+    assert_says(&drawn, "Table 1. Times");
     rows(&mut dossier, |value| value.here = None);
     let drawn = brief(&dossier, style).replace('\n', " ");
-    assert!(!drawn.contains("Table 1. Times"), "{drawn}");
-    assert!(drawn.contains("tables in which no number"), "{drawn}");
+    assert_lacks(&drawn, "Table 1. Times");
+    assert_says(&drawn, "tables in which no number");
 }
 
 #[test]
@@ -266,7 +267,7 @@ rule = { kind = "between", quantity = "compute", arm = "laptop", other = "docker
     super::schema::assert_fits(&dossier);
     let claim = dossier.claims.last().unwrap();
     assert_eq!(claim.verdict, ClaimVerdict::NotTestable);
-    assert!(claim.because.contains("recorded elsewhere"), "{claim:?}");
+    assert_says(&claim.because, "recorded elsewhere");
     let publication = dossier.publication.as_ref().unwrap();
     let table = &publication.tables[0];
     assert_eq!(table.columns.last().unwrap(), "My laptop (recorded)");

@@ -11,6 +11,7 @@ use tare_model::dossier::Dossier;
 use tare_model::publication::Publication;
 use tare_model::{NoCounterpart, Params, RunId, Study};
 
+use super::forms::assert_says;
 use super::forms::{file_of, made_of, text_of, words};
 use super::generator::{of_width, publication_of};
 
@@ -422,7 +423,7 @@ columns = [{ label = "Docker", arm = "docker" }]
     super::schema::assert_fits(&here);
     let markdown = text_of(made_of("markdown", &here, &[]));
     let latex = file_of("latex", &here, "published.tex");
-    assert!(latex.contains("A file $\\ddagger$ & "), "{latex}");
+    assert_says(&latex, "A file $\\ddagger$ & ");
     let figure = tare::report::svg::figures(&here).remove(0).svg;
     for form in [
         words(&brief(&here, of_width(100))),
@@ -432,9 +433,6 @@ columns = [{ label = "Docker", arm = "docker" }]
         latex,
         without_tags(&figure),
     ] {
-        assert!(
-            form.contains("A file: lines = 100 here, 1000 there"),
-            "{form}"
-        );
+        assert_says(&form, "A file: lines = 100 here, 1000 there");
     }
 }

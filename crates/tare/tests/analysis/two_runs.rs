@@ -7,6 +7,7 @@ use tare::report::terminal::{Called, two_runs as drawn};
 use tare_model::Verdict;
 use tare_model::dossier::{Dossier, Flag};
 
+use super::forms::assert_says;
 use super::generator::{Effect, Plan, find, of_width};
 
 fn plan(seed: u64) -> Plan {
@@ -108,7 +109,7 @@ fn unmatched_cells_listed_and_no_ratio_no_quotient() {
         (None, Verdict::Inconclusive)
     );
     let page = rendered(&first, &second);
-    assert!(page.contains("no ratio"), "{page}");
+    assert_says(&page, "no ratio");
     let mut odd = plan(3).dossier();
     for (cell, value) in odd
         .cells
@@ -155,9 +156,9 @@ fn cell_flags_qualify_row_and_drift_is_inconclusive() {
     let text = drawn(&first, &second, Called::HERE, of_width(200));
     let page = html::compared(&first, &second);
     for told in [text, page] {
-        assert!(
-            told.contains("inconclusive, emulated, different tool, drifting, one start"),
-            "{told}"
+        assert_says(
+            &told,
+            "inconclusive, emulated, different tool, drifting, one start",
         );
     }
     // Either of the two is enough.

@@ -8,6 +8,7 @@ use tare_model::{
     Absence, Better, CheckResult, Failure, Outcome, ProbeReport, Reason, Sliced, Trial, Verdict,
 };
 
+use super::forms::assert_says;
 use super::generator::{
     Effect, Plan, cell, decide, facts_of, find, has, in_block, is_of_arm, of_width, rewrite,
     take_turns,
@@ -394,11 +395,8 @@ fn an_arm_on_another_machine_is_labelled_as_one() {
     assert_eq!(again.unwrap().0, CheckResult::Pass);
     let (result, detail) = other.unwrap();
     assert_eq!(result, CheckResult::Differs);
-    assert!(
-        detail.contains("`box` runs on another machine than `host`"),
-        "{detail}"
-    );
-    assert!(detail.contains("`b-2`, not `b-1`"), "{detail}");
+    assert_says(&detail, "`box` runs on another machine than `host`");
+    assert_says(&detail, "`b-2`, not `b-1`");
     let (_, same) = machine(Some("b-1"), Some("b-1"));
     assert_eq!(same.unwrap().0, CheckResult::Pass);
     assert_eq!(machine(Some("b-1"), None).1, None);
@@ -432,8 +430,8 @@ fn excess_aa_false_alarms_are_reported() {
     let dossier = plan.dossier();
     let drawn = table(&dossier, of_width(500));
     let first = drawn.lines().next().unwrap();
-    assert!(first.contains("3 false positives"), "{first}");
-    assert!(first.contains("DO NOT TRUST THE VERDICTS"), "{first}");
+    assert_says(first, "3 false positives");
+    assert_says(first, "DO NOT TRUST THE VERDICTS");
     let item = dossier
         .checklist
         .iter()
@@ -475,10 +473,7 @@ fn emulated_arm_is_labelled_in_cells_and_report() {
             assert_eq!(detail, (cell.arm == "box").then_some(by), "{}", cell.arm);
         }
         let text = drawn(&dossier);
-        assert!(
-            text.contains(&format!("box (EMULATED: {by}) against")),
-            "{text}"
-        );
+        assert_says(&text, &format!("box (EMULATED: {by}) against"));
         let shown = text.matches("emulated:").count();
         assert_eq!(shown, 3, "each of the three metrics once: {text}");
 

@@ -252,7 +252,7 @@ fn why_userland_in_docker_cannot_reach_host() {
         "shown=/etc/passwd".into(),
     ];
     let output = printed_inside(&DOCKER, &world, &settings, &targets);
-    assert!(output.contains("shown DONE"), "{output}");
+    assert_says(&output, "shown DONE");
     let defaults = ["io_uring", "vsock", "shown"];
     assert_denied_but(&output, &defaults);
 }
@@ -288,7 +288,7 @@ fn a_mask_that_cannot_be_laid_is_a_refusal() {
         return skip("root", "nothing can be mounted here");
     }
     let refusal = report(&spec).error.unwrap();
-    assert!(refusal.step.contains("mask `/sys/firmware`"), "{refusal}");
+    assert_says(&refusal.step, "mask `/sys/firmware`");
     assert!(refusal.hint.unwrap().contains("masked_paths"));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
 }

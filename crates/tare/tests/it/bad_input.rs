@@ -127,7 +127,7 @@ fn meaningless_number_error_names_option() {
     }
     // A resumed run already has its study.
     product
-        .run(["resume", "--blocks", "3"])
+        .tare("resume --blocks 3", &[])
         .expect(2)
         .complains("unexpected argument '--blocks'");
     assert!(!product.home().exists());
@@ -137,9 +137,10 @@ fn meaningless_number_error_names_option() {
 fn budget_below_one_block_still_gives_one_block() {
     let product = Product::new();
     let ended = product
-        .run(words(
+        .tare(
             "run --env host --workload getppid,stat --budget 1ms --json -",
-        ))
+            &[],
+        )
         .expect(0);
     // A sufficient budget is suggested before anything is measured.
     let expected = "warning: 1.00 ms hold about 0 of the ";
@@ -149,7 +150,7 @@ fn budget_below_one_block_still_gives_one_block() {
     assert_eq!(dossier["stopped_by"], "budget");
     assert_eq!(dossier["cost"]["trials"], 4);
     let table = product.run(["show"]).expect(0).stdout;
-    assert!(table.contains("budget"), "{table}");
+    assert_says(&table, "budget");
     product.assert_nothing_left();
 }
 
@@ -212,8 +213,8 @@ fn missing_optional_engine_is_reported_run_continues() {
     assert!(failure["hint"].is_string(), "{failure:#}");
     // The same in words.
     let table = product.run(["show"]).expect(0).stdout;
-    assert!(table.contains("docker is not available"), "{table}");
-    assert!(table.contains("hint:"), "{table}");
+    assert_says(&table, "docker is not available");
+    assert_says(&table, "hint:");
     product.assert_nothing_left();
 }
 
@@ -259,7 +260,7 @@ fn user_without_docker_gets_advice_and_other_arms() {
     let docker = &dossier["arms"][3];
     assert_eq!(docker["available"], false);
     let reason = docker["reason"].as_str().unwrap();
-    assert!(reason.contains("permission denied"), "{reason}");
+    assert_says(reason, "permission denied");
     assert_eq!(dossier["arms"][0]["available"], true);
     product.assert_nothing_left();
 }
@@ -275,9 +276,7 @@ fn unwritable_dossier_path_fails_before_measuring() {
         assert!(!ended.hint().is_empty());
     }
     // An existing file is replaced by a whole dossier or not at all.
-    product
-        .run(["run", "nonsense", "--json", "old.json"])
-        .expect(2);
+    product.tare("run nonsense --json old.json", &[]).expect(2);
     let old = fs::read_to_string(product.folder().join("old.json"));
     assert_eq!(old.unwrap(), "precious");
     assert!(!product.home().exists(), "nothing was measured");
@@ -403,7 +402,7 @@ exit $code"#;
     assert!(n_trials > 6, "{n_trials}");
     let place = copied.display().to_string();
     let dossier = product
-        .run(["show", "--json", "--store", &place])
+        .tare("show --json --store", &[&place])
         .expect(0)
         .json();
     crate::product::assert_valid_dossier(&dossier);

@@ -37,7 +37,7 @@ fn assert_kept(store: &Path) -> usize {
 #[track_caller]
 fn assert_ended_well(product: &Product, ended: &Ended, store: &Path, words: &str) {
     assert!(matches!(ended.code, Some(5 | 2)), "{ended}");
-    assert!(!ended.stderr.contains("panicked"), "{ended}");
+    ended.does_not_complain("panicked");
     ended.complains("store.sqlite");
     ended.complains(words);
     ended.advises("--store");
@@ -86,7 +86,7 @@ fn full_disk_ends_run_and_it_resumes_with_space() {
         \"$@\"; code=$?
         rm disk/filler; cp disk/store.sqlite* kept || exit 98
         exit $code";
-    let inner = product.command(["run", "study.toml", "--store", "disk/store.sqlite"]);
+    let inner = product.command(line("run study.toml --store disk/store.sqlite", &[]));
     let ended = needed!(with_mounts(&product, script, &[], &inner));
     let store = product.folder().join("kept/store.sqlite");
     assert_ended_well(&product, &ended, &store, "no space left");
@@ -104,7 +104,7 @@ fn unwritable_store_disk_is_refused_before_start() {
     product.file("study.toml", STUDY.replace("100", "3"));
     fs::create_dir(product.folder().join("disk")).unwrap();
     product
-        .run(["run", "study.toml", "--store", "disk/store.sqlite"])
+        .tare("run study.toml --store disk/store.sqlite", &[])
         .expect(0);
     let script = "mount --bind disk disk && mount -o remount,bind,ro disk && ! touch disk/x 2>/dev/null || exit 99
         exec \"$@\"";

@@ -7,10 +7,10 @@ use crate::reports::measured;
 fn bundle_replays_bit_for_bit_and_rejects_changes() {
     let product = measured();
     product
-        .run(["report", "latest", "--bundle", "run.tar"])
+        .tare("report latest --bundle run.tar", &[])
         .expect(0);
     product
-        .run(["report", "latest", "--bundle", "again.tar"])
+        .tare("report latest --bundle again.tar", &[])
         .expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
     let again = std::fs::read(product.folder().join("again.tar")).unwrap();
@@ -122,7 +122,7 @@ fn forged(archive: &[u8], name: &str, old: &str, new: &str) -> Vec<u8> {
 #[test]
 fn bundle_repeat_compares_costs_there_and_here() {
     let product = measured();
-    product.run(["report", "--bundle", "run.tar"]).expect(0);
+    product.tare("report --bundle run.tar", &[]).expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
     let elsewhere = Product::new();
     elsewhere.file("run.tar", &bundle);
@@ -137,7 +137,7 @@ fn bundle_repeat_compares_costs_there_and_here() {
     elsewhere.run(chosen).expect(2);
     elsewhere.run(["run", "--trust"]).expect(2);
 
-    let output = elsewhere.run(["repeat", "run.tar", "--trust"]);
+    let output = elsewhere.tare("repeat run.tar --trust", &[]);
     let stdout_text = output.expect(0).stdout;
     for said in [
         "there: run ",
@@ -179,13 +179,13 @@ fn bundle_repeat_compares_costs_there_and_here() {
         .complains("was not begun here")
         .complains("workload integer");
     product.file("cut.tar", &bundle[..2_000]);
-    product.run(["repeat", "cut.tar", "--trust"]).expect(2);
+    product.tare("repeat cut.tar --trust", &[]).expect(2);
 }
 
 #[test]
 fn replay_checks_files_derived_from_raw_output() {
     let product = measured();
-    product.run(["report", "--bundle", "run.tar"]).expect(0);
+    product.tare("report --bundle run.tar", &[]).expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
     product
         .run(["replay", "run.tar"])
@@ -214,7 +214,7 @@ fn replay_checks_files_derived_from_raw_output() {
 #[test]
 fn foreign_bundle_entry_is_not_read_into_memory() {
     let product = measured();
-    product.run(["report", "--bundle", "run.tar"]).expect(0);
+    product.tare("report --bundle run.tar", &[]).expect(0);
     let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
     let more = |header: &mut tar::Header, name: &str, content: &[u8]| {
         let mut archive = tar::Builder::new(Vec::new());

@@ -57,9 +57,10 @@ fn dossier_goes_to_file_and_table_to_stdout() {
     let product = Product::new();
     let file = product.folder().join("dossier.json");
     let ended = product
-        .run(words(
+        .tare(
             "run --env host --workload getppid --blocks 1 --json dossier.json",
-        ))
+            &[],
+        )
         .expect(0);
     assert!(ended.stdout.starts_with("quick · "), "{ended}");
     ended.shows("A′ (host against itself)");
@@ -96,7 +97,7 @@ fn a_stored_run_is_shown_against_another_of_its_arms() {
     assert_eq!(cell(&turned)["n_blocks"], 7);
     let host_alone = &cell(&turned)["env"]["point"];
     assert!(host_alone.is_f64() && cell(&straight)["base"]["point"].is_f64());
-    let text = product.run(["show", "--against", "again"]).expect(0).stdout;
+    let text = product.tare("show --against again", &[]).expect(0).stdout;
     assert!(text.starts_with("No A/A control in this run"), "{text}");
 
     for (arm, said) in [("nix", "`host`, `again`"), ("a-prime", "`host`, `again`")] {
@@ -111,17 +112,19 @@ fn pairs_compared_if_study_or_reader_requests() {
                  [[arm]]\nid = \"one\"\ndriver = \"host\"\n[[arm]]\nid = \"two\"\ndriver = \"host\"\n\
                  [[workload]]\nid = \"getppid\"\n";
     let file = product.file("three.toml", study);
-    let refused = product.run(["run", &file, "--against", "nix"]).expect(2);
+    let refused = product
+        .tare(&format!("run {file} --against nix"), &[])
+        .expect(2);
     refused.complains("`host`, `one`, `two`");
     assert_eq!(product.run(["runs"]).expect(0).stdout, "", "refused first");
 
     product
-        .run(["run", &file, "--against", "one"])
+        .tare(&format!("run {file} --against one"), &[])
         .expect(0)
         .shows("two against one");
     let plain = product.run(["show", "--json"]).expect(0).json();
     assert!(plain.get("pairs").is_none(), "{plain}");
-    let asked = product.run(["show", "--pairs", "--json"]).expect(0).json();
+    let asked = product.tare("show --pairs --json", &[]).expect(0).json();
     assert_valid_dossier(&asked);
     assert_eq!(asked["pairs"][0]["arm"], "two");
     assert_eq!(asked["pairs"][0]["baseline"], "one");
@@ -132,7 +135,7 @@ fn pairs_compared_if_study_or_reader_requests() {
         study.replace("[design]", "[design]\npairs = true"),
     );
     product.run(["run", &file]).expect(0).shows("Pairwise");
-    let both = product.run(["show", "--pairs", "--against", "one"]);
+    let both = product.tare("show --pairs --against one", &[]);
     both.expect(2);
 }
 
@@ -158,12 +161,12 @@ fn every_listing_works_as_text_and_json() {
         ("causes", "disk.shared-folder"),
     ] {
         let text = product.run(["list", what]).expect(0).stdout;
-        assert!(text.contains(member), "{text}");
+        assert_says(&text, member);
         let json = product.run(["list", what, "--json"]).expect(0).json();
         let rows = json[what].as_array().unwrap();
         assert!(rows.iter().any(|row| row["id"] == member), "{json:#}");
         let all = product.run(["list"]).expect(0).stdout;
-        assert!(all.contains(member), "{all}");
+        assert_says(&all, member);
     }
     let json = product.run(["list", "--json"]).expect(0).json();
     assert_eq!(json.as_object().unwrap().len(), 4);
@@ -205,9 +208,9 @@ fn doctor_covers_every_environment_and_noise() {
     assert!(json["noise"]["best_ns"].as_f64().unwrap() > 0.0);
     let text = product.run(["doctor"]).expect(0).stdout;
     for id in ids {
-        assert!(text.contains(&format!("  {id}: ")), "{text}");
+        assert_says(&text, &format!("  {id}: "));
     }
-    assert!(text.contains("noise:"), "{text}");
+    assert_says(&text, "noise:");
     let longest = text.lines().map(|line| line.chars().count()).max();
     assert!(longest.unwrap() < 500, "{text}");
     product.assert_nothing_left();
@@ -311,7 +314,7 @@ fn help_and_version_on_stdout_for_every_command() {
         concat!("tare ", env!("CARGO_PKG_VERSION"))
     );
     let help = product.run(["--help"]).expect(0).stdout;
-    assert!(help.contains("Usage: tare"), "{help}");
+    assert_says(&help, "Usage: tare");
     let commands = [
         "run",
         "list",
@@ -322,7 +325,7 @@ fn help_and_version_on_stdout_for_every_command() {
         "completions",
     ];
     for command in commands {
-        assert!(help.contains(command), "{help}");
+        assert_says(&help, command);
         for option in ["--help", "-h"] {
             let help = product.run([command, option]).expect(0);
             help.shows(&format!("Usage: tare {command}"));

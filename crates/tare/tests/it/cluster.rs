@@ -256,7 +256,7 @@ fn three_containers_are_nodes_on_private_network() {
 
 #[test]
 fn host_network_containers_use_loopback_addresses() {
-    let settings = Params::new().with("network", "host").with("rootfs", "host");
+    let settings = params("network = 'host', rootfs = 'host'");
     let (addresses, ..) = needed!(answered("container", settings));
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
 }
@@ -292,7 +292,7 @@ fn three_machines_are_nodes_with_shared_folder() {
 
 #[test]
 fn containers_without_network_have_no_path() {
-    let settings = Params::new().with("network", "none");
+    let settings = params("network = 'none'");
     let study = study(
         "container",
         settings,

@@ -103,10 +103,7 @@ fn commands_that_print_different_things_are_refused() {
         .json();
     // Commands this short are interleaved run by run.
     let how = json["how"].as_str().unwrap();
-    assert!(
-        how.contains("of each side in a block, interleaved"),
-        "{how}"
-    );
+    assert_says(how, "of each side in a block, interleaved");
 }
 
 #[test]
@@ -186,23 +183,20 @@ fn compare_hooks_run_expected_number_of_times() {
         note("conclude"),
         note("cleanup"),
     );
-    let ended = product.run([
-        "compare",
-        "--json",
-        "-",
-        "--budget",
-        "6s",
-        "--setup",
-        &setup,
-        "--prepare",
-        &prepare,
-        "--conclude",
-        &conclude,
-        "--cleanup",
-        &cleanup,
-        "true",
-        "sh -c true",
-    ]);
+    let ended = product.tare(
+        "compare --json - --budget 6s --setup",
+        &[
+            &setup,
+            "--prepare",
+            &prepare,
+            "--conclude",
+            &conclude,
+            "--cleanup",
+            &cleanup,
+            "true",
+            "sh -c true",
+        ],
+    );
     ended.expect(0);
     let log = fs::read_to_string(product.folder().join("log")).unwrap();
     let count = |word: &str| log.lines().filter(|line| *line == word).count();
@@ -226,25 +220,7 @@ fn two_environments_are_compared_with_one_command() {
     let product = Product::new();
     let script = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
     let json = product
-        .run([
-            "compare",
-            "--json",
-            "-",
-            "--budget",
-            "60s",
-            "--margin",
-            "40%",
-            "--only",
-            "wall",
-            "--a",
-            "container",
-            "--b",
-            "container:cpus=0.1",
-            "--",
-            "sh",
-            "-c",
-            script,
-        ])
+        .tare("compare --json - --budget 60s --margin 40% --only wall --a container --b container:cpus=0.1 -- sh -c", &[script])
         .expect(0)
         .json();
     assert_eq!(row(&json, "wall")["word"], "slower", "{json:#}");
@@ -257,9 +233,7 @@ fn stored_runs_compare_unpaired_without_proof() {
     let product = Product::new();
     let ask = |sides: [&str; 2]| {
         let json = product
-            .run([
-                "compare", "--json", "-", "--budget", "5s", sides[0], sides[1],
-            ])
+            .tare("compare --json - --budget 5s", &[sides[0], sides[1]])
             .expect(0)
             .json();
         let runs = json["runs"].as_array().unwrap();
@@ -268,7 +242,7 @@ fn stored_runs_compare_unpaired_without_proof() {
     let first = ask(["true", "sh -c true"]);
     let second = ask(["true", &work(4)]);
     let ended = product
-        .run(["compare", "--json", "-", &first, &second])
+        .tare(&format!("compare --json - {first} {second}"), &[])
         .expect(0);
     let json = ended.json();
     assert_eq!(json["paired"], false);
@@ -344,9 +318,9 @@ fn odd_commands_are_measured_and_noted() {
     };
     // Each run prints another number.
     let notes = short(["sh -c 'echo $$'", "sh -c 'echo $$ '"]);
-    assert!(notes.contains("another text in each run"), "{notes}");
+    assert_says(&notes, "another text in each run");
     let notes = short(["sh -c 'sleep 60 & exit 0'", "true"]);
-    assert!(notes.contains("in the background"), "{notes}");
+    assert_says(&notes, "in the background");
     // A command that prompts its user gets end of file and does not wait.
     short(["sh -c 'read x; exit 0'", "sh -c 'read y; exit 0'"]);
     let name = "a 'b\" $(c)";

@@ -33,29 +33,20 @@ fn container_keeps_the_contract_of_drivers() {
 
 #[test]
 fn container_contract_holds_with_cgroup_only() {
-    let bare = Params::new()
-        .with("namespaces", "none")
-        .with("caps", "all")
-        .with("seccomp", "unconfined");
+    let bare = params("namespaces = 'none', caps = 'all', seccomp = 'unconfined'");
     contract(&Container, &bare);
 }
 
 #[test]
 fn container_contract_holds_with_relay_and_limits() {
-    let limited = Params::new()
-        .with("stdio", "relay")
-        .with("cpus", 1i64)
-        .with("memory", "512m")
-        .with("pids", 200i64);
+    let limited = params("stdio = 'relay', cpus = 1, memory = '512m', pids = 200");
     contract(&Container, &limited);
 }
 
 #[test]
 fn agent_inside_sees_requested_settings() {
     let (_turn, world) = needed!(turn_where("facts", is_available));
-    let settings = Params::new()
-        .with("no_new_privileges", true)
-        .with("network", "none");
+    let settings = params("no_new_privileges = true, network = 'none'");
     let mut environment = configure(&settings);
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     let facts = inner_facts(instance.as_mut());
@@ -78,7 +69,7 @@ fn agent_inside_sees_requested_settings() {
 #[test]
 fn container_without_cgroup_is_charged_as_process() {
     let (_turn, world) = needed!(turn_where("groups", is_available));
-    let settings = Params::new().with("cgroup", false).with("network", "none");
+    let settings = params("cgroup = false, network = 'none'");
     let mut environment = configure(&settings);
     let instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     let charged = instance.charged();
@@ -91,7 +82,7 @@ fn container_without_cgroup_is_charged_as_process() {
 fn veth_reports_addresses_and_host_network_loopback() {
     let (_turn, world) = needed!(turn_where("addresses", is_available));
     let before = fs::read("/etc/hosts").unwrap();
-    let mut environment = configure(&Params::new().with("network", "veth"));
+    let mut environment = configure(&params("network = 'veth'"));
     match environment.start(&world.cx(), StartMode::Once) {
         Ok(mut instance) => {
             let (arm, host) = (
@@ -110,7 +101,7 @@ fn veth_reports_addresses_and_host_network_loopback() {
         }
         Err(error) => panic!("{error}"),
     }
-    let mut environment = configure(&Params::new().with("network", "host"));
+    let mut environment = configure(&params("network = 'host'"));
     let instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     assert_eq!(
         instance.address_from_host(),
@@ -131,7 +122,7 @@ fn assert_own_name_leads_to(instance: &mut dyn Instance, address: IpAddr) {
 fn impossible_limit_gives_hint_and_leaves_no_trace() {
     let (_turn, world) = needed!(turn_where("impossible", is_available));
     let before = Snapshot::take(&world);
-    let mut environment = configure(&Params::new().with("cpuset", "99"));
+    let mut environment = configure(&params("cpuset = '99'"));
     let error = environment
         .start(&world.cx(), StartMode::Once)
         .err()
@@ -169,13 +160,10 @@ fn environment_inside_is_minimal_unless_inherited() {
     let path = std::env::var_os("PATH").map_or(0, |path| path.len());
     let clean = bytes(&Params::new());
     assert!(clean < path + 150, "{clean} bytes, of them {path} of PATH");
-    assert!(bytes(&Params::new().with("environment", "inherit")) >= own);
+    assert!(bytes(&params("environment = 'inherit'")) >= own);
     assert!(
         Container
-            .configure(
-                ArmId::new("arm").unwrap(),
-                &Params::new().with("environment", "none")
-            )
+            .configure(ArmId::new("arm").unwrap(), &params("environment = 'none'"))
             .is_err()
     );
 }

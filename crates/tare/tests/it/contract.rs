@@ -112,7 +112,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     let missing = driver.configure(arm, &Params::new().with("image", name));
     let mut missing = missing.unwrap();
     let (why, fix) = absent(missing.prepare(&cx).unwrap_err());
-    assert!(why.contains(name), "{why}");
+    assert_says(&why, name);
     assert_eq!(fix, format!("`{} pull {name}`", driver.id()));
     missing.remove(&cx).unwrap();
 
@@ -158,7 +158,7 @@ fn shown_name(driver: &dyn Driver, settings: &Params) -> String {
 }
 
 fn an_unknown_setting_is_refused(driver: &dyn Driver) {
-    let settings = Params::new().with("no-such-setting", 1i64);
+    let settings = params("no-such-setting = 1");
     let arm = ArmId::new("contract").unwrap();
     let error = driver.configure(arm, &settings).err();
     let error = error.expect("an unknown setting was accepted");

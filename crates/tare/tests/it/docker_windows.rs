@@ -327,6 +327,6 @@ fn engine_needs_agent_for_its_system() {
     let Availability::Absent { why, fix } = driver.detect(&other.cx()) else {
         panic!("ready without an agent");
     };
-    assert!(why.contains("no Windows agent"), "{why}");
+    assert_says(&why, "no Windows agent");
     assert!(fix.unwrap().contains("--target x86_64-pc-windows-gnu"));
 }

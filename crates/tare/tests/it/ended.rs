@@ -2,6 +2,18 @@
 
 use serde_json::Value;
 
+/// Asserts that a text contains this part.
+#[track_caller]
+pub(crate) fn assert_says(text: &str, part: &str) {
+    assert!(text.contains(part), "{part} is not in: {text}");
+}
+
+/// Asserts that a text does not contain this part.
+#[track_caller]
+pub(crate) fn assert_lacks(text: &str, part: &str) {
+    assert!(!text.contains(part), "{part} is in: {text}");
+}
+
 /// How a call ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -15,7 +27,7 @@ impl Ended {
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self}");
-        assert!(!self.stderr.contains("panicked"), "{self}");
+        self.does_not_complain("panicked");
         self
     }
 
@@ -23,6 +35,12 @@ impl Ended {
     #[track_caller]
     pub(crate) fn complains(&self, of: &str) -> &Self {
         self.has(&self.stderr, of)
+    }
+
+    /// Asserts that stderr does not contain this.
+    #[track_caller]
+    pub(crate) fn does_not_complain(&self, of: &str) {
+        assert!(!self.stderr.contains(of), "{of}: {self}");
     }
 
     /// Asserts that stdout contains this.

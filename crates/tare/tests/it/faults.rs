@@ -191,7 +191,7 @@ fn tare_stopped_in_a_trial_voids_that_trial() {
         "study.toml",
         study.replace("[design]", "[design]\nalternate = false"),
     );
-    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    let mut started = Product::start(product.command(line("run study.toml --json -", &[])));
     wait_until("a trial is on its way", || {
         assert!(started.is_running());
         let runs = product.runs().into_iter();
@@ -210,7 +210,7 @@ fn tare_stopped_in_a_trial_voids_that_trial() {
     let kinds = product.stored("SELECT kind FROM trial ORDER BY sequence");
     assert_eq!(kinds, ["failed", "completed"]);
     let reason = dossier["failures"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains("stopped and continued"), "{reason}");
+    assert_says(reason, "stopped and continued");
     product.assert_nothing_left();
 }
 
@@ -225,7 +225,7 @@ fn two_homes_on_one_engine_leave_each_other_alone() {
     one.wait_for_trials(&mut started, 1);
     // A second store on the same machine gives a warning, but no refusal.
     let ended = other
-        .run(words("run --env docker --workload getppid --blocks 1"))
+        .tare("run --env docker --workload getppid --blocks 1", &[])
         .expect(0);
     if started.is_running() {
         ended.complains("another Tare measures");
@@ -288,7 +288,7 @@ fn command_out_of_memory_fails_and_its_agent_goes_on() {
     product.file("study.toml", two_blocks);
     let dossier = product.dossier(["run", "study.toml"]);
     let reason = dossier["failures"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains("status 137"), "{reason}");
+    assert_says(reason, "status 137");
     // Its agent answered each time: two blocks of the environment and of its copy.
     let kinds = product.stored("SELECT kind FROM trial");
     assert_eq!(kinds, ["completed"; 4]);
@@ -339,13 +339,13 @@ fn full_environment_layer_is_a_command_failure() {
     );
     let inner = product.command(words("run study.toml --store store.sqlite --json -"));
     let ended = needed!(with_mounts(&product, &script, &[], &inner));
-    assert!(!ended.stderr.contains("panicked"), "{ended}");
+    ended.does_not_complain("panicked");
     let kinds = crate::product::stored(
         &product.folder().join("store.sqlite"),
         "SELECT kind FROM trial",
     );
     assert_eq!(kinds, ["completed"; 2], "{ended}");
     let reason = ended.json()["failures"][0]["reason"].to_string();
-    assert!(reason.contains("No space left"), "{reason}");
+    assert_says(&reason, "No space left");
     product.assert_nothing_left();
 }

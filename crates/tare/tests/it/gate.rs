@@ -47,15 +47,7 @@ fn gate_is_red_only_where_something_is_proven_slower() {
 #[test]
 fn base_against_itself_is_never_red() {
     let product = Product::new();
-    let ended = product.run([
-        "gate",
-        "--aa",
-        "--budget",
-        "10s",
-        "--margin",
-        "40%",
-        &work(1),
-    ]);
+    let ended = product.tare("gate --aa --budget 10s --margin 40%", &[&work(1)]);
     ended.expect(0).shows("red for nothing");
 }
 
@@ -348,15 +340,16 @@ fn gitlab_script_writes_report_and_keeps_exit_status() {
 fn runner_files_need_no_permission_and_name_script() {
     let read = |name: &str| fs::read_to_string(ci(name)).unwrap();
     let action = read("github/action.yml");
-    assert!(action.contains("gate.sh"), "{action}");
+    assert_says(&action, "gate.sh");
     // Text of a pull request is never part of a script.
     let scripts = action
         .lines()
         .filter(|line| line.trim_start().starts_with("run:"));
     assert!(scripts.clone().count() > 0);
     for line in scripts {
-        assert!(!line.contains("${{"), "{line}");
+        assert_lacks(line, "${{");
     }
     let job = read("gitlab/gate.yml");
-    assert!(job.contains("junit:") && job.contains("gate.sh"), "{job}");
+    assert_says(&job, "junit:");
+    assert_says(&job, "gate.sh");
 }

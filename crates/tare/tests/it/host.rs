@@ -17,14 +17,14 @@ fn host_keeps_the_contract_of_drivers() {
 #[test]
 #[cfg(target_os = "linux")]
 fn host_keeps_the_contract_on_one_processor() {
-    contract(&Host, &Params::new().with("cpuset", 0i64));
+    contract(&Host, &params("cpuset = 0"));
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn agent_on_one_processor_reports_one_processor() {
     let world = World::new("cpus");
-    let settings = Params::new().with("cpuset", "0");
+    let settings = params("cpuset = '0'");
     let arm = ArmId::new("host").unwrap();
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
@@ -73,7 +73,7 @@ fn host_arms_run_in_separate_sessions() {
 #[cfg(target_os = "linux")]
 fn missing_processor_is_reported_by_the_agent() {
     let world = World::new("no-cpu");
-    let settings = Params::new().with("cpuset", 1023i64);
+    let settings = params("cpuset = 1023");
     let arm = ArmId::new("host").unwrap();
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
@@ -85,7 +85,7 @@ fn missing_processor_is_reported_by_the_agent() {
     let Err(ChannelError::Closed(words)) = answer else {
         panic!("answered by {answer:?}");
     };
-    assert!(words.contains("processors"), "{words}");
+    assert_says(&words, "processors");
     instance.stop(&world.cx()).unwrap();
 }
 
@@ -136,7 +136,7 @@ fn agent_file_replaced_between_starts_is_not_run() {
     let drivers: [(&dyn Driver, Params); 3] = [
         (&Host, Params::new()),
         (&Container, Params::new()),
-        (&Container, Params::new().with("rootfs", "host")),
+        (&Container, params("rootfs = 'host'")),
     ];
     for (driver, settings) in drivers {
         let arm = ArmId::new("arm").unwrap();
@@ -180,7 +180,7 @@ fn changed_agent_file_of_the_host_is_refused() {
     fs::rename(&other, &file).unwrap();
     let started = environment.start(&world.cx(), StartMode::Once);
     let error = started.err().unwrap().to_string();
-    assert!(error.contains("arm.agent"), "{error}");
+    assert_says(&error, "arm.agent");
     assert!(!traces.exists());
     environment.remove(&world.cx()).unwrap();
 }

@@ -64,7 +64,9 @@ fn arms_on_one_kernel_pass_the_turn_over_a_page() {
     let arms = on_this_kernel();
     let product = Product::new();
     let file = product.file("turns.toml", study(&arms.concat()));
-    let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
+    let ended = product
+        .tare(&format!("run {file} --prove 0s"), &[])
+        .expect(0);
     let ways = ways(&product);
     assert_eq!(ways.len(), 2 * (2 + arms.len()), "{ways:?}\n{ended}");
     assert!(ways.iter().all(|way| way.ends_with(" 1")), "{ways:?}");
@@ -89,7 +91,9 @@ fn limit_hidden_by_slices_keeps_whole_trials() {
     for (driver, settings, said) in limited {
         let product = Product::new();
         let file = product.file("turns.toml", study(&arm("limited", driver, settings)));
-        let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
+        let ended = product
+            .tare(&format!("run {file} --prove 0s"), &[])
+            .expect(0);
         let message = format!("whole trials, because `limited` {said}");
         assert!(
             ended.stderr.contains(&message),
@@ -114,7 +118,9 @@ fn without_a_page_the_turn_goes_over_the_channels() {
     let product = Product::new();
     let arms = arm("other", "docker", "network = \"none\", user = \"65534\"");
     let file = product.file("turns.toml", study(&arms));
-    product.run(["run", &file, "--prove", "0s"]).expect(0);
+    product
+        .tare(&format!("run {file} --prove 0s"), &[])
+        .expect(0);
     let ways = ways(&product);
     assert_eq!(ways.len(), 2 * 3, "{ways:?}");
     assert!(ways.iter().all(|way| way.ends_with(" 0")), "{ways:?}");
@@ -132,8 +138,10 @@ fn early_exit_of_servers_sharing_an_end_is_no_loss() {
         "id = \"tcp-stream\"\npath = \"arm→host\"\n[[workload]]\nid = \"tcp-round-trip\"\npath = \"arm→host\"",
     );
     let file = product.file("turns.toml", study);
-    let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
-    assert!(!ended.stderr.contains("lost"), "{ended}");
+    let ended = product
+        .tare(&format!("run {file} --prove 0s"), &[])
+        .expect(0);
+    ended.does_not_complain("lost");
     let kinds = product.stored("SELECT DISTINCT kind FROM trial");
     assert_eq!(kinds, ["completed"], "{ended}");
     product.assert_nothing_left();
@@ -164,7 +172,7 @@ fn workers_on_one_processor_all_take_turns_on_it() {
     };
     let file = product.file("turns.toml", study(&arms));
     let only = *own_processors().last().unwrap();
-    let inner = product.command(["run", &file, "--prove", "0s"]);
+    let inner = product.command(line(&format!("run {file} --prove 0s"), &[]));
     let mut command = Command::new("taskset");
     command
         .args(["-c", &only.to_string()])
@@ -198,7 +206,9 @@ fn cpuset_of_one_arm_pins_slices_of_all_arms() {
     let product = Product::new();
     let settings = format!("cpuset = \"{last}\"");
     let file = product.file("turns.toml", study(&arm("pinned", "container", &settings)));
-    let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
+    let ended = product
+        .tare(&format!("run {file} --prove 0s"), &[])
+        .expect(0);
     let on = processors(&product);
     assert_eq!(on.len(), 2 * 3, "{on:?}\n{ended}");
     let there = format!(" {last}");
@@ -214,7 +224,7 @@ fn ctrl_c_in_cycle_ends_workers_and_drops_block() {
         "trial = \"1s\"\nblocks_min = 3\nblocks_max = 3",
     );
     let file = product.file("turns.toml", study);
-    let mut started = Product::start(product.command(["run", &file, "--prove", "0s"]));
+    let mut started = Product::start(product.command(line(&format!("run {file} --prove 0s"), &[])));
     product.wait_for_trials(&mut started, 2);
     // The next block of a second is running as soon as a process computes again.
     let run = product.runs().into_iter().next().unwrap();

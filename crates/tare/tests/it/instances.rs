@@ -230,10 +230,7 @@ fn killed_worker_among_several_fails_only_its_trial() {
         };
         let first = read(0);
         let problem = first.problem().unwrap();
-        assert!(
-            problem.contains("of 3: the worker was killed by signal 9"),
-            "{problem}"
-        );
+        assert_says(&problem, "of 3: the worker was killed by signal 9");
         let dead = Outcome::Failed(Failure::Killed { signal: 9 });
         let (fallen, others): (Vec<_>, Vec<_>) = first
             .instances

@@ -294,7 +294,7 @@ fn state_folder_writable_by_others_is_refused() {
     symlink(product.home(), &link).unwrap();
     std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
     for name in ["link", "link/"] {
-        let mut command = product.command(["run", "--blocks", "1"]);
+        let mut command = product.command(line("run --blocks 1", &[]));
         command.env("TARE_HOME", above.join(name));
         product.finish(command).expect(2).complains("another user");
     }
@@ -304,7 +304,7 @@ fn state_folder_writable_by_others_is_refused() {
 fn stored_run_is_readable_on_read_only_file_system() {
     let product = Product::new();
     product
-        .run(words("run --env host --workload getppid --blocks 2"))
+        .tare("run --env host --workload getppid --blocks 2", &[])
         .expect(0);
     let shown = product.run(["show"]).expect(0).stdout;
     let before = everything(&product.home());

@@ -61,7 +61,7 @@ fn hanging_aborting_or_garbled_workers_are_recorded() {
         let stored = product.stored("SELECT kind FROM trial WHERE workload_index = 1");
         assert_eq!(stored, ["completed"; 6], "{workload}");
         let table = product.run(["show"]).expect(0).stdout;
-        assert!(table.contains("Not measured"), "{table}");
+        assert_says(&table, "Not measured");
         assert!(!table.contains('\u{1b}'), "{table:?}");
     }
 }
@@ -73,7 +73,7 @@ fn at_work(product: &Product, trials: &str, stored: usize) -> (Started, String) 
     assert!(text.contains(of_all));
     let text = text.replace(of_all, trials);
     product.file("study.toml", text);
-    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    let mut started = Product::start(product.command(line("run study.toml --json -", &[])));
     product.wait_for_trials(&mut started, stored);
     (started, product.runs().into_iter().next().unwrap())
 }
@@ -99,7 +99,7 @@ fn worker_killed_from_outside_is_one_failure() {
     // The one that measured; a spare that is gone is replaced before it is needed.
     assert_eq!(n_failed, 1, "{kinds:?}");
     let reason = dossier["failures"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains("signal 9"), "{reason}");
+    assert_says(reason, "signal 9");
     product.assert_nothing_left();
 }
 
@@ -201,7 +201,7 @@ fn command_that_floods_its_workers_pipes_ends_at_once() {
              [workload.params]\nargv = [\"/bin/sh\", \"-c\", '{flood}']\n"
         ),
     );
-    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    let mut started = Product::start(product.command(line("run study.toml --json -", &[])));
     let mut peak = 0;
     while started.is_running() {
         let of_runs = product.runs().into_iter().flat_map(|run| labelled(&run));

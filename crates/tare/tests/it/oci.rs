@@ -251,7 +251,7 @@ fn overlay_root_over_host_files_leaves_host_unchanged() {
     let (_turn, world) = needed!(turn_where("overlay", |world| is_available(world, "runc")));
     look(
         &world,
-        &Params::new().with("rootfs", "overlay-host"),
+        &params("rootfs = 'overlay-host'"),
         |instance, facts| {
             assert_eq!(facts["mount./tare-work.fstype"], "overlay");
             assert!(!facts["os.name"].is_empty());

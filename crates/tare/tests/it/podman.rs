@@ -197,7 +197,7 @@ fn podman_container_has_default_security_facts_and_usage() {
         }
         assert_eq!(facts["engine.rootless"], "true");
         if let Some(chosen) = facts.get("engine.runtime.chosen") {
-            assert!(chosen.contains("hybrid"), "{chosen}");
+            assert_says(chosen, "hybrid");
             assert_eq!(facts["engine.runtime"], "runc");
             assert!(
                 facts["engine.runtime.version"].contains("runc"),
@@ -217,14 +217,11 @@ fn podman_container_has_default_security_facts_and_usage() {
 #[test]
 fn settings_reach_the_container() {
     let place = needed!(place("settings"));
-    let settings = Params::new()
-        .with("seccomp", "unconfined")
-        .with("cap_drop", "ALL")
-        .with("no_new_privileges", true)
-        .with("ulimits", "nofile=512:1024")
-        .with("user", "65534")
-        .with("log_driver", "none")
-        .with("network", "none");
+    let settings = params(
+        "seccomp = 'unconfined', cap_drop = 'ALL', no_new_privileges = true, \
+ulimits = 'nofile=512:1024', user = '65534', log_driver = 'none', \
+network = 'none'",
+    );
     for mode in [StartMode::Resident, StartMode::Once] {
         place.with_instance(&settings, mode, |instance, facts| {
             let inner = inner_facts(instance);
@@ -247,7 +244,7 @@ fn settings_reach_the_container() {
 #[test]
 fn podman_host_network_uses_loopback_addresses() {
     let place = needed!(place("hostnet"));
-    let settings = Params::new().with("network", "host");
+    let settings = params("network = 'host'");
     place.with_instance(&settings, StartMode::Resident, |instance, facts| {
         assert!(instance.address_from_host().unwrap().is_loopback());
         assert!(instance.host_address().unwrap().is_loopback());
@@ -294,7 +291,7 @@ fn podman_folder_unreachable_for_user_is_refused() {
     let runs = closed.path().join("state/runs");
     fs::create_dir_all(&runs).unwrap();
     place.world.folder = tempfile::tempdir_in(&runs).unwrap();
-    let settings = Params::new().with("storage", "bind");
+    let settings = params("storage = 'bind'");
     let error = place.refusal(&settings);
     let EnvError::Denied {
         what,
@@ -303,8 +300,8 @@ fn podman_folder_unreachable_for_user_is_refused() {
     else {
         panic!("{error:?}");
     };
-    assert!(what.contains("cannot come to"), "{what}");
-    assert!(fix.contains("TARE_HOME"), "{fix}");
+    assert_says(&what, "cannot come to");
+    assert_says(&fix, "TARE_HOME");
 }
 
 #[test]
@@ -319,7 +316,8 @@ fn limits_that_podman_would_ignore_are_refused() {
         ("cpuset", Value::Text("0".into())),
     ] {
         let (why, fix) = absent(place.refusal(&Params::new().with(name, value)));
-        assert!(why.contains(name) && why.contains("version 2"), "{why}");
+        assert_says(&why, name);
+        assert_says(&why, "version 2");
         assert!(!fix.is_empty());
     }
 }
@@ -344,7 +342,7 @@ fn podman_names_missing_runtime_user_or_profile() {
 fn podman_leftovers_and_processes_of_run_are_swept() {
     let place = needed!(place("killed"));
     let cx = place.world.cx();
-    let settings = Params::new().with("storage", "volume");
+    let settings = params("storage = 'volume'");
     let (environment, instance) = place.started("arm", &settings, StartMode::Resident);
     // A container whose command is killed survives because conmon holds it, as after `kill -9` of everything.
     drop(instance);
@@ -415,13 +413,13 @@ fn missing_podman_is_reported_with_install_command() {
 #[test]
 fn podman_user_that_does_not_exist_is_named() {
     let world = World::new("nouser");
-    let settings = Params::new().with("as", "tare-no-such-user");
+    let settings = params("as = 'tare-no-such-user'");
     let arm = ArmId::new("arm").unwrap();
     let environment = PODMAN.configure(arm, &settings).unwrap();
     let Some(Availability::Absent { why, fix }) = environment.detect(&world.cx()) else {
         panic!("it was found");
     };
-    assert!(why.contains("no user `tare-no-such-user`"), "{why}");
+    assert_says(&why, "no user `tare-no-such-user`");
     assert!(fix.unwrap().contains("useradd"));
 }
 
@@ -453,19 +451,12 @@ fn rootful_podman_works_or_gives_working_advice() {
                 );
             }
             assert!(!account::holds_capability(24), "{why}");
-            assert!(
-                why.contains("limits") && why.contains("not permitted"),
-                "{why}"
-            );
-            assert!(
-                fix.contains("as = ") && fix.contains("`runtime = \"runc\"`"),
-                "{fix}"
-            );
+            assert_says(&why, "limits");
+            assert_says(&why, "not permitted");
+            assert_says(&fix, "as = ");
+            assert_says(&fix, "`runtime = \"runc\"`");
             // The rest of the advice.
-            assert!(
-                fix.contains("ulimits = [\"nofile=1024\", \"nproc=1024\"]"),
-                "{fix}"
-            );
+            assert_says(&fix, "ulimits = [\"nofile=1024\", \"nproc=1024\"]");
             settings = settings.with("ulimits", "nofile=1024, nproc=1024");
         }
     }
@@ -506,5 +497,5 @@ fn again_in_namespaces_of_its_own(test: &str) {
     for line in text.lines().filter(|line| line.starts_with("skipped:")) {
         println!("{line}");
     }
-    assert!(text.contains("1 passed"), "{text}");
+    assert_says(&text, "1 passed");
 }

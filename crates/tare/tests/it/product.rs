@@ -123,6 +123,11 @@ pub(crate) fn words(line: &'static str) -> &'static [&'static str] {
     line.split(' ').collect::<Vec<_>>().leak()
 }
 
+/// The same for any line, with further arguments as they are, since they may hold blanks.
+pub(crate) fn line<'a>(words: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+    words.split(' ').chain(rest.iter().copied()).collect()
+}
+
 impl Product {
     pub(crate) fn new() -> Self {
         Self::with_agent(agent())
@@ -202,6 +207,11 @@ impl Product {
     /// Runs it to its end.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
         self.finish(self.command(arguments))
+    }
+
+    /// Runs a command line and further arguments to its end.
+    pub(crate) fn tare(&self, words: &str, rest: &[&str]) -> Ended {
+        self.run(line(words, rest))
     }
 
     /// Returns the dossier of a command that succeeds.

@@ -49,12 +49,12 @@ fn suspect_after_run_is_tested_and_stored_with_run() {
     let file = product.file("narrow.toml", NARROW);
 
     // Without time for it nothing is tried.
-    let plain = product.run(["run", &file, "--prove", "0s", "--json", "-"]);
+    let plain = product.tare(&format!("run {file} --prove 0s --json -"), &[]);
     let plain = plain.expect(0).json();
     assert_eq!(quota(&plain)["status"], "supported");
     assert_eq!(quota(&plain)["tried"], Value::Null);
 
-    let ended = product.run(["run", &file, "--prove", "3m", "--json", "-"]);
+    let ended = product.tare(&format!("run {file} --prove 3m --json -"), &[]);
     let ended = ended.expect(0);
     assert!(ended.stderr.contains("trying"), "{}", ended.stderr);
     let dossier = ended.json();
@@ -72,7 +72,7 @@ fn suspect_after_run_is_tested_and_stored_with_run() {
         assert_eq!(shown["findings"], dossier["findings"]);
     }
     let text = product.run(["show", "latest"]).expect(0).stdout;
-    assert!(text.contains("confirmed"), "{text}");
+    assert_says(&text, "confirmed");
     let ids = product.stored("SELECT json_extract(study, '$.id') FROM run");
     assert_eq!(ids.iter().filter(|id| *id == "proof").count(), 1, "{ids:?}");
     product.assert_nothing_left();

@@ -13,7 +13,9 @@ fn study() -> String {
 pub(crate) fn measured() -> Product {
     let product = Product::new();
     let file = product.file("study.toml", study());
-    product.run(["run", &file, "--html", "page.html"]).expect(0);
+    product
+        .tare(&format!("run {file} --html page.html"), &[])
+        .expect(0);
     product
 }
 
@@ -26,7 +28,10 @@ fn every_report_format_is_written_and_in_help() {
         assert!(help.contains(name), "{name}: {help}");
         let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(format.about), "{name}: {help}");
-        let output = product.run(["report", "--format", name, "-o", &format!("out-{name}")]);
+        let output = product.tare(
+            &format!("report --format {name} -o"),
+            &[&format!("out-{name}")],
+        );
         let is_left_out = match name {
             "png" => !cfg!(feature = "png") || tare::cx::fonts::faces().is_empty(),
             "parquet" => !cfg!(feature = "parquet"),
@@ -52,7 +57,7 @@ fn every_report_format_is_written_and_in_help() {
         }
     }
     product
-        .run(["report", "--format", "pdf"])
+        .tare("report --format pdf", &[])
         .expect(2)
         .complains("markdown");
     // The page of the run equals the page that is made later.
@@ -77,7 +82,7 @@ fn every_report_format_is_written_and_in_help() {
 #[test]
 fn unwritable_report_file_is_refused_before_measuring() {
     let product = Product::new();
-    let ended = product.run(["run", "--html", "no/such/folder/page.html"]);
+    let ended = product.tare("run --html no/such/folder/page.html", &[]);
     ended.expect(2).advises("may write");
     assert!(product.run(["runs"]).expect(0).stdout.is_empty());
 }
@@ -185,7 +190,7 @@ fn server_refuses_other_host_names_and_sites() {
     assert!(answers[1].contains("\"dossier\": 1"), "{}", answers[1]);
     for answer in &answers {
         let head = answer.split("\r\n\r\n").next().unwrap();
-        assert!(head.contains("x-content-type-options: nosniff"), "{head}");
+        assert_says(head, "x-content-type-options: nosniff");
     }
 }
 
@@ -210,30 +215,27 @@ fn stored_runs_can_be_searched_compared_and_tracked() {
             n,
             "{words}: {found}"
         );
-        assert!(found.contains(&format!("{n} of 2 runs")), "{found}");
-        assert!(!found.contains("<b>"), "{found}");
+        assert_says(&found, &format!("{n} of 2 runs"));
+        assert_lacks(&found, "<b>");
     }
     let beside = server.get(&format!("/compare?a={}&b={}", runs[1], runs[0]));
-    assert!(beside.contains("of 2 costs are the same"), "{beside}");
+    assert_says(&beside, "of 2 costs are the same");
     let history = between(&beside, "href=\"/history?")[0].replace("&amp;", "&");
     let history = server.get(&format!("/history?{history}"));
     assert_eq!(status(&history), "200");
-    assert!(history.contains("2 runs measured it"), "{history}");
+    assert_says(&history, "2 runs measured it");
     for run in &runs {
-        assert!(
-            history.contains(&format!("href=\"/run/{run}\"")),
-            "{history}"
-        );
+        assert_says(&history, &format!("href=\"/run/{run}\""));
     }
-    assert!(history.contains("<svg"), "{history}");
+    assert_says(&history, "<svg");
     let metrics = server.get(&format!("/metrics/{}", runs[0]));
     assert_eq!(between(&metrics, "href=\"/history?").len(), 2, "{metrics}");
     for unknown in ["x", "%5B%5D", ""] {
         let none = server.get(&format!("/history?cell={unknown}"));
-        assert!(none.contains("No stored run measured it"), "{none}");
+        assert_says(&none, "No stored run measured it");
     }
     for page in [all.as_str(), &beside, &history, &metrics] {
-        assert!(!page.contains("<script"), "{page}");
+        assert_lacks(page, "<script");
         assert!(
             !page.contains("http-equiv=\"refresh\""),
             "nothing is at work: {page}"
@@ -245,20 +247,21 @@ fn stored_runs_can_be_searched_compared_and_tracked() {
 fn live_run_page_refreshes_without_script_until_end() {
     let product = Product::new();
     let file = product.file("study.toml", study());
-    let mut started = Product::start(product.command(["run", &file, "--blocks", "5000"]));
+    let mut started =
+        Product::start(product.command(line(&format!("run {file} --blocks 5000"), &[])));
     product.wait_for_trials(&mut started, 12);
     let server = Server::start(&product);
     let at_work = server.get("/run/latest");
-    assert!(at_work.contains("http-equiv=\"refresh\""), "{at_work}");
-    assert!(at_work.contains("(at work)"), "{at_work}");
+    assert_says(&at_work, "http-equiv=\"refresh\"");
+    assert_says(&at_work, "(at work)");
     let so_far = server.get("/run/latest?so-far");
-    assert!(so_far.contains("INCOMPLETE"), "{so_far}");
-    assert!(!so_far.contains("http-equiv=\"refresh\""), "{so_far}");
+    assert_says(&so_far, "INCOMPLETE");
+    assert_lacks(&so_far, "http-equiv=\"refresh\"");
     started.signal("INT", false);
     started.wait().expect(4);
     let ended = server.get("/run/latest");
-    assert!(!ended.contains("http-equiv=\"refresh\""), "{ended}");
-    assert!(ended.contains("INCOMPLETE"), "{ended}");
+    assert_lacks(&ended, "http-equiv=\"refresh\"");
+    assert_says(&ended, "INCOMPLETE");
 }
 
 /// Returns a page's document after its scripts ran in a browser of this width, and the browser's complaints.
@@ -281,8 +284,8 @@ fn browser_shows_page_without_errors_or_side_scroll() {
         document.contains("<button type=\"button\">"),
         "{complaints}"
     );
-    assert!(document.contains("2 of 2 shown"), "{document}");
-    assert!(!complaints.contains("CONSOLE"), "{complaints}");
+    assert_says(&document, "2 of 2 shown");
+    assert_lacks(&complaints, "CONSOLE");
     // A copy that measures itself, which the page's policy would forbid.
     let text = fs::read_to_string(&page).unwrap();
     let policy = text.find("<meta http-equiv").unwrap();

@@ -70,7 +70,7 @@ fn servers_are_compared_in_turns_and_at_a_rate() {
     }
     let expected = "before it listened: out of cheese";
     let failures = dossier["failures"].to_string();
-    assert!(failures.contains(expected), "{failures}");
+    assert_says(&failures, expected);
 }
 
 /// Queries a database in its protocol: `good` must be answered, and `bad` refused. Returns the message about the
@@ -117,9 +117,9 @@ fn redis_service_is_queried_in_redis_protocol() {
         "server = \"redis-server --port {port} --bind {bind} --save '' --protected-mode no\"\n";
     let good = "commands = '''\nSET page 'two words'\nGET page\n'''\n";
     let failures = assert_answers(server, good, Some("commands = 'GOT page'\n"));
-    assert!(
-        failures.contains("GOT is answered with status 500: `-ERR unknown command"),
-        "{failures}"
+    assert_says(
+        &failures,
+        "GOT is answered with status 500: `-ERR unknown command",
     );
 }
 

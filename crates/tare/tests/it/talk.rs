@@ -10,7 +10,7 @@ use tare_model::recipe::ProbeCall;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{Facts, Params, ProbeReport, whole_ns};
 
-use crate::world::World;
+use crate::world::{World, params};
 
 /// Time limit of an answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
@@ -142,6 +142,6 @@ pub(crate) fn trial(instance: &mut dyn Instance, trial: u64, probe: &str, args: 
 }
 
 pub(crate) fn null_trial(instance: &mut dyn Instance, number: u64) -> Reply {
-    let args = Params::new().with("canary", false);
+    let args = params("canary = false");
     trial(instance, number, "null", args)
 }

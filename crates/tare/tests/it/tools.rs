@@ -243,7 +243,7 @@ fn assert_labelled(carried: &Carried, arm: &str) {
     let text = tare::report::terminal::table(&dossier, style);
     let shown = text.matches("not attributable to the environment:").count();
     assert!(shown >= 1, "{text}");
-    assert!(text.contains("DIFFERENT TOOL"), "{text}");
+    assert_says(&text, "DIFFERENT TOOL");
     let item = dossier
         .parity
         .iter()
@@ -465,7 +465,7 @@ fn image_tool_version_mismatch_is_refused_or_labelled() {
 fn assert_packed(world: &World, driver: &str, settings: Params) {
     let host = arm("host", "host", Params::new());
     let mut study = study(&host, &[arm("packed", driver, settings)]);
-    study.workloads[0].params = Params::new().with("program", "stress-ng");
+    study.workloads[0].params = params("program = 'stress-ng'");
     study.blocks_max = 1;
     let carried = carry_out(world, &study);
     let summary = carried.result.as_ref().unwrap();
@@ -476,7 +476,7 @@ fn assert_packed(world: &World, driver: &str, settings: Params) {
         .find(|item| item.id == "packed.tool.stress-ng");
     let item = item.unwrap();
     assert_eq!(item.result, CheckResult::Pass, "{item:?}");
-    assert!(item.detail.contains("stress-ng, version"), "{item:?}");
+    assert_says(&item.detail, "stress-ng, version");
     assert!(carried.notes.iter().all(|line| !line.contains("stress-ng")));
 }
 
@@ -503,7 +503,7 @@ fn stress_ng_of_host_is_packed_and_other_is_refused() {
     let host = arm("host", "host", Params::new());
     let settings = Params::new().with("image", image.as_str());
     let mut study = study(&host, &[arm("own", "docker", settings)]);
-    study.workloads[0].params = Params::new().with("program", "stress-ng");
+    study.workloads[0].params = params("program = 'stress-ng'");
     let error = carry_out(&world, &study).result.unwrap_err().to_string();
     assert!(error.contains("`stress-ng` in `own` has version `tool 0.1`, not `stress-ng, version"));
 }
@@ -514,7 +514,7 @@ fn stress_ng_in_engineless_containers_is_the_hosts() {
         return;
     }
     // Rootful podman needs these if this process may not raise limits.
-    let limits = Params::new().with("ulimits", "nofile=1024, nproc=1024");
+    let limits = params("ulimits = 'nofile=1024, nproc=1024'");
     let plain = Params::new();
     for (driver, settings) in [("container", &plain), ("oci", &plain), ("podman", &limits)] {
         let world = World::new("tools-own");

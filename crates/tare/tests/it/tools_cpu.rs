@@ -263,11 +263,11 @@ fn dotnet_mismatch_names_needed_and_present_versions() {
              [[workload]]\nid = \"benchmark-dotnet\"\nparams = {{ dotnet = {dotnet:?} }}\n"
         ),
     );
-    let ended = product.run(["run", "other.toml", "--json", "-"]);
+    let ended = product.tare("run other.toml --json -", &[]);
     let failures = ended.json()["failures"].to_string();
     let expected =
         "found 8.0.15 where the benchmarks need Microsoft.NETCore.App 2.2.0; install the runtime";
-    assert!(failures.contains(expected), "{failures}");
+    assert_says(&failures, expected);
 }
 
 #[test]
@@ -280,12 +280,10 @@ fn failing_command_is_a_failure_with_its_stderr() {
          [[workload]]\nid = \"command\"\n\
          params = { argv = [\"sh\", \"-c\", \"echo it is broken >&2; exit 7\"] }\n",
     );
-    let ended = product.run(["run", "fails.toml", "--json", "-"]);
+    let ended = product.tare("run fails.toml --json -", &[]);
     let failures = ended.json()["failures"].to_string();
-    assert!(
-        failures.contains("status 7") && failures.contains("it is broken"),
-        "{failures}"
-    );
+    assert_says(&failures, "status 7");
+    assert_says(&failures, "it is broken");
 }
 
 #[cfg(unix)]
@@ -309,7 +307,7 @@ fn interpreter_behind_shim_is_resolved_and_measured() {
     for (script, named) in [(choosing, PYTHON), (broken, "python3")] {
         let shim = shims.join("python3");
         executable(&shim, script);
-        let mut command = product.command(["run", &study, "--blocks", "1", "--json", "-"]);
+        let mut command = product.command(line(&format!("run {study} --blocks 1 --json -"), &[]));
         let others = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{others}", shims.display()));
         let ended = product.finish(command).expect(0);
@@ -325,7 +323,7 @@ fn interpreter_behind_shim_is_resolved_and_measured() {
                 format!("`python3` is a script that starts `{PYTHON}`, which is measured");
             ended.complains(&message);
         } else {
-            assert!(!ended.stderr.contains("is a script"), "{ended}");
+            ended.does_not_complain("is a script");
         }
     }
 }

@@ -141,17 +141,11 @@ fn fio_synchronous_engine_is_labelled_effective_depth() {
     let cells = cells(&dossier, "disk.fio-read.rate");
     assert_eq!(cells.len(), 1, "{:#}", dossier["failures"]);
     let reported = flag(cells[0], "shallow-queue").unwrap();
-    assert!(
-        reported.contains("effective depth about 1 of 32"),
-        "{reported}"
-    );
+    assert_says(reported, "effective depth about 1 of 32");
     assert!(reported.starts_with("in 1 of 1 trials"), "{reported}");
     // The baseline and its A/A control.
-    assert!(
-        reported.contains("baseline, in 2 of 2 trials"),
-        "{reported}"
-    );
-    assert!(shown.contains("effective depth about 1 of 32"), "{shown}");
+    assert_says(reported, "baseline, in 2 of 2 trials");
+    assert_says(&shown, "effective depth about 1 of 32");
 }
 
 #[test]
@@ -186,13 +180,13 @@ fn fio_tmpfs_file_is_labelled_cached_and_queueless() {
     if cells[0]["n_blocks"] == 0 {
         // Before Linux 6.6 a file on tmpfs cannot be opened with O_DIRECT.
         let failures = dossier["failures"].to_string();
-        assert!(failures.contains("Invalid argument"), "{failures}");
+        assert_says(&failures, "Invalid argument");
         return skip("tmpfs", "files in memory cannot be opened with O_DIRECT");
     }
     let cached = flag(cells[0], "page-cache").unwrap();
-    assert!(cached.contains("the device saw 0"), "{cached}");
+    assert_says(cached, "the device saw 0");
     let depth = flag(cells[0], "shallow-queue").unwrap();
-    assert!(depth.contains("effective depth about 1 of 16"), "{depth}");
+    assert_says(depth, "effective depth about 1 of 16");
 }
 
 #[test]
@@ -214,13 +208,13 @@ fn iozone_results_are_labelled_cached_and_short() {
     let (dossier, shown) = run_and_show(&arms, &workload("iozone", params));
     for cell in cells(&dossier, "disk.iozone-reread.throughput") {
         let cached = flag(cell, "page-cache").unwrap();
-        assert!(cached.contains("the device saw 0"), "{cached}");
+        assert_says(cached, "the device saw 0");
         // The number of steps depends on the machine; one is possible.
         let short = flag(cell, "short-interval").unwrap();
-        assert!(short.contains("timer step"), "{short}");
+        assert_says(short, "timer step");
     }
-    assert!(shown.contains("but the page cache"), "{shown}");
-    assert!(shown.contains("timer step"), "{shown}");
+    assert_says(&shown, "but the page cache");
+    assert_says(&shown, "timer step");
 }
 
 /// One workload over each of these paths.

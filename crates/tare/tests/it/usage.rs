@@ -50,7 +50,10 @@ fn memory_of_a_program_is_seen_in_every_arm() {
             .unwrap()
             .is_empty()
     );
-    let plain = product.run(["run", &file, "--json", "-"]).expect(0).json();
+    let plain = product
+        .tare(&format!("run {file} --json -"), &[])
+        .expect(0)
+        .json();
     assert!(plain.get("courses").is_none(), "{:#}", plain["courses"]);
     product.assert_nothing_left();
 }

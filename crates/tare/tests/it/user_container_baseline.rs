@@ -147,10 +147,7 @@ fn mount_over_image_file_is_not_in_the_baseline() {
     let flags = ["-v", over.as_str()];
     let dossier = asked(&product, &bench, &flags, &[&program, "-c", script]);
     let line = compared(&dossier);
-    assert!(
-        line.contains("the image's own files as a bare process"),
-        "{line}"
-    );
+    assert_says(&line, "the image's own files as a bare process");
     assert_eq!(
         confirmed(&dossier),
         ["own.mounted./etc/passwd"],
@@ -171,10 +168,7 @@ fn identical_host_program_is_the_baseline() {
     let flags = ["--cpus", "0.2"];
     let dossier = asked(&product, &bench, &flags, &["sh", "-c", script]);
     let line = compared(&dossier);
-    assert!(
-        line.contains("the host's own program as a bare process"),
-        "{line}"
-    );
+    assert_says(&line, "the host's own program as a bare process");
     assert_eq!(baseline(&dossier)["id"], "host");
     assert_eq!(
         confirmed(&dossier),
@@ -194,10 +188,10 @@ fn program_reading_other_host_files_uses_image_files() {
     let dossier = asked_for("20s", &product, (&bench, &[]), &["sh", "-c", &script]);
     let line = compared(&dossier);
     let why = format!("the command reads `{data}`, which is other bytes on the host");
-    assert!(line.contains(&why), "{line}");
+    assert_says(&line, &why);
     assert_eq!(baseline(&dossier)["id"], "image");
     // The host's program does something else there, so it is no step of the ladder either.
-    assert!(!line.contains("`userland`"), "{line}");
+    assert_lacks(&line, "`userland`");
     product.assert_nothing_left();
 }
 
@@ -213,14 +207,12 @@ fn host_only_program_in_pipe_is_flagged_not_a_cost() {
     let dossier = asked_for("20s", &product, (&bench, &[]), &command);
     let line = compared(&dossier);
     let why = "on the host's files it writes to standard error on one side only";
-    assert!(line.contains(why), "{line}");
+    assert_says(&line, why);
     assert_eq!(baseline(&dossier)["id"], "image");
     let carried = dossier["why"]["carried"].to_string();
     let expected = "written to standard error on both sides, with exit status 0: ";
-    assert!(
-        carried.contains(expected) && carried.contains("sort: not found"),
-        "{carried}"
-    );
+    assert_says(&carried, expected);
+    assert_says(&carried, "sort: not found");
     product.assert_nothing_left();
 }
 

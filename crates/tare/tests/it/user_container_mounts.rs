@@ -63,10 +63,7 @@ fn removed_mount_leaves_same_files_in_the_layer() {
         assert!(ids.contains(id), "{id} is none of {ids:?}");
     }
     let reported = own.notes.join("\n");
-    assert!(
-        reported.contains("`/host` (these are no files)"),
-        "{reported}"
-    );
+    assert_says(&reported, "`/host` (these are no files)");
     own.settings = without(&own.settings, &away.map(str::to_owned));
     arm_of(&world, &own, |arm| {
         let binds = arm["HostConfig"]["Binds"].to_string();
@@ -113,12 +110,9 @@ fn each_arm_writes_to_a_private_copy() {
     let wish = wish(&world, Source::Line(&line));
     let reported = notes_of_copies(&DOCKER, &world.cx(), wish, &own).unwrap();
     for place in ["/data", "/etc/one", "/var/lib/data"] {
-        assert!(
-            reported.contains(&format!("`{place}` is a COPY of")),
-            "{reported}"
-        );
+        assert_says(&reported, &format!("`{place}` is a COPY of"));
     }
-    assert!(!reported.contains("/fixed"), "{reported}");
+    assert_lacks(&reported, "/fixed");
     assert_eq!(
         bench.objects(),
         before,
@@ -153,7 +147,7 @@ fn each_arm_writes_to_a_private_copy() {
     arm_of(&world, &less, |arm| {
         let id = arm["Id"].as_str().unwrap();
         let mounts = arm["Mounts"].to_string();
-        assert!(!mounts.contains("\"/data\""), "{mounts}");
+        assert_lacks(&mounts, "\"/data\"");
         assert_eq!(printed(&["exec", id, "cat", "/data/text"]), "mine");
     });
 }
@@ -173,22 +167,10 @@ fn uncopied_mount_is_read_only_with_hint_to_share() {
         "run", "--rm", "-v", &fill, "-v", &below, &image, "sh", "-c", ":",
     ]);
     product
-        .run([
-            "why",
-            "--budget",
-            "12s",
-            "--",
-            "docker",
-            "run",
-            "-v",
-            &fill,
-            "-v",
-            &below,
-            &image,
-            "sh",
-            "-c",
-            "touch /a/theirs",
-        ])
+        .tare(
+            &format!("why --budget 12s -- docker run -v {fill} -v {below} {image} sh -c"),
+            &["touch /a/theirs"],
+        )
         .expect(5)
         .advises("--share-writable");
     product.assert_nothing_left();
@@ -235,10 +217,8 @@ fn slow_file_system_below_mount_is_confirmed() {
     let findings = dossier["findings"].as_array().unwrap();
     let first = confirmed(&dossier, "own.mounted./data");
     let advice = first["advice"].as_str().unwrap();
-    assert!(
-        advice.contains("COPY") && advice.contains(&mount),
-        "{advice}"
-    );
+    assert_says(advice, "COPY");
+    assert_says(advice, &mount);
     let others = findings.iter().skip(1);
     let confirmed: Vec<_> = others
         .filter(|it| it["status"] == json!("confirmed"))
@@ -295,7 +275,7 @@ fn docker_leaves_mounts_in_user_folder_unchanged() {
     let line: Vec<String> = line.map(str::to_owned).collect();
     let own = taken(&world, Source::Line(&line));
     let shown = own.notes.join("\n");
-    assert!(shown.contains("covered (engine/docker.sock)"), "{shown}");
+    assert_says(&shown, "covered (engine/docker.sock)");
     arm_of(&world, &own, |arm| {
         let id = arm["Id"].as_str().unwrap();
         let does = |script: &str| docker(&["exec", id, "sh", "-c", script]).status.success();

@@ -64,9 +64,10 @@ fn inside_unusable_container_is_refused_with_hint() {
     let (mut bench, product) = needed!(bench("closed"));
     let refused = |name: &str, said: &str, hint: &str| {
         product
-            .run([
-                "why", "--inside", name, "--budget", "9s", "--", "sh", "-c", WORK,
-            ])
+            .tare(
+                &format!("why --inside {name} --budget 9s -- sh -c"),
+                &[WORK],
+            )
             .expect(3)
             .complains(said)
             .advises(hint);
@@ -89,17 +90,10 @@ fn container_ending_during_inside_reports_leftovers() {
     let first = "trap 'exit 7' TERM; while :; do sleep 0.1; done";
     let name = started(&mut bench, "ends", &[], &["sh", "-c", first]);
     let ended = product
-        .run([
-            "why",
-            "--inside",
-            &name,
-            "--budget",
-            "9s",
-            "--",
-            "sh",
-            "-c",
-            "kill 1; sleep 9",
-        ])
+        .tare(
+            &format!("why --inside {name} --budget 9s -- sh -c"),
+            &["kill 1; sleep 9"],
+        )
         .expect(5);
     ended.complains("the agent is gone");
     ended.complains("still lies in it");
@@ -128,7 +122,7 @@ fn unusual_run_flags_are_noted_or_refused_with_hint() {
     // Its output goes where its own first process writes, not to the machine's.
     assert!(!ended.stdout.contains("trials failed"), "{ended}");
     product
-        .run(["why", "--apply-check", "--env", "container", "--", "true"])
+        .tare("why --apply-check --env container -- true", &[])
         .expect(2)
         .advises("docker run");
     assert_eq!(bench.objects(), before);
@@ -186,7 +180,7 @@ fn study_arm_with_run_line_matches_the_line() {
         let variables = found["Config"]["Env"].as_array().unwrap();
         assert!(variables.iter().any(|it| it == "MODE=a b"), "{variables:?}");
     });
-    let nowhere = Params::new().with("run", "docker run --no-such-flag nobody/has-this");
+    let nowhere = params("run = 'docker run --no-such-flag nobody/has-this'");
     let mut environment = DOCKER.configure(arm("like"), &nowhere).unwrap();
     let error = environment.prepare(&world.cx()).unwrap_err();
     assert!(error.to_string().contains("no-such-flag"), "{error}");
@@ -240,7 +234,7 @@ fn stdin_reaches_every_run_of_interactive_line() {
     assert_valid_dossier(&dossier);
     let carried = dossier["why"]["carried"].to_string();
     let expected = "standard input: 1500 bytes, given to every run";
-    assert!(carried.contains(expected), "{carried}");
+    assert_says(&carried, expected);
     asked(b"\xff\xfe").expect(2).complains("is text of up to");
     product.assert_nothing_left();
 }

@@ -19,10 +19,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Settings that need only the emulator, for a guest as small as the programs allow.
 pub(crate) fn tcg() -> Params {
-    Params::new()
-        .with("accel", "tcg")
-        .with("memory", "512m")
-        .with("cpus", 1i64)
+    params("accel = 'tcg', memory = '512m', cpus = 1")
         // Other tests may keep all processors busy meanwhile.
         .with("boot_limit", 180i64)
 }
@@ -280,15 +277,13 @@ fn unbootable_vm_is_refused_with_reason_and_cleanup() {
     assert!(!error.to_string().contains('\u{1b}'));
 
     let unknown = shown(&tcg().with("cpu", "pentium17"));
-    assert!(unknown.contains("pentium17"), "{unknown}");
+    assert_says(&unknown, "pentium17");
     let unknown = shown(&tcg().with("machine", "abacus"));
-    assert!(unknown.contains("machine type"), "{unknown}");
+    assert_says(&unknown, "machine type");
     let disk = tcg().with("disk", "virtio").with("disk_size", "512t");
     let full = shown(&disk);
-    assert!(
-        full.contains("disk image") && full.contains("No space"),
-        "{full}"
-    );
+    assert_says(&full, "disk image");
+    assert_says(&full, "No space");
 }
 
 #[test]
@@ -299,13 +294,13 @@ fn vm_boot_timeout_shows_last_console_lines() {
         panic!("{error}");
     };
     assert_eq!(*limit, Duration::from_millis(300));
-    assert!(phase.contains("console"), "{phase}");
+    assert_says(phase, "console");
 }
 
 #[test]
 fn requested_kvm_boots_or_is_refused_with_reason() {
     let (_turn, world) = needed!(turn_where("kvm", is_available));
-    let mut environment = configure(&Params::new().with("accel", "kvm"));
+    let mut environment = configure(&params("accel = 'kvm'"));
     let begin = Instant::now();
     let prepared = environment.prepare(&world.cx());
     println!("asked KVM for {:.1?}: {prepared:?}", begin.elapsed());

@@ -74,10 +74,7 @@ fn a_quota_is_found_proved_and_explains_the_cost() {
     // Includes the start-up time, which only the preceding run measured.
     assert_eq!(shown["why"], dossier["why"]);
     let text = product.run(["show"]).expect(0).stdout;
-    assert!(
-        text.contains("1. cpu.cfs-quota-throttle: confirmed"),
-        "{text}"
-    );
+    assert_says(&text, "1. cpu.cfs-quota-throttle: confirmed");
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
@@ -235,7 +232,7 @@ fn seccomp_not_blamed_for_interpreter_on_new_kernel() {
         assert!(!advice.contains("unconfined"), "{finding:#}");
     }
     let answer = dossier["why"]["answer"].as_str().unwrap();
-    assert!(!answer.contains("seccomp-ssbd"), "{answer}");
+    assert_lacks(answer, "seccomp-ssbd");
     product.assert_nothing_left();
 }
 
@@ -290,23 +287,18 @@ fn why_gives_both_sides_same_folder_env_and_stdin() {
         // It fails on a side where something is missing, and writes where both sides see it.
         let script = "read line && test \"$line\" = piped && grep -q folder in.txt && \
                       test \"$GIVEN\" = this && test -z \"$SECRET\" && echo $$ >>out.txt && echo value: 7";
-        let mut command = product.command([
-            "why",
-            "--env",
-            env,
-            "--budget",
-            "10s",
-            "--json",
-            "-",
-            "--metric",
-            "value: ([0-9]+)",
-            "--variable",
-            "GIVEN=this",
-            "--",
-            "sh",
-            "-c",
-            script,
-        ]);
+        let mut command = product.command(line(
+            &format!("why --env {env} --budget 10s --json - --metric"),
+            &[
+                "value: ([0-9]+)",
+                "--variable",
+                "GIVEN=this",
+                "--",
+                "sh",
+                "-c",
+                script,
+            ],
+        ));
         command
             .env("SECRET", "x")
             .stdin(Stdio::piped())
@@ -374,12 +366,12 @@ fn why_unmeasurable_command_gets_reason_and_hint() {
 fn why_command_exceeding_budget_gets_budget_hint() {
     let product = needed!(product_with_container());
     product
-        .run(words("why --env container --budget 8s -- sleep 2"))
+        .tare("why --env container --budget 8s -- sleep 2", &[])
         .expect(5)
         .complains("six blocks")
         .advises("--budget");
     product
-        .run(words("why --env container --budget 2s -- sleep 30"))
+        .tare("why --env container --budget 2s -- sleep 30", &[])
         .expect(5)
         .complains("did not end within");
     product.assert_nothing_left();
@@ -399,7 +391,7 @@ fn why_requires_a_valid_environment() {
     )
     .expect(2);
     product
-        .run(["why", "--env", "container"])
+        .tare("why --env container", &[])
         .expect(2)
         .complains("CMD");
 }
@@ -410,7 +402,7 @@ fn private_folder_is_shown_only_with_show_private() {
     let home = product.home();
     fs::create_dir(&home).unwrap();
     for place in [home.as_path(), home.parent().unwrap()] {
-        let mut command = product.command(["why", "--env", "container", "--", "true"]);
+        let mut command = product.command(line("why --env container -- true", &[]));
         command.current_dir(place);
         product
             .finish(command)
@@ -423,5 +415,5 @@ fn private_folder_is_shown_only_with_show_private() {
     let mut command = product.command(arguments);
     command.current_dir(&home);
     let ended = product.finish(command);
-    assert!(!ended.stderr.contains("where Tare keeps"), "{ended}");
+    ended.does_not_complain("where Tare keeps");
 }

@@ -191,8 +191,8 @@ fn windows_os_micro_operations_match_those_of_linux() {
     let study = ["run", "os-micro", "--env", "host", "--blocks", "1"];
     let output = wine.run(&[&study[..], &["--json", "windows.json"]].concat());
     let table = ended_well(&output);
-    assert!(table.contains("EMULATED"), "{table}");
-    assert!(table.contains("Get Current Directory"), "{table}");
+    assert_says(&table, "EMULATED");
+    assert_says(&table, "Get Current Directory");
     let dossier = read(&wine.path("windows.json"));
     assert_valid_dossier(&dossier);
     let facts = &dossier["arms"][0]["facts"];

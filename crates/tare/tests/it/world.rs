@@ -3,7 +3,7 @@
 //! The agent is that of `TARE_TEST_AGENT`, otherwise built by cargo from the current sources, statically if the
 //! target is installed, so that the same file runs inside a container without libraries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tare::cx::observer::Silent;
 use tare::cx::{Agents, Cancel, Context, SystemClock, SystemExec};
-use tare_model::RunId;
+use tare_model::{Params, RunId};
 
 pub(crate) use crate::traces::labelled;
 use crate::traces::traces;
@@ -68,6 +68,13 @@ impl World {
             store: self.store.as_deref(),
         }
     }
+}
+
+/// Returns settings or parameters, written as in a study: `network = 'none', cpus = 1`.
+pub(crate) fn params(text: &str) -> Params {
+    let table = format!("params = {{ {text} }}");
+    let mut tables: BTreeMap<String, Params> = toml::from_str(&table).unwrap();
+    tables.remove("params").unwrap()
 }
 
 /// Far more than anything that is waited for takes; exceeding it means a hang.

@@ -111,7 +111,7 @@ fn two_machines_round_trip_is_labelled_emulated() {
 
 #[test]
 fn each_engine_container_path_is_a_separate_cell() {
-    let settings = Params::new().with("network", "published");
+    let settings = params("network = 'published'");
     let mut study = study(
         "docker",
         settings,

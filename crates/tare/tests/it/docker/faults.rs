@@ -79,8 +79,8 @@ fn user_without_socket_access_gets_advice() {
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
     assert!(output.status.success(), "{output:?}");
     let (why, fix) = (line("WHY ").unwrap(), line("FIX ").unwrap());
-    assert!(why.contains("permission denied"), "{why}");
-    assert!(fix.contains("usermod -aG docker"), "{fix}");
+    assert_says(why, "permission denied");
+    assert_says(fix, "usermod -aG docker");
 }
 
 #[test]
@@ -95,9 +95,7 @@ fn child_owns_a_run_until_it_is_killed() {
         scratch: owner.folder(),
         ..world.cx()
     };
-    let settings = Params::new()
-        .with("network", "none")
-        .with("storage", "volume");
+    let settings = params("network = 'none', storage = 'volume'");
     let mut environment = environment(&DOCKER, "arm", &settings);
     let _instance = environment.greeted(&cx, StartMode::Resident);
     println!("\nRUN {}", world.run);
@@ -193,7 +191,7 @@ fn frozen_or_dead_engine_is_error_in_bounded_time() {
     let world = needed!(world("dying"));
     let mut engine = needed!(engine(&world));
     let driver = Docker::with_host(engine.host());
-    let settings = Params::new().with("network", "none");
+    let settings = params("network = 'none'");
     let mut environment = environment(&driver, "arm", &settings);
     let mut instance = environment.resident(&world);
     assert!(matches!(
@@ -227,7 +225,7 @@ fn frozen_or_dead_engine_is_error_in_bounded_time() {
         .unwrap_err();
     assert!(matches!(error, ChannelError::Timeout(_)), "{error}");
     let (why, _) = why_absent(&driver, &world);
-    assert!(why.contains("longer than 3 s"), "{why}");
+    assert_says(&why, "longer than 3 s");
     assert!(signal("CONT", pid));
     assert!(matches!(
         instance.channel().receive(LIMIT),
@@ -248,7 +246,7 @@ fn frozen_or_dead_engine_is_error_in_bounded_time() {
     let run = world.run.as_str();
     assert!(driver.sweep(&world.cx(), run).is_err());
     let (why, _) = why_absent(&driver, &world);
-    assert!(why.contains("not running"), "{why}");
+    assert_says(&why, "not running");
 }
 
 #[test]
@@ -269,7 +267,7 @@ fn engine_restart_mid_run_is_reported_and_cleaned_up() {
     product.wait_for_trials(&mut started, 6);
     engine.restart(Network::Private).unwrap();
     let ended = started.wait();
-    assert!(!ended.stderr.contains("panicked"), "{ended}");
+    ended.does_not_complain("panicked");
     assert!(ended.code.is_some(), "{ended}");
     let kinds = product.stored("SELECT kind FROM trial ORDER BY sequence");
     assert_eq!(kinds[..6], ["completed"; 6], "{ended}");

@@ -8,11 +8,7 @@ use tare_stats::hodges_lehmann_paired;
 const BLOCKS: usize = 6;
 
 fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
-    once(
-        instance,
-        trial,
-        call("copy-up", Params::new().with("mib", 24i64)),
-    )
+    once(instance, trial, call("copy-up", params("mib = 24")))
 }
 
 #[test]
@@ -21,10 +17,7 @@ fn first_write_copies_up_only_layer_files() {
     let cx = world.cx();
     let mut arms: Vec<_> = ["layer", "volume", "bind"]
         .map(|storage| {
-            let settings = Params::new()
-                .with("lower_file", "24m")
-                .with("network", "none")
-                .with("storage", storage);
+            let settings = params("lower_file = '24m', network = 'none'").with("storage", storage);
             environment(&DOCKER, storage, &settings)
         })
         .into();

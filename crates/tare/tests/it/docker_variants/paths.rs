@@ -89,7 +89,7 @@ fn round_trip(
 fn only_loopback_published_port_uses_engine_proxy() {
     let world = needed!(world("published"));
     let cx = world.cx();
-    let settings = Params::new().with("network", "published");
+    let settings = params("network = 'published'");
     let mut arm = environment(&DOCKER, "arm", &settings);
     let mut first = arm.start(&cx, StartMode::Resident).unwrap();
     let mut second = arm.start(&cx, StartMode::Resident).unwrap();
@@ -182,12 +182,10 @@ fn occupied_published_port_is_refused_with_advice() {
     let world = needed!(world("taken"));
     let owner = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = owner.local_addr().unwrap().port();
-    let settings = Params::new()
-        .with("network", "published")
-        .with("port", i64::from(port));
+    let settings = params("network = 'published'").with("port", i64::from(port));
     let (why, fix) = absent(refusal(&world, &settings));
-    assert!(why.contains("taken"), "{why}");
-    assert!(fix.contains("remove `port`"), "{fix}");
+    assert_says(&why, "taken");
+    assert_says(&fix, "remove `port`");
     drop(owner);
     // Once free again, the port is published.
     with_instance(&world, &settings, StartMode::Resident, |instance| {
@@ -217,7 +215,7 @@ fn another_containers_network_is_joined_and_shared() {
     whole.stop(&cx).unwrap();
     let error = joined.start(&cx, StartMode::Resident).err().unwrap();
     let (why, _) = absent(error);
-    assert!(why.contains("no container whose network"), "{why}");
+    assert_says(&why, "no container whose network");
     joined.remove(&cx).unwrap();
     other.remove(&cx).unwrap();
     assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
@@ -233,9 +231,9 @@ fn each_network_has_its_addresses_or_no_path() {
         let Err(Reason::NoPath(why)) = instance.published(PublishedAt::Loopback) else {
             panic!("a port is published that nobody asked for");
         };
-        assert!(why.contains("network = \"published\""), "{why}");
+        assert_says(&why, "network = \"published\"");
     });
-    let settings = Params::new().with("network", "none");
+    let settings = params("network = 'none'");
     with_instance(&world, &settings, StartMode::Resident, |instance| {
         for address in [
             instance.address_from_arm(),
@@ -246,7 +244,7 @@ fn each_network_has_its_addresses_or_no_path() {
         }
         assert!(instance.published(PublishedAt::Bridge).is_err());
     });
-    let settings = Params::new().with("network", "host");
+    let settings = params("network = 'host'");
     with_instance(&world, &settings, StartMode::Resident, |instance| {
         assert!(instance.address_from_host().unwrap().is_loopback());
         assert!(instance.host_address().unwrap().is_loopback());

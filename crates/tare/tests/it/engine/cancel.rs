@@ -78,8 +78,6 @@ fn removal_failure_does_not_replace_first_failure() {
         "{error}"
     );
     let text = error.to_string();
-    assert!(
-        text.contains("permission denied") && text.contains("device busy"),
-        "{text}"
-    );
+    assert_says(&text, "permission denied");
+    assert_says(&text, "device busy");
 }

@@ -30,7 +30,7 @@ fn arm_lost_twice_in_launch_is_dropped_others_go_on() {
     let summary = scene.ends(&study(), StoppedBy::Blocks);
     assert_eq!(summary.n_trials, 2 + 12);
     assert_eq!(summary.absent.len(), 1);
-    assert!(summary.absent[0].1.contains("lost again"), "{summary:?}");
+    assert_says(&summary.absent[0].1, "lost again");
     let arms = scene.stored().arms;
     // The arm was available: its trials count as far as they go.
     assert!(arms[2].available);
@@ -181,7 +181,7 @@ fn lost_baseline_ends_run_and_keeps_trials() {
 fn an_agent_of_another_build_is_refused() {
     let scene = Scene::with(|script| script.other_build = vec!["box"]);
     let summary = scene.execute(&study()).unwrap();
-    assert!(summary.absent[0].1.contains("`build-0`"), "{summary:?}");
+    assert_says(&summary.absent[0].1, "`build-0`");
     scene.assert_all_removed();
 }
 
@@ -198,7 +198,7 @@ fn suspend_during_trial_voids_it_and_run_continues() {
     let Outcome::Failed(Failure::Void(why)) = &outcomes[1] else {
         panic!("{outcomes:?}");
     };
-    assert!(why.contains("suspended for 7200 s"), "{why}");
+    assert_says(why, "suspended for 7200 s");
     assert!(matches!(outcomes[2], Outcome::Completed(_)), "{outcomes:?}");
     scene.assert_all_removed();
 }

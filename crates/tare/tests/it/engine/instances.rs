@@ -105,7 +105,7 @@ fn instance_failing_at_work_keeps_output_of_others() {
     let together = record_of(&scene, "box");
     let problem = together.problem().unwrap();
     assert!(problem.starts_with("instance 2 of 3: "), "{problem}");
-    assert!(problem.contains("signal 11"), "{problem}");
+    assert_says(&problem, "signal 11");
     let completed = |index: usize| {
         matches!(
             together.instances[index].outcome,
@@ -174,7 +174,7 @@ fn instance_never_ready_is_ended_at_limit() {
     let log = scene.stage.log();
     assert!(!lines(&log, "box").contains(&"go box"));
     let problem = record_of(&scene, "box").problem().unwrap();
-    assert!(problem.contains("no answer within"), "{problem}");
+    assert_says(&problem, "no answer within");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn worker_skipping_the_barrier_does_not_count() {
         .execute(&one_block(several("w0", 2, Spread::Processes)))
         .unwrap();
     let problem = record_of(&scene, "box").problem().unwrap();
-    assert!(problem.contains("without having waited"), "{problem}");
+    assert_says(&problem, "without having waited");
 }
 
 #[test]
@@ -253,10 +253,8 @@ fn instance_hanging_at_start_is_waited_for_once() {
         let Outcome::Unavailable(Reason::NoEnvironment(why)) = outcome else {
             panic!("{outcome:?}");
         };
-        assert!(
-            why.contains("instance 2") && why.contains("console"),
-            "{why}"
-        );
+        assert_says(&why, "instance 2");
+        assert_says(&why, "console");
     }
     let measured = outcomes("w1");
     let is_measured = |outcome: &Outcome| matches!(outcome, Outcome::Completed(_));
@@ -327,6 +325,6 @@ fn several_instances_of_pair_or_lifecycle_are_refused() {
         let error = scene.execute(&one_block(spec)).unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, RunError::Param { .. }), "{text}");
-        assert!(text.contains(workload), "{text}");
+        assert_says(&text, workload);
     }
 }

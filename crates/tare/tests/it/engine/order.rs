@@ -120,13 +120,13 @@ fn study_with_unknown_names_is_refused_before_storing() {
             study.arms[2].driver = "none".into();
         }),
         ("Settings", |study| {
-            study.arms[2].settings = Params::new().with("wrong", 1i64);
+            study.arms[2].settings = params("wrong = 1");
         }),
         ("UnknownWorkload", |study| {
             study.workloads[0] = spec("none", None);
         }),
         ("Param", |study| {
-            study.workloads[0].params = Params::new().with("wrong", 1i64);
+            study.workloads[0].params = params("wrong = 1");
         }),
     ];
     for (variant, change) in change {

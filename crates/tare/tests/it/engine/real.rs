@@ -30,7 +30,7 @@ fn study_of_processes() -> Study {
         arm.driver = "host".into();
     }
     study.workloads = vec![spec("null", None)];
-    study.workloads[0].params = Params::new().with("canary", false);
+    study.workloads[0].params = params("canary = false");
     study.trial_ns = 20_000_000;
     study.limit_ns = 10_000_000_000;
     study

@@ -76,10 +76,8 @@ fn oci_runtime_error_output_is_escaped() {
     let runtime = script(own.path(), "run'time \"x\"\n", body);
     let error = start_error(&world, &with(&runtime));
     let text = error.to_string();
-    assert!(
-        text.contains("no such luck") && text.contains("status 3"),
-        "{text}"
-    );
+    assert_says(&text, "no such luck");
+    assert_says(&text, "status 3");
     assert!(!text.contains('\u{1b}') && !text.contains('\n'), "{text:?}");
     let killed = script(
         own.path(),
@@ -134,7 +132,7 @@ fn a_runtime_that_is_killed_takes_its_container_along() {
         let Err(ChannelError::Closed(words)) = answer else {
             panic!("{answer:?}");
         };
-        assert!(words.contains("signal 9"), "{words}");
+        assert_says(&words, "signal 9");
         environment.end(instance, &world.cx());
         before.assert_restored(&world, "a killed runtime");
         let swept = Oci.sweep(&world.cx(), world.run.as_str()).unwrap();
@@ -169,7 +167,7 @@ fn impossible_limit_is_refused_with_runtime_message() {
     let (_turn, world) = needed!(turn_where("impossible", |world| is_available(
         world, "runc"
     )));
-    let error = start_error(&world, &Params::new().with("cpuset", "900"));
+    let error = start_error(&world, &params("cpuset = '900'"));
     assert!(error.to_string().contains("cpuset"), "{error}");
 }
 
@@ -191,7 +189,7 @@ fn oci_folder_may_have_quotes_and_control_characters() {
             });
         }
     }
-    let error = start_error(&world, &Params::new().with("rootfs", "overlay-host"));
+    let error = start_error(&world, &params("rootfs = 'overlay-host'"));
     let EnvError::Absent { why, fix } = &error else {
         panic!("{error:?}");
     };
@@ -322,7 +320,7 @@ fn oci_as_ordinary_user_asks_for_root() {
         .unwrap();
     let words = String::from_utf8_lossy(&finished.stderr);
     assert_eq!(finished.status.code(), Some(125), "{words}");
-    assert!(words.contains("run as root"), "{words}");
+    assert_says(&words, "run as root");
 }
 
 #[test]

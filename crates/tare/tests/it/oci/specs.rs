@@ -127,10 +127,8 @@ fn oci_spec_rejection_shows_runtime_message() {
     let EnvError::Refused { what, answer } = &error else {
         panic!("{error:?}");
     };
-    assert!(
-        what.contains("runc") && answer.contains("no such device"),
-        "{error}"
-    );
+    assert_says(what, "runc");
+    assert_says(answer, "no such device");
     before.assert_restored(&world, "a refused specification");
 }
 
@@ -145,9 +143,7 @@ fn docker_oci_spec_runs_without_docker_or_a_mechanism() {
         return;
     }
     let arm = ArmId::new("docker").unwrap();
-    let mut engine = DOCKER
-        .configure(arm, &Params::new().with("memory", "256m"))
-        .unwrap();
+    let mut engine = DOCKER.configure(arm, &params("memory = '256m'")).unwrap();
     engine.prepare(&world.cx()).unwrap();
     let running = engine.start(&world.cx(), StartMode::Resident).unwrap();
     let label = format!("label=tare.run={}", world.run);

@@ -28,7 +28,7 @@ fn plant(folder: &Path) {
 fn pipes_and_endless_leftovers_are_removed_unread() {
     let place = needed!(place("hostile"));
     let cx = place.world.cx();
-    let settings = Params::new().with("storage", "bind");
+    let settings = params("storage = 'bind'");
     let (mut environment, instance) = place.started("arm", &settings, StartMode::Resident);
     drop(instance);
     // The user can fill the folder that the container shares with the host.

@@ -41,7 +41,7 @@ fn wish<'a>(source: Source<'a>, folder: &'a Path) -> ContainerRequest<'a> {
 /// Runs `work` with an image of a shell and a program, which is removed afterwards.
 fn with_image(place: &PodmanWorld, work: impl FnOnce(&str)) {
     let cx = place.world.cx();
-    let settings = Params::new().with("programs", "sh,sleep");
+    let settings = params("programs = 'sh,sleep'");
     let arm = ArmId::new("packed").unwrap();
     let mut packed = place.driver.configure(arm, &settings).unwrap();
     packed.prepare(&cx).unwrap();
@@ -107,10 +107,8 @@ fn podman_container_is_read_by_its_line_and_unchanged() {
         }
         assert!(!ids.contains(&"engine.network"), "{ids:?}");
         let shown = own.notes.join("\n");
-        assert!(
-            shown.contains("READ-ONLY") && shown.contains("label"),
-            "{shown}"
-        );
+        assert_says(&shown, "READ-ONLY");
+        assert_says(&shown, "label");
         assert!(!format!("{own:?}").contains("hush"), "{own:?}");
         let less =
             tare::env::user_container::without(&own.settings, &["dns".into(), "env.OTHER".into()]);
@@ -167,7 +165,7 @@ fn podman_writes_go_to_a_separate_layer_per_arm() {
         });
         let own = place.driver.take(&cx, &wish).unwrap();
         let shown = notes_of_copies(&place.driver, &cx, wish, &own).unwrap();
-        assert!(shown.contains("`/data` is a COPY of"), "{shown}");
+        assert_says(&shown, "`/data` is a COPY of");
         arm_of(&place, &own.settings, |arm| {
             assert_eq!(run(&arm, read), "rows");
             assert_eq!(run(&arm, &format!("echo x >/data/rows; {read}")), "x");
@@ -200,7 +198,7 @@ fn podman_does_not_write_to_mounts_in_user_folder() {
         let line = ["podman", "run", "-v", &mount, image, "sleep", "9"].map(str::to_owned);
         let own = take(&place, Source::Line(&line)).unwrap();
         let reported = own.notes.join("\n");
-        assert!(reported.contains("is not shown at `/data`"), "{reported}");
+        assert_says(&reported, "is not shown at `/data`");
         arm_of(&place, &own.settings, |arm| {
             let id = arm["Id"].as_str().unwrap();
             let script =
@@ -224,26 +222,20 @@ fn podman_refuses_uncopyable_source_with_hint() {
             .has_container(&place.world.cx(), "nobody-has-this")
     );
     let (why, fix) = absent(take(&place, Source::Container("nobody-has-this")).unwrap_err());
-    assert!(
-        why.contains("no container `nobody-has-this`") && fix.contains("podman ps"),
-        "{why} {fix}"
-    );
+    assert_says(&why, "no container `nobody-has-this`");
+    assert_says(&fix, "podman ps");
     let line = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
     let (why, fix) =
         absent(take(&place, Source::Line(&line("podman run --pod mine x y"))).unwrap_err());
-    assert!(
-        why.contains("--pod") && fix.contains("without it"),
-        "{why} {fix}"
-    );
+    assert_says(&why, "--pod");
+    assert_says(&fix, "without it");
     let (why, _) =
         absent(take(&place, Source::Line(&line("podman run no/such:image y"))).unwrap_err());
-    assert!(why.contains("Tare pulls nothing"), "{why}");
+    assert_says(&why, "Tare pulls nothing");
     let error = take(&place, Source::Line(&line("podman run --no-such-flag x"))).unwrap_err();
     assert!(error.to_string().contains("no-such-flag"), "{error}");
     let (why, fix) = absent(take(&place, Source::Inside("x")).unwrap_err());
-    assert!(
-        why.contains("only Docker") && fix.contains("--like"),
-        "{why} {fix}"
-    );
+    assert_says(&why, "only Docker");
+    assert_says(&fix, "--like");
     place.assert_nothing_is_left();
 }

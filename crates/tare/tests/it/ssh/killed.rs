@@ -112,7 +112,7 @@ fn ssh_leftovers_are_swept_once_host_is_reachable() {
     let output = clean(home.path());
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(stderr_text.contains("Connection refused"), "{stderr_text}");
+    assert_says(&stderr_text, "Connection refused");
     assert!(
         home.path().join("runs").join(&run).exists(),
         "the record is gone"
@@ -122,7 +122,7 @@ fn ssh_leftovers_are_swept_once_host_is_reachable() {
     let output = clean(home.path());
     assert!(output.status.success(), "{output:?}");
     let stdout_text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(stdout_text.contains("removed the folder"), "{stdout_text}");
+    assert_says(&stdout_text, "removed the folder");
     assert_eq!(server.left(), Vec::<String>::new());
     assert!(!home.path().join("runs").join(&run).exists());
 }

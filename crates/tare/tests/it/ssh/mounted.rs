@@ -26,7 +26,7 @@ fn mount_in_ssh_folders_survives_their_removal() {
     instance.stop(&world.cx()).unwrap();
     // By the guard there, and then through another connection.
     let error = environment.remove(&world.cx()).unwrap_err().to_string();
-    assert!(error.contains("something is mounted at"), "{error}");
+    assert_says(&error, "something is mounted at");
     assert_eq!(fs::read(&data).unwrap(), b"precious");
     server.run_there(&["umount", &place]);
     environment.remove(&world.cx()).unwrap();
@@ -61,10 +61,7 @@ fn why_leftovers_over_ssh_stay_recorded_until_cleaned() {
         .unwrap();
     let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{stderr_text}");
-    assert!(
-        stderr_text.contains("something is mounted at"),
-        "{stderr_text}"
-    );
+    assert_says(&stderr_text, "something is mounted at");
     assert_eq!(fs::read(&data).unwrap(), b"precious");
     // The connection stays recorded as long as something is there.
     for (is_mounted, code) in [(true, 5), (false, 0)] {
