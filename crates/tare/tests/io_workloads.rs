@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use tare::workload::{self, Workload};
-use tare_model::{Params, Path, ProbeReport, RawOutput, Reason, Recipe};
+use tare_model::{Params, Path, RawOutput, Reason, Recipe};
 
 fn golden(capture: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/probe-1");
@@ -44,22 +44,6 @@ fn blocked_io_uring_falls_back_to_sync_with_reason() {
             let expected = Reason::BlockedSyscall("io_uring_setup".to_owned());
             let expected = (metric.id != present).then_some(&expected);
             assert_eq!(reason, expected, "{}", metric.id);
-        }
-    }
-}
-
-#[test]
-fn report_may_lack_series_with_reason() {
-    for id in WHOLE {
-        let good: ProbeReport = serde_json::from_slice(&golden(id)).unwrap();
-        for position in 0..good.series.len() {
-            let mut less = good.clone();
-            let name = less.series.remove(position).metric;
-            less.unavailable
-                .insert(name, Reason::BlockedSyscall("x".to_owned()));
-            let raw = raw(&serde_json::to_vec(&less).unwrap());
-            let n_samples = workload(id).decode(&raw).unwrap().len();
-            assert_eq!(n_samples, good.series.len() - 1, "{id}");
         }
     }
 }

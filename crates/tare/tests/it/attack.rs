@@ -133,8 +133,8 @@ fn container_of_root_cannot_reach_host() {
     for change in changes {
         let spec = attacked(&world, &planted, change);
         let output = launcher(&world, &spec).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        let words = String::from_utf8_lossy(&output.stderr);
+        let text = lossy(&output.stdout);
+        let words = lossy(&output.stderr);
         assert!(output.status.success(), "{:?}: {words}", report(&spec));
         assert_denied(&text);
         let report = report(&spec);
@@ -163,18 +163,13 @@ fn container_of_user_cannot_reach_user_data() {
         .unwrap();
     assert!(own.success());
     chown(world.folder.path(), Some(65534), Some(65534)).unwrap();
-    let output = Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        .arg(&agent)
-        .args(command.get_args())
-        .output()
-        .unwrap();
+    let output = as_nobody(&agent).args(command.get_args()).output().unwrap();
     if let Some(error) = report(&spec).error {
         return skip("userns", &format!("an ordinary user cannot: {error}"));
     }
-    let words = String::from_utf8_lossy(&output.stderr);
+    let words = lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {words}", report(&spec));
-    assert_denied(&String::from_utf8_lossy(&output.stdout));
+    assert_denied(&lossy(&output.stdout));
 }
 
 /// Returns the attacker's output in an instance of this environment, which has its interpreter like any tool.
@@ -185,7 +180,7 @@ fn printed_inside(
     targets: &[String],
 ) -> String {
     let cx = world.cx();
-    let arm = ArmId::new("arm").unwrap();
+    let arm = arm_id("arm");
     let mut environment = driver.configure(arm, settings).unwrap();
     let python = Params::new().with("python", PYTHON);
     let tool = python_tool::tool(&python, "ctypes, os, socket, stat, sys");
@@ -290,7 +285,7 @@ fn a_mask_that_cannot_be_laid_is_a_refusal() {
     let refusal = report(&spec).error.unwrap();
     assert_says(&refusal.step, "mask `/sys/firmware`");
     assert!(refusal.hint.unwrap().contains("masked_paths"));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    assert_eq!(lossy(&output.stdout), "");
 }
 
 /// Names the runtime, or the built-in container, for a test body that runs in a child process of another test.
@@ -372,8 +367,8 @@ fn assert_denied_by_default(kind: &str, is_root: bool) {
         assert!(own.unwrap().success());
     }
     let output = command.output().unwrap();
-    let stdout_text = String::from_utf8_lossy(&output.stdout);
-    let words = String::from_utf8_lossy(&output.stderr);
+    let stdout_text = lossy(&output.stdout);
+    let words = lossy(&output.stderr);
     if let Some(why) = stdout_text
         .lines()
         .find_map(|line| line.strip_prefix(NOT_HERE))
@@ -391,17 +386,14 @@ const NOBODY: &str = "65534:65534";
 
 /// Returns a test of this program as a separate process, as root or as an ordinary user.
 pub(crate) fn of_this_program(test: &str, is_root: bool) -> Command {
-    let own = std::env::current_exe().unwrap();
-    let mut command = Command::new(&own);
-    if !is_root {
-        command = Command::new("setpriv");
-        command
-            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-            // Passed as an open file: an ordinary user may not reach its path.
-            .arg("/proc/self/fd/0")
-            .stdin(fs::File::open(own).unwrap());
+    let own = child(test);
+    if is_root {
+        return own;
     }
-    command.args(["--exact", test, "--ignored", "--nocapture"]);
+    // Passed as an open file: an ordinary user may not reach its path.
+    let mut command = as_nobody("/proc/self/fd/0");
+    command.stdin(fs::File::open(own.get_program()).unwrap());
+    command.args(own.get_args());
     command
 }
 

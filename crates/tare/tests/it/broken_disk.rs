@@ -28,7 +28,7 @@ fn assert_kept(store: &Path) -> usize {
     let expected: Vec<String> = (0..sequences.len()).map(|it| it.to_string()).collect();
     assert_eq!(sequences, expected);
     let others = stored(store, "SELECT kind FROM trial WHERE kind <> 'completed'");
-    assert_eq!(others, Vec::<String>::new());
+    assert_eq!(others, [""; 0]);
     assert_eq!(stored(store, "PRAGMA integrity_check"), ["ok"]);
     sequences.len()
 }
@@ -90,7 +90,7 @@ fn full_disk_ends_run_and_it_resumes_with_space() {
     let ended = needed!(with_mounts(&product, script, &[], &inner));
     let store = product.folder().join("kept/store.sqlite");
     assert_ended_well(&product, &ended, &store, "no space left");
-    ended.advises("tare resume");
+    ended.complains("trials are stored").advises("tare resume");
     let before = assert_kept(&store);
     let path = store.display().to_string();
     product.run(["resume", "--store", &path]).expect(0);
@@ -133,11 +133,9 @@ fn traced(product: &Product, options: &[String], arguments: &[&str]) -> Option<E
         return None;
     }
     let inner = product.command(arguments);
-    let mut command = Command::new("strace");
-    command.arg("-qq").args(options).arg("--");
-    command.arg(inner.get_program()).args(inner.get_args());
-    product.set_variables(&mut command);
-    let ended = product.finish(command);
+    let options = options.iter().map(String::as_str);
+    let options: Vec<&str> = ["-qq"].into_iter().chain(options).chain(["--"]).collect();
+    let ended = product.finish(product.under("strace", &options, &inner));
     if ended.stderr.contains("PTRACE") || ended.stderr.contains("ptrace") {
         skip("strace", &format!("nothing can be traced here: {ended}"));
         return None;
@@ -196,7 +194,7 @@ fn replacement_is_synced_before_and_after_rename() {
     let arguments = ["run", "study.toml", "--json", &named];
     let ended = needed!(traced(&product, &options, &arguments));
     ended.expect(0);
-    let calls = fs::read_to_string(calls).unwrap();
+    let calls = contents(calls);
     let at = |what: &str, path: &Path, end: &str| {
         let message = format!("{}{end}", path.display());
         calls

@@ -57,7 +57,7 @@ fn child_carries() {
 fn output_of(command: &mut Command, folder: &Path) -> Vec<String> {
     let output = command.current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = lossy(&output.stdout);
     text.lines().map(str::to_owned).collect()
 }
 

@@ -378,9 +378,9 @@ fn output_fits_terminal_even_if_only_stderr_is_tty() {
             );
             return;
         };
-        let mut ended = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut ended = lossy(&output.stdout);
         if !redirected.is_empty() {
-            ended = fs::read_to_string(file).unwrap();
+            ended = contents(file);
         }
         let columns: usize = columns.parse().unwrap();
         // Bold face has no width.

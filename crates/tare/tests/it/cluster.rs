@@ -9,7 +9,6 @@ use crate::prelude::*;
 use std::path::Path as FilePath;
 
 use tare::env;
-use tare::run::RunSummary;
 use tare::store::StoredRun;
 use tare_model::cluster::{ADDRESSES, HOSTFILE, NODE, NODES, SHARED, SUBNET};
 use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
@@ -98,7 +97,7 @@ fn workload(id: &str) -> Option<&'static dyn Workload> {
 
 /// A study of one arm.
 fn study(driver: &str, settings: Params, workload: &str, params: Params, path: Path) -> Study {
-    let id = ArmId::new(driver).unwrap();
+    let id = arm_id(driver);
     let arms = vec![ArmSpec::new(id.clone(), driver, settings).required()];
     let workload = WorkloadSpec {
         path: Some(path),
@@ -120,16 +119,7 @@ fn is_available(world: &World, driver: &str) -> bool {
         "vm" => "vm",
         _ => "root",
     };
-    if driver == "docker" && crate::docker::world("cluster").is_none() {
-        return false;
-    }
-    match env::find(driver).unwrap().detect(&world.cx()) {
-        env::Availability::Ready(_) => true,
-        env::Availability::Absent { why, .. } => {
-            skip(needs, &why);
-            false
-        }
-    }
+    is_ready(world, env::find(driver).unwrap(), needs)
 }
 
 /// Whether a program is installed; reports a skip if not.
@@ -145,25 +135,6 @@ fn has(needs: &str, program: &str) -> bool {
     is_there
 }
 
-fn carry_out(world: &World, study: &Study) -> (RunSummary, StoredRun) {
-    let registry = Registry {
-        driver: &env::find,
-        workload: &workload,
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = Store::open(&folder.path().join("store.db")).unwrap();
-    let summary = execute(
-        &world.cx(),
-        &Plan::new(study),
-        &Facts::new(),
-        &registry,
-        &mut store,
-        &mut AllBlocks,
-    )
-    .unwrap();
-    (summary, store.run(&world.run).unwrap())
-}
-
 /// Runs a study and checks that the machine is unchanged afterwards; `None` if it cannot run.
 fn run(name: &str, study: &Study) -> Option<StoredRun> {
     let world = World::new(name);
@@ -172,7 +143,8 @@ fn run(name: &str, study: &Study) -> Option<StoredRun> {
     }
     let _turn = turn();
     let before = Snapshot::take(&world);
-    let (summary, stored) = carry_out(&world, study);
+    let (summary, stored) = carry_out(&world.cx(), study, &workload);
+    let summary = summary.unwrap();
     assert_eq!(summary.left_behind, [""; 0]);
     assert_eq!(summary.absent, []);
     before.assert_restored(&world, "a run on several nodes");
@@ -204,7 +176,7 @@ fn roll_call(driver: &str, settings: Params) -> Option<(Vec<String>, Facts)> {
     let mut last = String::new();
     for record in &stored.records {
         let report = command(&record.outcome);
-        let errors = String::from_utf8_lossy(&report.stderr.0);
+        let errors = lossy(&report.stderr.0);
         assert_eq!(report.exit, tare_model::outcome::Exit::Code(0), "{errors}");
         last = String::from_utf8(report.stdout.0).unwrap();
     }

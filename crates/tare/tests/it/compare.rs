@@ -198,7 +198,7 @@ fn compare_hooks_run_expected_number_of_times() {
         ],
     );
     ended.expect(0);
-    let log = fs::read_to_string(product.folder().join("log")).unwrap();
+    let log = contents(product.folder().join("log"));
     let count = |word: &str| log.lines().filter(|line| *line == word).count();
     assert_eq!((count("setup"), count("cleanup")), (1, 1), "{log}");
     let trials = product.n_trials();

@@ -11,19 +11,11 @@ use crate::talk::{once, report};
 
 /// Whether containers can be created here; reports a skip if not.
 fn is_available(world: &World) -> bool {
-    match Container.detect(&world.cx()) {
-        tare::env::Availability::Ready(_) => true,
-        tare::env::Availability::Absent { why, .. } => {
-            skip("container", &why);
-            false
-        }
-    }
+    is_ready(world, &Container, "container")
 }
 
 fn configure(settings: &Params) -> Box<dyn Environment> {
-    Container
-        .configure(ArmId::new("arm").unwrap(), settings)
-        .unwrap()
+    Container.configure(arm_id("arm"), settings).unwrap()
 }
 
 #[test]
@@ -163,7 +155,7 @@ fn environment_inside_is_minimal_unless_inherited() {
     assert!(bytes(&params("environment = 'inherit'")) >= own);
     assert!(
         Container
-            .configure(ArmId::new("arm").unwrap(), &params("environment = 'none'"))
+            .configure(arm_id("arm"), &params("environment = 'none'"))
             .is_err()
     );
 }

@@ -47,7 +47,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     }
     note_contract(&name, "begun");
     an_unknown_setting_is_refused(driver);
-    let arm = ArmId::new("contract").unwrap();
+    let arm = arm_id("contract");
     let mut environment = driver.configure(arm, settings).unwrap();
     assert_eq!(environment.arm().as_str(), "contract");
     before.assert_restored(&world, "configure");
@@ -88,7 +88,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
 pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     let cx = world.cx();
     let prepared = |arm: &str, settings: &Params| {
-        let arm = ArmId::new(arm).unwrap();
+        let arm = arm_id(arm);
         let mut environment = driver.configure(arm, settings).unwrap();
         environment.prepare(&cx).unwrap();
         environment
@@ -108,7 +108,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
 
     // An image that is not there is not pulled.
     let name = "tare-test.invalid/none:1";
-    let arm = ArmId::new("missing").unwrap();
+    let arm = arm_id("missing");
     let missing = driver.configure(arm, &Params::new().with("image", name));
     let mut missing = missing.unwrap();
     let (why, fix) = absent(missing.prepare(&cx).unwrap_err());
@@ -133,7 +133,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
         &cx,
     );
     second.remove(&cx).unwrap();
-    assert_eq!(sweep(), Vec::<String>::new());
+    assert_eq!(sweep(), [""; 0]);
 
     let mut environment = prepared("swept", &Params::new());
     let mut instance = environment.start(&cx, StartMode::Once).unwrap();
@@ -142,7 +142,7 @@ pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
     let error = instance.channel().receive(ANSWER_LIMIT).unwrap_err();
     assert!(matches!(error, ChannelError::Closed(_)), "{error}");
     environment.end(instance, &cx);
-    assert_eq!(sweep(), Vec::<String>::new());
+    assert_eq!(sweep(), [""; 0]);
 }
 
 /// Returns the readers' name of the environment: a runtime or an emulator by its own name.
@@ -159,7 +159,7 @@ fn shown_name(driver: &dyn Driver, settings: &Params) -> String {
 
 fn an_unknown_setting_is_refused(driver: &dyn Driver) {
     let settings = params("no-such-setting = 1");
-    let arm = ArmId::new("contract").unwrap();
+    let arm = arm_id("contract");
     let error = driver.configure(arm, &settings).err();
     let error = error.expect("an unknown setting was accepted");
     assert_eq!(error.setting, "no-such-setting");

@@ -30,15 +30,7 @@ fn run(product: &Product, before: &[&str], variables: &[(&str, &str)]) -> Ended 
     ]);
     let mut command = match before {
         [] => tare,
-        [program, arguments @ ..] => {
-            let mut command = Command::new(program);
-            command
-                .args(arguments)
-                .arg(tare.get_program())
-                .args(tare.get_args());
-            product.set_variables(&mut command);
-            command
-        }
+        [program, arguments @ ..] => product.under(program, arguments, &tare),
     };
     for name in [
         "DOCKER_TLS_VERIFY",
@@ -217,7 +209,7 @@ impl Drop for Engine {
 #[track_caller]
 fn succeeds(command: &mut Command) {
     let made = command.output().unwrap();
-    let stderr_text = String::from_utf8_lossy(&made.stderr);
+    let stderr_text = lossy(&made.stderr);
     assert!(made.status.success(), "{stderr_text}");
 }
 

@@ -122,34 +122,11 @@ fn custom_profile_is_in_force_and_named_by_hash() {
 /// Returns the last reply to a short trial of a probe.
 fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
     match crate::talk::trial(instance, trial, probe, Params::new()) {
-        Reply::Done { raw, .. } => format!("done {}", String::from_utf8_lossy(&raw.stdout.0)),
+        Reply::Done { raw, .. } => format!("done {}", lossy(&raw.stdout.0)),
         Reply::Unavailable { reason, .. } => format!("unavailable {reason}"),
         Reply::Failed { failure, .. } => format!("failed {failure}"),
         other => panic!("{other:?}"),
     }
-}
-
-#[test]
-fn broken_or_missing_profile_refused_before_setup() {
-    let world = World::new("badprofile");
-    let path = world.folder.path().join("broken.json");
-    fs::write(&path, "{\"defaultAction\": \"SCMP_ACT_ALLOW\",\n \"sysc").unwrap();
-    let settings = Params::new().with("seccomp", path.to_str().unwrap());
-    // No engine is asked: the result is the same without one.
-    let nowhere = tare::env::docker::Docker::with_host("unix:///nonexistent/docker.sock");
-    let (why, _) = absent(
-        environment(&nowhere, "arm", &settings)
-            .prepare(&world.cx())
-            .unwrap_err(),
-    );
-    assert_says(&why, "broken.json");
-    assert_says(&why, "line 2");
-    let settings = params("seccomp = '/nonexistent/profile.json'");
-    let error = environment(&nowhere, "arm", &settings)
-        .prepare(&world.cx())
-        .unwrap_err();
-    assert!(matches!(&error, EnvError::File(_)), "{error:?}");
-    assert!(error.to_string().contains("/nonexistent/profile.json"));
 }
 
 #[test]
@@ -303,7 +280,7 @@ fn served_folder_unmounts_on_stop_and_by_sweep() {
     }
     crate::docker::assert_open(&world, "served", &["fuse.bindfs", "fuse"]);
     let mounts = || {
-        let list = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let list = contents("/proc/self/mountinfo");
         let folder = world.folder.path().to_str().unwrap();
         list.lines().filter(|line| line.contains(folder)).count()
     };
@@ -362,7 +339,7 @@ fn silent_context_times_out_naming_it() {
             .env_remove("DOCKER_HOST")
             .output()
             .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = lossy(&output.stdout);
         assert!(output.status.success(), "{text}");
         assert_says(&text, "1 passed");
         return;

@@ -21,11 +21,8 @@ fn run_with_low_file_limit_explains_and_cleans_up() {
     let product = Product::new();
     for n_files in [10, 14, 18, 22, 28, 36, 48] {
         let inner = product.command(words("run --env host --workload getppid --blocks 1"));
-        let mut command = Command::new("prlimit");
-        command.args([format!("--nofile={n_files}"), "--".to_owned()]);
-        command.arg(inner.get_program()).args(inner.get_args());
-        product.set_variables(&mut command);
-        let ended = product.finish(command);
+        let limit = format!("--nofile={n_files}");
+        let ended = product.finish(product.under("prlimit", &[&limit, "--"], &inner));
         assert!(!ended.stderr.contains("panicked"), "{n_files}: {ended}");
         let code = ended.code.unwrap_or(-1);
         // With this few files the program itself cannot be loaded, and the loader reports it.
@@ -102,17 +99,7 @@ fn setuid_program_inside_is_unreachable_on_host() {
         !found.is_empty()
     });
     for path in &found {
-        let reached = Command::new("setpriv")
-            .args([
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-                "--",
-                "test",
-                "-e",
-            ])
-            .arg(path)
-            .status();
+        let reached = as_nobody("test").arg("-e").arg(path).status();
         assert_eq!(reached.unwrap().code(), Some(1), "{}", path.display());
     }
     started.signal("INT", false);
@@ -201,7 +188,7 @@ fn tare_stopped_in_a_trial_voids_that_trial() {
     started.signal("STOP", false);
     let stat = format!("/proc/{}/stat", started.child.id());
     wait_until("it is stopped", || {
-        let text = fs::read_to_string(&stat).unwrap();
+        let text = contents(&stat);
         text.rsplit_once(") ").unwrap().1.starts_with('T')
     });
     started.signal("CONT", false);
@@ -250,7 +237,7 @@ fn clean_and_resume_exclude_each_other() {
             let mut clean = product.command(["clean"]);
             let clean = clean.stdout(Stdio::null()).stderr(Stdio::piped()).output();
             let clean = clean.unwrap();
-            let stderr_text = String::from_utf8_lossy(&clean.stderr);
+            let stderr_text = lossy(&clean.stderr);
             assert!(clean.status.success(), "{stderr_text}");
         }
         let mut is_running = true;

@@ -74,7 +74,7 @@ fn forms_are_written_and_agree_with_the_exit_status() {
     )
     .expect(1)
     .shows("::error title=tare gate::Slower");
-    let read = |name: &str| fs::read_to_string(product.folder().join(name)).unwrap();
+    let read = |name: &str| contents(product.folder().join(name));
     assert!(read("a.xml").contains("failures=\"1\""));
     assert!(
         read("a.md").starts_with("### Slower: 1 of 1 rows"),
@@ -127,7 +127,7 @@ impl Repository {
             .env("GIT_CONFIG_GLOBAL", "/dev/null");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        lossy(&output.stdout)
     }
 
     fn assert_clean(&self) {
@@ -243,10 +243,7 @@ fn bisect_finds_the_commit_that_is_slower() {
     let own = ["--bisect", "--base", &commits[0]];
     let words = [&USUAL[..], &own, &BUILD, &["--", "./program"]].concat();
     let tare = repository.product.command(words);
-    let mut command = Command::new("git");
-    command.args(["bisect", "run"]).arg(tare.get_program());
-    command.args(tare.get_args());
-    repository.product.set_variables(&mut command);
+    let command = repository.product.under("git", &["bisect", "run"], &tare);
     let ended = repository.product.finish(command);
     let found = format!("{} is the first bad commit", commits[6]);
     ended.shows(&found);
@@ -296,7 +293,7 @@ fn github_script_passes_arguments_and_writes_summary() {
         &[],
     );
     ended.expect(1);
-    let words = fs::read_to_string(product.folder().join("arguments")).unwrap();
+    let words = contents(product.folder().join("arguments"));
     for wanted in [
         "<gate>",
         "<github>",
@@ -309,7 +306,7 @@ fn github_script_passes_arguments_and_writes_summary() {
         assert!(words.contains(wanted), "no {wanted} in {words}");
     }
     assert!(!product.folder().join("hacked").exists());
-    let summary = fs::read_to_string(step).unwrap();
+    let summary = contents(step);
     assert_eq!(summary, "before\n### Same\n");
 }
 
@@ -323,7 +320,7 @@ fn gitlab_script_writes_report_and_keeps_exit_status() {
         ("GITHUB_ACTIONS", ""),
     ];
     on_runner(&product, &variables, &["--", "./program", "a b"]).expect(0);
-    let words = fs::read_to_string(product.folder().join("arguments")).unwrap();
+    let words = contents(product.folder().join("arguments"));
     for wanted in ["<gitlab>", "<--junit>", "<a b>"] {
         assert!(words.contains(wanted), "no {wanted} in {words}");
     }
@@ -338,7 +335,7 @@ fn gitlab_script_writes_report_and_keeps_exit_status() {
 
 #[test]
 fn runner_files_need_no_permission_and_name_script() {
-    let read = |name: &str| fs::read_to_string(ci(name)).unwrap();
+    let read = |name: &str| contents(ci(name));
     let action = read("github/action.yml");
     assert_says(&action, "gate.sh");
     // Text of a pull request is never part of a script.

@@ -25,7 +25,7 @@ fn host_keeps_the_contract_on_one_processor() {
 fn agent_on_one_processor_reports_one_processor() {
     let world = World::new("cpus");
     let settings = params("cpuset = '0'");
-    let arm = ArmId::new("host").unwrap();
+    let arm = arm_id("host");
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     let facts = inner_facts(instance.as_mut());
@@ -36,7 +36,7 @@ fn agent_on_one_processor_reports_one_processor() {
 /// Returns the session of a process.
 #[cfg(target_os = "linux")]
 fn session(pid: u32) -> u32 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let stat = contents(format!("/proc/{pid}/stat"));
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     // State, parent, group, session.
     fields.split(' ').nth(3).unwrap().parse().unwrap()
@@ -52,7 +52,7 @@ fn host_arms_run_in_separate_sessions() {
         .into_iter()
         .map(|id| {
             let before = labelled(world.run.as_str());
-            let arm = ArmId::new(id).unwrap();
+            let arm = arm_id(id);
             let mut environment = Host.configure(arm, &Params::new()).unwrap();
             let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
             hello(instance.as_mut());
@@ -74,7 +74,7 @@ fn host_arms_run_in_separate_sessions() {
 fn missing_processor_is_reported_by_the_agent() {
     let world = World::new("no-cpu");
     let settings = params("cpuset = 1023");
-    let arm = ArmId::new("host").unwrap();
+    let arm = arm_id("host");
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     // The request may be written before the agent has ended; the answer never arrives.
@@ -139,7 +139,7 @@ fn agent_file_replaced_between_starts_is_not_run() {
         (&Container, params("rootfs = 'host'")),
     ];
     for (driver, settings) in drivers {
-        let arm = ArmId::new("arm").unwrap();
+        let arm = arm_id("arm");
         let mut environment = driver.configure(arm, &settings).unwrap();
         let ready = environment.prepare(&world.cx());
         if let (Err(error), "container") = (&ready, driver.id()) {
@@ -168,7 +168,7 @@ fn agent_file_replaced_between_starts_is_not_run() {
 #[cfg(target_os = "linux")]
 fn changed_agent_file_of_the_host_is_refused() {
     let world = World::new("changed");
-    let arm = ArmId::new("arm").unwrap();
+    let arm = arm_id("arm");
     let mut environment = Host.configure(arm, &Params::new()).unwrap();
     environment.prepare(&world.cx()).unwrap();
     build_of_next(environment.as_mut(), &world);
@@ -189,7 +189,7 @@ fn changed_agent_file_of_the_host_is_refused() {
 #[cfg(target_os = "linux")]
 fn stopped_agent_is_not_awaited_after_cancel() {
     let world = World::new("stopped");
-    let arm = ArmId::new("host").unwrap();
+    let arm = arm_id("host");
     let mut environment = Host.configure(arm, &Params::new()).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     let Charged::Process(pid) = instance.charged() else {
@@ -212,14 +212,14 @@ fn stopped_agent_is_not_awaited_after_cancel() {
 /// Returns the cgroups of a process, a line each.
 #[cfg(target_os = "linux")]
 fn groups(process: u32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+    let text = contents(format!("/proc/{process}/cgroup"));
     text.lines().map(str::to_owned).collect()
 }
 
 /// Returns an agent on the host that has answered, with its process; `None` if no cgroup can be created.
 #[cfg(target_os = "linux")]
 fn in_its_group(world: &World) -> Option<(Box<dyn tare::env::Instance>, u32)> {
-    let arm = ArmId::new("host").unwrap();
+    let arm = arm_id("host");
     let mut environment = Host.configure(arm, &Params::new()).unwrap();
     environment.prepare(&world.cx()).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
@@ -281,7 +281,7 @@ fn detached_host_command_ends_after_its_run_is_killed() {
         let request = run(instance.as_ref(), 1, call, Duration::ZERO, limit);
         instance.channel().send(&request).unwrap();
         wait_until("it has started", || pid_file.exists());
-        let left = fs::read_to_string(&pid_file).unwrap();
+        let left = contents(&pid_file);
         let left = PathBuf::from("/proc").join(left.trim());
         // A stopped agent does not notice its workers' deaths, and killed workers do not clean up.
         assert!(signal("STOP", agent));

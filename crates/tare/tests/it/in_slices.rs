@@ -23,11 +23,9 @@ fn why(product: &Product, command: &[&str]) -> Value {
     dossier
 }
 
-fn cell(dossier: &Value) -> &Value {
-    let mut cells = dossier["cells"].as_array().unwrap().iter();
-    let is_wanted =
-        |cell: &&Value| cell["arm"] == "container" && cell["metric"] == "command.wall.time";
-    cells.find(is_wanted).unwrap()
+/// Returns whether the command took turns in the container.
+fn is_in_turn(dossier: &Value) -> bool {
+    cell(dossier, "container", "command.wall.time")["in_turn"] == true
 }
 
 fn carried(dossier: &Value) -> String {
@@ -40,7 +38,7 @@ fn why_alternates_slices_of_computing_command() {
         return;
     }
     let dossier = why(&Product::new(), &["perl", "-e", COMPUTES]);
-    assert_eq!(cell(&dossier)["in_turn"], true, "{dossier:#}");
+    assert!(is_in_turn(&dossier), "{dossier:#}");
     assert!(carried(&dossier).contains("in turn"), "{dossier:#}");
 }
 
@@ -50,7 +48,7 @@ fn why_explains_sleeping_command_runs_uninterrupted() {
         return;
     }
     let dossier = why(&Product::new(), &["sleep", "0.2"]);
-    assert_ne!(cell(&dossier)["in_turn"], true, "{dossier:#}");
+    assert!(!is_in_turn(&dossier), "{dossier:#}");
     assert!(
         carried(&dossier).contains("uninterrupted, because it waits for"),
         "{dossier:#}"
@@ -64,7 +62,7 @@ fn why_detects_clock_bound_command_by_stopping_it() {
     }
     let script = "use Time::HiRes 'time'; my $end = time + 0.6; 1 while time < $end";
     let dossier = why(&Product::new(), &["perl", "-e", script]);
-    assert_ne!(cell(&dossier)["in_turn"], true, "{dossier:#}");
+    assert!(!is_in_turn(&dossier), "{dossier:#}");
     assert!(
         carried(&dossier).contains("it goes by a clock"),
         "{dossier:#}"
@@ -98,17 +96,11 @@ fn study_commands_take_turns_unless_check_objects() {
         product.assert_nothing_left();
         dossier
     };
-    let wall = |dossier: &Value| {
-        let mut cells = dossier["cells"].as_array().unwrap().iter();
-        cells
-            .find(|cell| cell["metric"] == "command.run.wall")
-            .unwrap()["in_turn"]
-            .clone()
-    };
+    let wall = |dossier: &Value| cell(dossier, "container", "command.run.wall")["in_turn"] == true;
     let computes = run("computes.toml");
-    assert_eq!(wall(&computes), true, "{computes:#}");
+    assert!(wall(&computes), "{computes:#}");
     let sleeps = run("sleeps.toml");
-    assert_ne!(wall(&sleeps), true, "{sleeps:#}");
+    assert!(!wall(&sleeps), "{sleeps:#}");
     let reasons = sleeps["whole_trials"].to_string();
     let reason = "`command` is measured by whole trials, because in `host` it waits for";
     assert!(reasons.contains(reason), "{sleeps:#}");

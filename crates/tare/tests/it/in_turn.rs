@@ -50,11 +50,8 @@ fn on_this_kernel() -> Vec<String> {
             arms.push(arm(runtime, "oci", &settings));
         }
     }
-    match DOCKER.detect(&world.cx()) {
-        tare::env::Availability::Ready(_) => {
-            arms.push(arm("docker", "docker", "network = \"none\""));
-        }
-        tare::env::Availability::Absent { why, .. } => skip("docker", &why),
+    if is_ready(&world, &DOCKER, "docker") {
+        arms.push(arm("docker", "docker", "network = \"none\""));
     }
     arms
 }
@@ -111,9 +108,8 @@ fn without_a_page_the_turn_goes_over_the_channels() {
     if !needs_container() {
         return;
     }
-    let world = World::new("channels");
-    if let tare::env::Availability::Absent { why, .. } = DOCKER.detect(&world.cx()) {
-        return skip("docker", &why);
+    if !is_ready(&World::new("channels"), &DOCKER, "docker") {
+        return;
     }
     let product = Product::new();
     let arms = arm("other", "docker", "network = \"none\", user = \"65534\"");
@@ -154,7 +150,7 @@ fn processors(product: &Product) -> Vec<String> {
 
 /// Returns the processors of this process, in order.
 fn own_processors() -> Vec<u32> {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let status = contents("/proc/self/status");
     let list = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -173,19 +169,8 @@ fn workers_on_one_processor_all_take_turns_on_it() {
     let file = product.file("turns.toml", study(&arms));
     let only = *own_processors().last().unwrap();
     let inner = product.command(line(&format!("run {file} --prove 0s"), &[]));
-    let mut command = Command::new("taskset");
-    command
-        .args(["-c", &only.to_string()])
-        .arg(inner.get_program());
-    command.args(inner.get_args());
-    for (name, value) in inner.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.current_dir(inner.get_current_dir().unwrap());
-    let ended = Product::start(command).wait().expect(0);
+    let command = product.under("taskset", &["-c", &only.to_string()], &inner);
+    let ended = product.finish(command).expect(0);
     let on = processors(&product);
     assert!(on.len() >= 4, "{on:?}\n{ended}");
     let there = format!(" {only}");

@@ -57,7 +57,7 @@ fn session_keyring_is_the_containers_own() {
     let Some(outside) = outside.ok().filter(|_| cfg!(target_arch = "x86_64")) else {
         return skip("python3", "asks for the keyring by a call of x86_64");
     };
-    let outside = String::from_utf8_lossy(&outside.stdout).into_owned();
+    let outside = lossy(&outside.stdout);
     if outside.trim() == "-1" {
         return skip("kernel", "it has no keyrings");
     }

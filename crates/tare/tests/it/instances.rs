@@ -6,7 +6,6 @@
 
 use crate::prelude::*;
 
-use tare::env;
 use tare_model::{Spread, Together, WorkSpan, whole_size};
 
 use crate::unread::{Unread, find, unread};
@@ -119,7 +118,7 @@ fn library_threads_of_instances_compared_with_cpus() {
             "import numpy; numpy.linalg.inv(numpy.eye(64)); print(open('/proc/self/maps').read())",
         ])
         .output()
-        .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("openblas"));
+        .is_ok_and(|output| lossy(&output.stdout).contains("openblas"));
     if !has_library {
         skip("openblas", "NumPy with OpenBLAS is not installed");
         return;
@@ -189,7 +188,7 @@ fn killed_worker_among_several_fails_only_its_trial() {
         let world = World::new("instances");
         let mark = tempfile::tempdir().unwrap().path().join("mark");
         fs::create_dir_all(mark.parent().unwrap()).unwrap();
-        let host = ArmId::new("host").unwrap();
+        let host = arm_id("host");
         let arms = vec![ArmSpec::new(host.clone(), "host", Params::new()).required()];
         let params = Params::new().with("mark", mark.display().to_string());
         let workload = WorkloadSpec {
@@ -204,26 +203,12 @@ fn killed_worker_among_several_fails_only_its_trial() {
             trial_ns: 1_000_000,
             ..Study::new("one-dies", host, arms, vec![workload])
         };
-        let registry = Registry {
-            driver: &env::find,
-            workload: &|id| find(&ONE_DIES, id),
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
-        let plan = Plan::new(&study);
-        let summary = execute(
-            &world.cx(),
-            &plan,
-            &Facts::new(),
-            &registry,
-            &mut store,
-            &mut AllBlocks,
-        )
-        .unwrap();
+        let (summary, stored) = carry_out(&world.cx(), &study, &|id| find(&ONE_DIES, id));
+        let summary = summary.unwrap();
         fs::remove_dir_all(mark.parent().unwrap()).unwrap();
         assert_eq!((summary.n_trials, summary.n_without_value), (2, 1));
         assert_eq!(summary.absent, []);
-        let records = store.run(&world.run).unwrap().records;
+        let records = stored.records;
         let read = |index: usize| match &records[index].outcome {
             Outcome::Completed(raw) => serde_json::from_slice::<Together>(&raw.stdout.0).unwrap(),
             other => panic!("{other:?}"),

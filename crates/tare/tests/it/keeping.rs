@@ -182,7 +182,7 @@ fn leftovers_in_stopped_engine_stay_recorded() {
     let ended = clean().expect(0);
     // A container may be between two blocks; the image stays as long as the arm.
     ended.shows("docker image");
-    assert_eq!(docker_objects(&run), Vec::<String>::new());
+    assert_eq!(docker_objects(&run), [""; 0]);
     product.assert_nothing_left();
 }
 
@@ -413,7 +413,7 @@ fn docker_under_sudo_does_not_read_other_users_home() {
             .env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
         product.finish(command);
     }
-    let homes = fs::read_to_string(shown).unwrap();
+    let homes = contents(shown);
     let other = home.display().to_string();
     assert!(homes.lines().all(|home| home != other), "{homes}");
 }

@@ -61,11 +61,11 @@ pub(crate) fn output_of(world: &World, script: &str, change: impl Fn(&mut Launch
     let mut spec = shell(world, script);
     change(&mut spec);
     let (output, report) = launch(world, &spec);
-    let words = String::from_utf8_lossy(&output.stderr);
+    let words = lossy(&output.stderr);
     assert!(output.status.success(), "{report:?}: {words}");
     assert_eq!(report.state, LaunchState::Ended);
     clear(world);
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    lossy(&output.stdout)
 }
 
 fn clear(world: &World) {
@@ -111,7 +111,7 @@ fn ssbd_is_applied_or_refused_with_reason() {
     let (output, report) = launch(&world, &spec);
     match report.error {
         None => {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let text = lossy(&output.stdout);
             let state = status(&text, "Speculation_Store_Bypass");
             assert_says(&state, "mitigated");
             clear(&world);
@@ -120,7 +120,7 @@ fn ssbd_is_applied_or_refused_with_reason() {
         Some(error) => {
             assert_eq!(error.step, "forbid loads to pass stores", "{error:?}");
             assert!(error.hint.is_some(), "{error:?}");
-            let own = fs::read_to_string("/proc/self/status").unwrap();
+            let own = contents("/proc/self/status");
             let state = status(&own, "Speculation_Store_Bypass");
             assert!(!state.starts_with("thread"), "{state}: {error:?}");
         }
@@ -143,7 +143,7 @@ fn the_defaults_are_dockers_capabilities_and_filter() {
 #[test]
 fn each_security_switch_changes_only_itself() {
     let (_turn, world) = needed!(roots("switches"));
-    let own = fs::read_to_string("/proc/self/status").unwrap();
+    let own = contents("/proc/self/status");
     let script = "cat /proc/self/status";
     let off = output_of(&world, script, |spec| spec.seccomp = Seccomp::Off);
     assert_eq!(status(&off, "Seccomp"), status(&own, "Seccomp"));
@@ -344,7 +344,7 @@ fn launcher_kill_ends_contents_and_sweep_removes_rest() {
         let agent = &world.agents.host().path;
         let arguments = ["sweep", "--run", world.run.as_str()];
         let swept = Command::new(agent).args(arguments).output().unwrap();
-        let lines = String::from_utf8_lossy(&swept.stdout);
+        let lines = lossy(&swept.stdout);
         assert!(swept.status.success(), "{lines}");
         assert!(lines.lines().count() >= groups.len(), "{lines}");
         assert_nothing_stays(&world, &before, "sweep");
@@ -429,22 +429,20 @@ fn ordinary_user_gets_a_container_or_a_reason() {
     for path in [world.folder.path(), &agent, Path::new(&spec.scratch)] {
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
     }
-    let output = Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        .arg(&agent)
+    let output = as_nobody(&agent)
         .arg("launch")
         .arg(&spec_path)
         .env("TARE_RUN", world.run.as_str())
         .output()
         .unwrap();
     let report = report(&spec);
-    let words = String::from_utf8_lossy(&output.stderr);
+    let words = lossy(&output.stderr);
     if let Some(error) = &report.error {
         assert_eq!(output.status.code(), Some(REFUSED_STATUS));
         assert!(error.hint.is_some(), "{error}");
         return skip("userns", &format!("an ordinary user cannot: {error}"));
     }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = lossy(&output.stdout);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "0", "{words}");
     assert!(lines[1].ends_with("00000000a80425fb"), "{text}");
@@ -456,9 +454,8 @@ fn ordinary_user_gets_a_container_or_a_reason() {
         report.missing
     );
     // The user can remove what the overlay left.
-    let removed = Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        .args(["rm", "-r"])
+    let removed = as_nobody("rm")
+        .arg("-r")
         .arg(&spec.scratch)
         .status()
         .unwrap();

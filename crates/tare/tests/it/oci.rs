@@ -51,7 +51,7 @@ fn with(runtime: &str) -> Params {
 }
 
 fn configure(settings: &Params) -> Box<dyn Environment> {
-    Oci.configure(ArmId::new("arm").unwrap(), settings).unwrap()
+    Oci.configure(arm_id("arm"), settings).unwrap()
 }
 
 fn facts(instance: &mut dyn Instance) -> Facts {
@@ -78,7 +78,7 @@ fn look(world: &World, settings: &Params, look: impl FnOnce(&mut dyn Instance, &
     let described = environment.describe(&world.cx());
     environment.remove(&world.cx()).unwrap();
     let left = tare::cx::files::names(world.folder.path()).unwrap();
-    assert_eq!(left, Vec::<String>::new(), "files are left");
+    assert_eq!(left, [""; 0], "files are left");
     described
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::product::Product;
+use crate::product::{Product, cell};
 
 /// Workloads with one end.
 const SINGLE: &[&str] = &tare_model::rows! {
@@ -28,13 +28,11 @@ fn every_os_probe_is_measured_on_host_and_container() {
     product.file("os.toml", &study);
     let dossier = product.dossier(["run", "os.toml"]);
     assert_eq!(dossier["failures"], Value::Array(Vec::new()));
-    let cells = dossier["cells"].as_array().unwrap();
     let ids = SINGLE.iter().chain(PAIRED.iter().map(|(id, _)| id));
     for id in ids {
         let workload = tare::workload::find(id).unwrap();
         for metric in workload.metrics() {
-            let cell = cells.iter().find(|cell| cell["metric"] == metric.id);
-            let cell = cell.unwrap_or_else(|| panic!("no cell of {}", metric.id));
+            let cell = cell(&dossier, "other", metric.id);
             assert_eq!(cell["n_blocks"], 2, "{cell}");
         }
     }

@@ -74,7 +74,7 @@ fn on_a_terminal(
     };
     assert!(output.status.success(), "{output:?}");
     let shown = fs::read(&log).unwrap();
-    let text = String::from_utf8_lossy(&shown).into_owned();
+    let text = lossy(&shown);
     // The first and last lines are those of `script`.
     let lines: Vec<&str> = text.lines().collect();
     Some(lines[1..lines.len() - 2].join("\n"))

@@ -82,7 +82,7 @@ fn detect(driver: &Podman, world: &World) -> Availability {
 
 impl PodmanWorld {
     fn environment(&self, name: &str, settings: &Params) -> Box<dyn Environment> {
-        let arm = ArmId::new(name).unwrap();
+        let arm = arm_id(name);
         self.driver.configure(arm, settings).unwrap()
     }
 
@@ -123,7 +123,7 @@ impl PodmanWorld {
     }
 
     fn assert_nothing_is_left(&self) {
-        assert_eq!(self.leftovers(), Vec::<String>::new());
+        assert_eq!(self.leftovers(), [""; 0]);
         let folder = self.world.folder.path();
         assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
         wait_until("its monitors are gone", || {
@@ -146,7 +146,7 @@ fn monitors(run: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let commands = entries.filter_map(|entry| {
         let bytes = fs::read(entry.path().join("cmdline")).ok()?;
-        Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
+        Some(lossy(&bytes).replace('\0', " "))
     });
     commands
         .filter(|command| command.contains(&format!("tare-{run}-")))
@@ -414,7 +414,7 @@ fn missing_podman_is_reported_with_install_command() {
 fn podman_user_that_does_not_exist_is_named() {
     let world = World::new("nouser");
     let settings = params("as = 'tare-no-such-user'");
-    let arm = ArmId::new("arm").unwrap();
+    let arm = arm_id("arm");
     let environment = PODMAN.configure(arm, &settings).unwrap();
     let Some(Availability::Absent { why, fix }) = environment.detect(&world.cx()) else {
         panic!("it was found");
@@ -460,7 +460,7 @@ fn rootful_podman_works_or_gives_working_advice() {
             settings = settings.with("ulimits", "nofile=1024, nproc=1024");
         }
     }
-    let arm = ArmId::new("arm").unwrap();
+    let arm = arm_id("arm");
     let mut environment = PODMAN.configure(arm, &settings).unwrap();
     if !settings.0.is_empty() {
         let found = environment.detect(&cx);
@@ -478,7 +478,7 @@ fn rootful_podman_works_or_gives_working_advice() {
     TcpListener::bind((instance.host_address().unwrap(), 0)).unwrap();
     environment.end(instance, &cx);
     let swept = PODMAN.sweep(&cx, world.run.as_str()).unwrap();
-    assert_eq!(swept, Vec::<String>::new());
+    assert_eq!(swept, [""; 0]);
 }
 
 /// Runs one test of this program again with separate mounts and network interfaces.
@@ -491,8 +491,8 @@ fn again_in_namespaces_of_its_own(test: &str) {
         .env(INSIDE, "1")
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let text = lossy(&output.stdout);
+    let errors = lossy(&output.stderr);
     assert!(output.status.success(), "{text}\n{errors}");
     for line in text.lines().filter(|line| line.starts_with("skipped:")) {
         println!("{line}");

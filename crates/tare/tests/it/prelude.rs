@@ -33,13 +33,13 @@ pub(crate) use tare_model::{
 pub(crate) use crate::ended::{assert_lacks, assert_says};
 #[cfg(target_os = "linux")]
 pub(crate) use crate::product::{
-    Ended, Product, assert_valid_dossier, has_container, has_docker, is_root, line,
+    Ended, Product, assert_valid_dossier, cell, has_container, has_docker, is_root, line,
     needs_container, needs_docker, needs_root, words,
 };
 pub(crate) use crate::talk::{Tried, ask, hello, inner_facts};
 #[cfg(unix)]
 pub(crate) use crate::world::executable;
 pub(crate) use crate::world::{
-    Snapshot, World, labelled, note_skipped_contract, params, signal, skip, turn, turn_where,
-    wait_until,
+    Snapshot, World, arm_id, as_nobody, carry_out, child, contents, is_ready, labelled, lossy,
+    note_skipped_contract, params, signal, skip, turn, turn_where, wait_until,
 };

@@ -18,7 +18,7 @@ pub(crate) use crate::ended::Ended;
 use crate::schema::Checker;
 pub(crate) use crate::traces::has_docker;
 use crate::traces::{docker_objects, traces};
-use crate::world::{executable, skip};
+use crate::world::{executable, lossy, skip};
 
 /// Far more than any call takes; exceeding it means a hang.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -66,7 +66,7 @@ impl Started {
         let status = self.wait_for_status();
         let read = |name: &str| {
             let bytes = fs::read(self.output.path().join(name)).unwrap();
-            String::from_utf8_lossy(&bytes).into_owned()
+            lossy(&bytes)
         };
         Ended {
             code: status.code(),
@@ -194,6 +194,15 @@ impl Product {
         command
     }
 
+    /// Returns a command as the last arguments of another program.
+    pub(crate) fn under(&self, outer: &str, arguments: &[&str], inner: &Command) -> Command {
+        let mut command = Command::new(outer);
+        command.args(arguments).arg(inner.get_program());
+        command.args(inner.get_args());
+        self.set_variables(&mut command);
+        command
+    }
+
     /// Gives a command this home and removes the caller's settings.
     pub(crate) fn set_variables(&self, command: &mut Command) {
         command.env("TARE_HOME", self.home()).env("COLUMNS", "100");
@@ -309,7 +318,7 @@ impl Product {
 
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
-        assert_eq!(self.left_behind(), Vec::<String>::new());
+        assert_eq!(self.left_behind(), [""; 0]);
     }
 
     /// Returns what these runs currently have on the machine.
@@ -350,7 +359,7 @@ pub(crate) fn stored(store: &Path, question: &str) -> Vec<String> {
     let rows = statement.query_map([], |row| {
         Ok(match row.get_ref(0)? {
             rusqlite::types::ValueRef::Integer(number) => number.to_string(),
-            rusqlite::types::ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            rusqlite::types::ValueRef::Text(text) => lossy(text),
             other => format!("{other:?}"),
         })
     });
@@ -448,6 +457,18 @@ pub(crate) fn broken_agent() -> &'static Path {
 fn target_folder() -> &'static Path {
     let program = Path::new(env!("CARGO_BIN_EXE_tare"));
     program.ancestors().nth(2).unwrap()
+}
+
+/// Returns the only cell of an arm and a metric.
+#[track_caller]
+pub(crate) fn cell<'a>(dossier: &'a Value, arm: &str, metric: &str) -> &'a Value {
+    let cells = dossier["cells"].as_array().unwrap();
+    let is_it = |cell: &&Value| cell["arm"] == arm && cell["metric"] == metric;
+    let mut found = cells.iter().filter(is_it);
+    let cell = found.next();
+    let cell = cell.unwrap_or_else(|| panic!("no {metric} of {arm}: {dossier:#}"));
+    assert!(found.next().is_none(), "{metric} of {arm} is there twice");
+    cell
 }
 
 /// Asserts that a dossier is valid.

@@ -53,7 +53,7 @@ fn every_report_format_is_written_and_in_help() {
             assert_eq!(output.stdout, "", "{name}");
             let to_stdout = product.run(["report", "--format", name]).expect(0);
             let file = fs::read(&made).unwrap();
-            assert_eq!(to_stdout.stdout, String::from_utf8_lossy(&file), "{name}");
+            assert_eq!(to_stdout.stdout, lossy(&file), "{name}");
         }
     }
     product
@@ -62,11 +62,8 @@ fn every_report_format_is_written_and_in_help() {
         .complains("markdown");
     // The page of the run equals the page that is made later.
     let [first, later] = ["page.html", "out-html"].map(|name| product.folder().join(name));
-    assert_eq!(
-        fs::read_to_string(first).unwrap(),
-        fs::read_to_string(later).unwrap()
-    );
-    let data = fs::read_to_string(product.folder().join("out-jsonl")).unwrap();
+    assert_eq!(contents(first), contents(later));
+    let data = contents(product.folder().join("out-jsonl"));
     let line: Value = serde_json::from_str(data.lines().next().unwrap()).unwrap();
     assert!(line["value"].as_f64().unwrap() > 0.0, "{line}");
     // Two workloads, three arms including A′, seven blocks.
@@ -185,7 +182,7 @@ fn server_refuses_other_host_names_and_sites() {
             "200", "200", "404", "404", "421", "403", "405", "421", "403", "200", "404", "200"
         ]
     );
-    let page = fs::read_to_string(product.folder().join("page.html")).unwrap();
+    let page = contents(product.folder().join("page.html"));
     assert!(answers[0].ends_with(&page), "{}", answers[0]);
     assert!(answers[1].contains("\"dossier\": 1"), "{}", answers[1]);
     for answer in &answers {
@@ -287,7 +284,7 @@ fn browser_shows_page_without_errors_or_side_scroll() {
     assert_says(&document, "2 of 2 shown");
     assert_lacks(&complaints, "CONSOLE");
     // A copy that measures itself, which the page's policy would forbid.
-    let text = fs::read_to_string(&page).unwrap();
+    let text = contents(&page);
     let policy = text.find("<meta http-equiv").unwrap();
     let end = policy + text[policy..].find('>').unwrap() + 1;
     let measuring = "<script>for (const box of document.querySelectorAll('details')) box.open = true; const page = document.documentElement; document.title = `${page.scrollWidth} of ${page.clientWidth}`</script></body>";

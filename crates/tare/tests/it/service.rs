@@ -88,9 +88,7 @@ fn assert_answers(server: &str, good: &str, bad: Option<&str>) -> String {
     let dossier = asked(good);
     assert_valid_dossier(&dossier);
     for metric in ["service.latency.typical", "service.request.cpu"] {
-        let cells = dossier["cells"].as_array().unwrap();
-        let cell = cells.iter().find(|cell| cell["metric"] == metric);
-        let cell = cell.unwrap_or_else(|| panic!("no {metric}: {dossier:#}"));
+        let cell = cell(&dossier, "container", metric);
         assert_eq!(
             (cell["n_blocks"].as_u64(), &cell["in_turn"]),
             (Some(2), &true.into())

@@ -84,18 +84,6 @@ impl Claim {
     }
 }
 
-/// Returns the cell of an arm and a metric.
-fn cell<'a>(dossier: &'a Value, arm: &str, metric: &str) -> &'a Value {
-    let cells = dossier["cells"].as_array().unwrap();
-    let is_it = |cell: &&Value| cell["arm"] == arm && cell["metric"] == metric;
-    let mut found = cells.iter().filter(is_it);
-    let cell = found
-        .next()
-        .unwrap_or_else(|| panic!("no cell {arm} {metric}: {:#}", dossier["failures"]));
-    assert!(found.next().is_none(), "{arm} {metric} is there twice");
-    cell
-}
-
 /// Measures a study until every claim is confirmed, at most `attempts` times.
 #[track_caller]
 fn assert_claims(
@@ -137,7 +125,7 @@ fn assert_claims(
 /// Whether this kernel ties the mitigation of speculative store bypass to seccomp filters, which slows down a chain of
 /// loads behind stores: Linux did so up to 5.15.
 fn filters_slow_loads_down() -> bool {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let release = contents("/proc/sys/kernel/osrelease");
     let mut numbers = release
         .split('.')
         .map_while(|part| part.parse::<u32>().ok());

@@ -2,7 +2,8 @@
 
 use crate::prelude::*;
 
-fn confirmed(json: &Value) -> Vec<&str> {
+/// Returns the confirmed causes.
+pub(crate) fn confirmed(json: &Value) -> Vec<&str> {
     let findings = json["findings"].as_array().unwrap().iter();
     findings
         .filter(|finding| finding["status"] == "confirmed")
@@ -65,7 +66,7 @@ impl Image {
             "-Wl,-rpath,/app",
         ]);
         let listed = Command::new("ldd").arg(app.join("work")).output().unwrap();
-        for word in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
+        for word in lossy(&listed.stdout).split_whitespace() {
             let is_systems = word.starts_with('/') && !word.contains("libwork");
             if is_systems {
                 let to = place.path().join("root").join(&word[1..]);

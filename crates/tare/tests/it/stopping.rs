@@ -87,8 +87,7 @@ fn links(process: &str) -> BTreeSet<String> {
 /// Returns which of these namespaces still exist: held by a mount, or by a process that already ran at `at`. The
 /// kernel reuses the number of a namespace that is gone, so younger processes prove nothing.
 fn still_there(wanted: &BTreeSet<String>, at: f64) -> Vec<String> {
-    let mut seen: BTreeSet<String> = fs::read_to_string("/proc/self/mountinfo")
-        .unwrap()
+    let mut seen: BTreeSet<String> = contents("/proc/self/mountinfo")
         .split_whitespace()
         .map(str::to_owned)
         .collect();
@@ -105,7 +104,7 @@ fn still_there(wanted: &BTreeSet<String>, at: f64) -> Vec<String> {
 
 /// Returns the machine's uptime, seconds.
 fn uptime_s() -> f64 {
-    let text = fs::read_to_string("/proc/uptime").unwrap();
+    let text = contents("/proc/uptime");
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
@@ -147,7 +146,7 @@ fn interrupt(n_trials: usize, to_group: bool) {
     // The stop was orderly: no trial was lost to the signal.
     assert_eq!(
         product.stored("SELECT kind FROM trial WHERE kind <> 'completed'"),
-        Vec::<String>::new()
+        [""; 0]
     );
     let json = product.run(["show", "--json"]).expect(0).json();
     crate::product::assert_valid_dossier(&json);
@@ -167,7 +166,7 @@ fn ctrl_c_to_whole_process_group_stops_orderly() {
 
 /// Whether this process, and so its children, ignores Ctrl-C.
 fn is_interrupt_ignored() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let status = contents("/proc/self/status");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap() & (1 << 1) != 0
 }
@@ -215,11 +214,8 @@ fn ignored_hang_up_stays_ignored() {
     let product = Product::new();
     let inner = product.command(words("run --env host --workload integer --blocks 500"));
     // Like `nohup`.
-    let mut command = Command::new("sh");
-    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
-    command.arg(inner.get_program()).args(inner.get_args());
-    product.set_variables(&mut command);
-    let mut started = Product::start(command);
+    let ignoring = ["-c", "trap '' HUP; exec \"$@\"", "sh"];
+    let mut started = Product::start(product.under("sh", &ignoring, &inner));
     product.wait_for_trials(&mut started, 1);
     started.signal("HUP", false);
     product.wait_for_trials(&mut started, product.n_trials() + 3);
@@ -259,11 +255,7 @@ fn kill(n_trials: usize, then: Duration) -> usize {
 
     let cleaned = product.run(["clean"]).expect(0);
     product.assert_nothing_left();
-    assert_eq!(
-        still_there(&held, killed_s),
-        Vec::<String>::new(),
-        "{cleaned}"
-    );
+    assert_eq!(still_there(&held, killed_s), [""; 0], "{cleaned}");
     assert_eq!(
         stored(&product),
         before,

@@ -83,7 +83,7 @@ fn program(parent: &Path, folder: &str, name: &str, version: &str) -> PathBuf {
 }
 
 fn arm(id: &str, driver: &str, settings: Params) -> ArmSpec {
-    ArmSpec::new(ArmId::new(id).unwrap(), driver, settings)
+    ArmSpec::new(arm_id(id), driver, settings)
 }
 
 /// A process whose search path begins with this folder.
@@ -98,7 +98,7 @@ fn on_path(id: &str, folder: &Path) -> ArmSpec {
 
 fn study(baseline: &ArmSpec, arms: &[ArmSpec]) -> Study {
     let again = ArmSpec {
-        id: ArmId::new(A_PRIME).unwrap(),
+        id: arm_id(A_PRIME),
         ..baseline.clone()
     };
     let runs = |id: &str| WorkloadSpec::new(WorkloadId::new(id).unwrap(), Params::new());
@@ -131,37 +131,18 @@ struct Carried {
     notes: Vec<String>,
 }
 
-fn store_of(world: &World) -> Store {
-    Store::open(&world.folder.path().join("store.db")).unwrap()
-}
-
-fn registry() -> Registry<'static> {
-    Registry {
-        driver: &env::find,
-        workload: &known,
-    }
-}
-
-fn carry_out(world: &World, study: &Study) -> Carried {
+fn carried_out(world: &World, study: &Study) -> Carried {
     let remarks = Remarks::default();
-    let mut store = store_of(world);
     let mut cx = world.cx();
     cx.observer = &remarks;
     let scratch = world.folder.path().join("scratch");
     fs::create_dir_all(&scratch).unwrap();
     cx.scratch = &scratch;
-    let result = execute(
-        &cx,
-        &Plan::new(study),
-        &Facts::new(),
-        &registry(),
-        &mut store,
-        &mut AllBlocks,
-    );
+    let (result, stored) = carry_out(&cx, study, &known);
     assert!(labelled(world.run.as_str()).is_empty());
     Carried {
         result,
-        stored: store.run(&world.run).unwrap(),
+        stored,
         notes: remarks.0.into_inner().unwrap(),
     }
 }
@@ -259,7 +240,7 @@ fn tool_version_mismatch_is_refused_or_labelled() {
     let old = on_path("host", &tool(parent, "old", "1.0"));
     let new = on_path("other", &tool(parent, "new", "2.0"));
     let mut study = study(&old, &[new]);
-    let refused = carry_out(&world, &study);
+    let refused = carried_out(&world, &study);
     assert_refused(
         &refused,
         "other",
@@ -271,7 +252,7 @@ fn tool_version_mismatch_is_refused_or_labelled() {
     );
     study.allow_different_tools = true;
     let world = World::new("tools-allowed");
-    assert_labelled(&carry_out(&world, &study), "other");
+    assert_labelled(&carried_out(&world, &study), "other");
 }
 
 #[test]
@@ -281,10 +262,10 @@ fn the_same_version_from_other_bytes_is_another_tool() {
     let one = tool(parent, "one", "1.0");
     let other = tool(parent, "other", "1.0");
     let path = other.join(TOOL);
-    let text = fs::read_to_string(&path).unwrap();
+    let text = contents(&path);
     fs::write(&path, format!("{text}# built again\n")).unwrap();
     let study = study(&on_path("host", &one), &[on_path("other", &other)]);
-    let refused = carry_out(&world, &study);
+    let refused = carried_out(&world, &study);
     assert_refused(&refused, "other", &["SHA-256 `"]);
     assert!(
         !refused
@@ -301,9 +282,9 @@ fn equal_tools_get_no_remark() {
     let parent = world.folder.path();
     let (one, two) = (tool(parent, "one", "1.0"), tool(parent, "two", "1.0"));
     let study = study(&on_path("host", &one), &[on_path("other", &two)]);
-    let carried = carry_out(&world, &study);
+    let carried = carried_out(&world, &study);
     assert_eq!(carried.result.unwrap().n_without_value, 0);
-    assert_eq!(carried.notes, Vec::<String>::new());
+    assert_eq!(carried.notes, [""; 0]);
     let parity = dossier(&carried.stored).parity;
     let of_tool = parity.iter().filter(|item| item.id.contains(".tool."));
     let of_tool: Vec<CheckResult> = of_tool.map(|item| item.result).collect();
@@ -317,7 +298,7 @@ fn missing_tool_drops_its_workload_in_that_arm_only() {
     let empty = parent.join("empty");
     fs::create_dir_all(&empty).unwrap();
     let host = on_path("host", &tool(parent, "one", "1.0"));
-    let carried = carry_out(&world, &study(&host, &[on_path("bare", &empty)]));
+    let carried = carried_out(&world, &study(&host, &[on_path("bare", &empty)]));
     assert!(carried.result.is_ok(), "{:?}", carried.result);
     for record in &carried.stored.records {
         let cell = &record.trial.cell;
@@ -370,22 +351,19 @@ fn tool_replaced_during_run_ends_its_arm() {
     let folder = tool(parent, "two", "1.0");
     // It is replaced after the first trial: the next launch finds another program.
     let path = folder.join(TOOL);
-    let own = fs::read_to_string(&path).unwrap();
+    let own = contents(&path);
     let study = study(&host, &[on_path("other", &folder)]);
     let exchange = Exchange(path, own.replace("1.0", "3.0"));
-    let mut store = store_of(&world);
     let mut cx = world.cx();
     cx.observer = &exchange;
-    let plan = Plan::new(&study);
-    let mut all = AllBlocks;
-    let summary = execute(&cx, &plan, &Facts::new(), &registry(), &mut store, &mut all).unwrap();
+    let (summary, stored) = carry_out(&cx, &study, &known);
+    let summary = summary.unwrap();
     assert_eq!(summary.absent.len(), 1, "{summary:?}");
     assert!(
         summary.absent[0]
             .1
             .contains("a tool changed during the run")
     );
-    let stored = store.run(&world.run).unwrap();
     let is_late = |record: &&tare::store::TrialRecord| {
         record.trial.cell.arm.as_str() == "other" && record.trial.block == 1
     };
@@ -406,7 +384,7 @@ fn image_with(program_name: &str, name: &str, version: &str) {
     };
     copy(&shell, "/bin/sh");
     let listed = Command::new("ldd").arg(&shell).output().unwrap();
-    for word in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
+    for word in lossy(&listed.stdout).split_whitespace() {
         if word.starts_with('/') {
             copy(Path::new(word), word);
         }
@@ -448,7 +426,7 @@ fn image_tool_version_mismatch_is_refused_or_labelled() {
     );
     let mut study = study(&host, &[own_image]);
     study.blocks_max = 1;
-    let refused = carry_out(&world, &study);
+    let refused = carried_out(&world, &study);
     assert_refused(
         &refused,
         "own-image",
@@ -457,7 +435,7 @@ fn image_tool_version_mismatch_is_refused_or_labelled() {
     assert_eq!(docker::leftovers(&world, &env::docker::DOCKER), [""; 0]);
     study.allow_different_tools = true;
     let world = docker::world("tools-image-allowed").unwrap();
-    assert_labelled(&carry_out(&world, &study), "own-image");
+    assert_labelled(&carried_out(&world, &study), "own-image");
 }
 
 /// Asserts that an arm whose files Tare chooses has the host's program, with its libraries: the same bytes and
@@ -467,7 +445,7 @@ fn assert_packed(world: &World, driver: &str, settings: Params) {
     let mut study = study(&host, &[arm("packed", driver, settings)]);
     study.workloads[0].params = params("program = 'stress-ng'");
     study.blocks_max = 1;
-    let carried = carry_out(world, &study);
+    let carried = carried_out(world, &study);
     let summary = carried.result.as_ref().unwrap();
     assert_eq!(summary.n_without_value, 0, "{:#?}", carried.stored.records);
     let parity = dossier(&carried.stored).parity;
@@ -504,7 +482,7 @@ fn stress_ng_of_host_is_packed_and_other_is_refused() {
     let settings = Params::new().with("image", image.as_str());
     let mut study = study(&host, &[arm("own", "docker", settings)]);
     study.workloads[0].params = params("program = 'stress-ng'");
-    let error = carry_out(&world, &study).result.unwrap_err().to_string();
+    let error = carried_out(&world, &study).result.unwrap_err().to_string();
     assert!(error.contains("`stress-ng` in `own` has version `tool 0.1`, not `stress-ng, version"));
 }
 
@@ -519,7 +497,7 @@ fn stress_ng_in_engineless_containers_is_the_hosts() {
     for (driver, settings) in [("container", &plain), ("oci", &plain), ("podman", &limits)] {
         let world = World::new("tools-own");
         let found = env::find(driver).unwrap();
-        let id = ArmId::new("packed").unwrap();
+        let id = arm_id("packed");
         let configured = found.configure(id, settings).unwrap();
         let found = configured
             .detect(&world.cx())
@@ -538,7 +516,7 @@ fn a_tool_that_this_machine_lacks_takes_no_arm_away() {
     let host = arm("host", "host", Params::new());
     let mut study = study(&host, &[arm("docker", "docker", Params::new())]);
     study.blocks_max = 1;
-    let carried = carry_out(&world, &study);
+    let carried = carried_out(&world, &study);
     let summary = carried.result.unwrap();
     assert!(summary.absent.is_empty(), "{summary:?}");
     for record in &carried.stored.records {

@@ -174,10 +174,10 @@ fn assert_measured(environments: &[&str], workloads: &[&str], metrics: &[&str]) 
     let cells = dossier["cells"].as_array().unwrap();
     let others = environments[1..].iter();
     for (metric, arm) in others.flat_map(|arm| metrics.iter().map(move |metric| (metric, arm))) {
-        let cell = cells
-            .iter()
-            .find(|cell| cell["metric"] == *metric && cell["arm"] == *arm)
-            .unwrap_or_else(|| panic!("no cell of {metric} in {arm}"));
+        let is_it = |cell: &&Value| cell["metric"] == *metric && cell["arm"] == *arm;
+        // Of a tool with several workloads the first.
+        let cell = cells.iter().find(is_it);
+        let cell = cell.unwrap_or_else(|| panic!("no cell of {metric} in {arm}"));
         assert_eq!(cell["n_blocks"], 1, "{cell}");
     }
     product.assert_nothing_left();
@@ -361,7 +361,7 @@ fn redis_server_rejects_shutdown_and_code_from_others() {
             .args(words.split(' '))
             .stdin(Stdio::null())
             .output();
-        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+        lossy(&output.unwrap().stdout)
     };
     wait_until("it answers", || say("PING").contains("PONG"));
     assert!(say("SET key value").contains("OK"));

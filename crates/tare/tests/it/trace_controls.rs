@@ -54,7 +54,7 @@ impl Case {
 
     #[track_caller]
     fn assert_nothing(&self) {
-        assert_eq!(self.found(), Vec::<String>::new());
+        assert_eq!(self.found(), [""; 0]);
     }
 
     /// Plants with one script, removes with another.

@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 use tare::env::user_container::ArmRequest;
 
-use crate::docker::{arm, leftovers, world};
+use crate::docker::{leftovers, world};
 use crate::why::confirmed;
 
 /// This test's image, and its helpers that create and remove containers.
@@ -30,10 +30,11 @@ pub(crate) fn docker(arguments: &[&str]) -> Output {
 
 /// Returns the client's output; panics if it fails.
 #[track_caller]
-pub(crate) fn printed(arguments: &[&str]) -> String {
-    let output = docker(arguments);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+pub(crate) fn printed(words: &str, rest: &[&str]) -> String {
+    let arguments = line(words, rest);
+    let output = docker(&arguments);
+    let text = lossy(&output.stdout);
+    let stderr_text = lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {stderr_text}");
     text.trim().to_owned()
 }
@@ -81,11 +82,10 @@ impl Bench {
         flags: &[&str],
         script: &str,
     ) -> Value {
-        let ask = [&["why", "--json", "-"], options];
-        let line = [&["--", "docker", "run", "--rm"], flags];
-        let command = ["sh", "-c", script];
-        let arguments = [&ask.concat()[..], &line.concat(), &[&self.image], &command];
-        let dossier = product.run(arguments.concat()).expect(0).json();
+        let docker = words("-- docker run --rm");
+        let command = [self.image.as_str(), "sh", "-c", script];
+        let rest = [options, docker, flags, &command].concat();
+        let dossier = product.tare("why --json -", &rest).expect(0).json();
         assert_valid_dossier(&dossier);
         assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
         dossier
@@ -105,14 +105,14 @@ impl Bench {
         );
         let images = format!("reference=*/{}", self.mark);
         let mut all = Vec::new();
-        for (kind, question) in [
-            ("container", &["ps", "--all", "--filter", &of_image][..]),
-            ("container", &["ps", "--all", "--filter", &named]),
-            ("volume", &["volume", "ls", "--filter", &named]),
-            ("network", &["network", "ls", "--filter", &named]),
-            ("image", &["image", "ls", "--filter", &images]),
+        for (kind, question, filter) in [
+            ("container", "ps --all", &of_image),
+            ("container", "ps --all", &named),
+            ("volume", "volume ls", &named),
+            ("network", "network ls", &named),
+            ("image", "image ls", &images),
         ] {
-            let lines = printed(&[question, &["--quiet"]].concat());
+            let lines = printed(&format!("{question} --quiet --filter {filter}"), &[]);
             all.extend(lines.lines().map(|line| format!("{kind} {line}")));
         }
         all.sort();
@@ -130,7 +130,7 @@ impl Drop for Bench {
 }
 
 pub(crate) fn inspected(name: &str) -> Value {
-    let all: Value = serde_json::from_str(&printed(&["inspect", name])).unwrap();
+    let all: Value = serde_json::from_str(&printed("inspect", &[name])).unwrap();
     all[0].clone()
 }
 
@@ -164,16 +164,20 @@ pub(crate) fn taken(world: &World, source: Source<'_>) -> UserContainer {
     DOCKER.take(&world.cx(), &wish(world, source)).unwrap()
 }
 
+/// Returns the only running container of this world's run.
+pub(crate) fn container_of(world: &World) -> String {
+    let label = format!("label=tare.run={}", world.run);
+    printed("ps --quiet --filter", &[&label])
+}
+
 /// Starts an arm like this, and hands over the engine's description of its container.
 pub(crate) fn arm_of(world: &World, own: &UserContainer, look: impl FnOnce(Value)) {
-    let mut environment = DOCKER.configure(arm("like"), &own.settings).unwrap();
+    let mut environment = DOCKER.configure(arm_id("like"), &own.settings).unwrap();
     environment.prepare(&world.cx()).unwrap();
     let instance = environment.resident(world);
-    let label = format!("label=tare.run={}", world.run);
-    let name = printed(&["ps", "--quiet", "--filter", &label]);
-    look(inspected(&name));
+    look(inspected(&container_of(world)));
     environment.end(instance, &world.cx());
-    assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
+    assert_eq!(leftovers(world, &DOCKER), [""; 0]);
 }
 
 /// Forty flags that an engine accepts on any machine, as a line.
@@ -198,16 +202,14 @@ fn forty_run_flags_round_trip_through_the_arm() {
     let flags = forty_flags();
     assert!(flags.len() >= 40, "{}", flags.len());
     let made = bench.name("container", "flags");
-    let line = |begin: &[&str]| -> Vec<String> {
-        let words = begin.iter().chain(&flags).copied();
-        let words = words.chain([bench.image.as_str(), "sleep", "9"]);
-        words.map(str::to_owned).collect()
-    };
-    let create = line(&["create", "--name", &made]);
-    printed(&create.iter().map(String::as_str).collect::<Vec<_>>());
+
+    let command = [&flags[..], &[&bench.image, "sleep", "9"]].concat();
+    printed(&format!("create --name {made}"), &command);
     let expected = inspected(&made);
     let before = bench.objects();
-    let own = taken(&world, Source::Line(&line(&["docker", "run", "-it"])));
+    let typed = line("docker run -it", &command).into_iter();
+    let typed: Vec<String> = typed.map(str::to_owned).collect();
+    let own = taken(&world, Source::Line(&typed));
     assert_eq!(bench.objects(), before, "something was made to find it out");
     assert_eq!(
         (own.argv.join(" ").as_str(), own.directory.as_str()),
@@ -299,37 +301,17 @@ fn own_leaves_container_volume_and_secrets_unchanged() {
     let mut bench = Bench::new("kept", "ENV OF_IMAGE=1");
     let volume = bench.name("volume", "kept");
     let name = bench.name("container", "kept");
-    printed(&["volume", "create", &volume]);
+    printed("volume create", &[&volume]);
     let mount = format!("{volume}:/data");
     let work = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; cat /data/mine";
-    printed(&[
-        "run",
-        "--name",
-        &name,
-        "-v",
-        &mount,
-        "-e",
-        "PASSWORD=hush-hush",
-        "--label",
-        "x=y",
-        "-p",
-        "127.0.0.1:0:80",
-        &bench.image,
-        "sh",
-        "-c",
-        "echo mine >/data/mine",
-    ]);
+    let flags = "-e PASSWORD=hush-hush --label x=y -p 127.0.0.1:0:80";
+    let command = [bench.image.as_str(), "sh", "-c", "echo mine >/data/mine"];
+    printed(&format!("run --name {name} -v {mount} {flags}"), &command);
     let (before, all) = (inspected(&name), bench.objects());
     let product = Product::new();
     let ask = |more: &[&str], command: &str| {
-        let arguments = ["why", "--like", &name, "--budget", "30s"];
-        product.run(
-            arguments
-                .iter()
-                .chain(more)
-                .copied()
-                .chain(["--", "sh", "-c", command]),
-        )
+        let rest = [more, &["--", "sh", "-c", command]].concat();
+        product.tare(&format!("why --like {name} --budget 30s"), &rest)
     };
     let ended = ask(&[], work).expect(0);
     ended.shows("Compared with: the ");
@@ -344,16 +326,8 @@ fn own_leaves_container_volume_and_secrets_unchanged() {
     let stored = fs::read(product.store()).unwrap();
     let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
     assert!(!has(&stored) && !has(ended.stdout.as_bytes()) && !has(ended.stderr.as_bytes()));
-    let shown = printed(&[
-        "run",
-        "--rm",
-        "-v",
-        &mount,
-        &bench.image,
-        "sh",
-        "-c",
-        "cat /data/*",
-    ]);
+    let command = [bench.image.as_str(), "sh", "-c", "cat /data/*"];
+    let shown = printed(&format!("run --rm -v {mount}"), &command);
     assert_eq!(shown, "mine");
     product.assert_nothing_left();
 }
@@ -365,19 +339,8 @@ fn uncatalogued_difference_is_found_and_confirmed() {
     // machine too.
     let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=240000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
     let options = ["--apply-check", "--budget", "150s"];
-    let flags = [
-        "--dns",
-        "192.0.2.1",
-        "-e",
-        "OTHER=1",
-        "-e",
-        "SLOW_MODE=1",
-        "--shm-size",
-        "32m",
-        "--pids-limit",
-        "99",
-    ];
-    let dossier = bench.cost(&product, &options, &flags, script);
+    let flags = "--dns 192.0.2.1 -e OTHER=1 -e SLOW_MODE=1 --shm-size 32m --pids-limit 99";
+    let dossier = bench.cost(&product, &options, words(flags), script);
     let first = confirmed(&dossier, "own.env.SLOW_MODE");
     assert!(
         first["advice"].as_str().unwrap().contains("-e SLOW_MODE"),
@@ -404,9 +367,9 @@ fn uncatalogued_difference_is_found_and_confirmed() {
 #[test]
 fn own_invalid_question_is_refused_with_hint() {
     let (bench, product) = needed!(bench("refused"));
-    let refused = |arguments: &[&str], code: i32, said: &str, hint: &str| {
-        let ended: Ended = product
-            .run(["why", "--budget", "9s"].iter().chain(arguments).copied())
+    let refused = |arguments: &str, code: i32, said: &str, hint: &str| {
+        let ended = product
+            .tare("why --budget 9s", &line(arguments, &[]))
             .expect(code);
         ended.complains(said);
         assert!(
@@ -415,59 +378,18 @@ fn own_invalid_question_is_refused_with_hint() {
         );
     };
     let image = bench.image.as_str();
-    refused(
-        &["--like", "nobody-has-this", "--", "true"],
-        3,
-        "there is no container `nobody-has-this`",
-        "docker ps",
-    );
-    refused(
-        &["--", "docker", "run", "--no-such-flag", image],
-        3,
-        "no-such-flag",
-        "",
-    );
-    refused(
-        &["--", "docker", "run", "no/such:image", "true"],
-        3,
-        "not on this engine",
-        "docker pull",
-    );
-    refused(
-        &["--", "docker", "run", image],
-        2,
-        "has no command",
-        "behind",
-    );
-    refused(
-        &["--set", "cpus=1", "--", "docker", "run", image, "true"],
-        2,
-        "`cpus` has no effect",
-        "docker run",
-    );
-    refused(
-        &["--", "docker", "run", image, "sleep", "99"],
-        5,
-        "did not end within",
-        "--like",
-    );
-    refused(
-        &["--", "docker", "run", image, "no-such-program"],
-        5,
-        "no-such-program",
-        "",
-    );
-    refused(
-        &["--", "docker", "run", image, "sh", "-c", "exit 3"],
-        5,
-        "exited with status 3",
-        "",
-    );
-    refused(
-        &["--", "podman", "run", image, "true"],
-        3,
-        "podman",
-        "podman",
-    );
+    for (arguments, code, said, hint) in tare_model::rows! {
+        ("--like nobody-has-this -- true", 3, "there is no container `nobody-has-this`", "docker ps"),
+        ("-- docker run --no-such-flag IMAGE", 3, "no-such-flag", ""),
+        ("-- docker run no/such:image true", 3, "not on this engine", "docker pull"),
+        ("-- docker run IMAGE", 2, "has no command", "behind"),
+        ("--set cpus=1 -- docker run IMAGE true", 2, "`cpus` has no effect", "docker run"),
+        ("-- docker run IMAGE sleep 99", 5, "did not end within", "--like"),
+        ("-- docker run IMAGE no-such-program", 5, "no-such-program", ""),
+        ("-- docker run IMAGE sh -c false", 5, "exited with status 1", ""),
+        ("-- podman run IMAGE true", 3, "podman", "podman"),
+    } {
+        refused(&arguments.replace("IMAGE", image), code, said, hint);
+    }
     product.assert_nothing_left();
 }

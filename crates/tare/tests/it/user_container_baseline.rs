@@ -2,6 +2,7 @@
 //! a bare process. Neither is written to.
 
 use crate::prelude::*;
+use crate::sides::confirmed;
 use crate::user_container::{Bench, printed};
 
 /// This test's folder on the host's root, with the same path in the image.
@@ -69,10 +70,9 @@ fn asked_for(
     (bench, flags): (&Bench, &[&str]),
     command: &[&str],
 ) -> Value {
-    let ask = ["why", "--json", "-", "--budget", budget, "--"];
-    let line = [&["docker", "run", "--rm"], flags, &[&bench.image]].concat();
-    let arguments = [&ask[..], &line, command].concat();
-    product.run(arguments).expect(0).json()
+    let ask = format!("why --json - --budget {budget} -- docker run --rm");
+    let rest = [flags, &[&bench.image], command].concat();
+    product.tare(&ask, &rest).expect(0).json()
 }
 
 fn compared(dossier: &Value) -> String {
@@ -85,15 +85,6 @@ fn compared(dossier: &Value) -> String {
 fn baseline(dossier: &Value) -> &Value {
     let mut arms = dossier["arms"].as_array().unwrap().iter();
     arms.find(|arm| arm["baseline"] == true).unwrap()
-}
-
-/// Returns the confirmed causes.
-fn confirmed(dossier: &Value) -> Vec<&str> {
-    let findings = dossier["findings"].as_array().unwrap().iter();
-    let confirmed = findings.filter(|finding| finding["status"] == "confirmed");
-    confirmed
-        .filter_map(|finding| finding["cause"].as_str())
-        .collect()
 }
 
 #[test]
@@ -129,8 +120,10 @@ fn different_host_program_is_userland_below_variable() {
     // Files that the command wrote disappeared with each arm.
     assert!(!Path::new("/tare-own-trace").exists());
     let script = "if [ -e /tare-own-trace ]; then echo there; fi";
-    let line = ["run", "--rm", &bench.image, &program, "-c", script];
-    assert_eq!(printed(&line), "");
+    assert_eq!(
+        printed("run --rm", &[&bench.image, &program, "-c", script]),
+        ""
+    );
     assert_eq!(bench.objects(), before);
     product.assert_nothing_left();
 }

@@ -58,7 +58,7 @@ fn compose_service_is_read_as_the_plugin_resolves_it() {
     ended.complains("the variable `MODE`");
     ended.complains("shop_default");
     assert_eq!(bench.objects(), before);
-    let asked = fs::read_to_string(product.folder().join("asked")).unwrap();
+    let asked = contents(product.folder().join("asked"));
     let first = asked.lines().next().unwrap();
     assert!(
         first.starts_with("compose -f shop.yml ") && first.ends_with(" config --format json"),
@@ -79,8 +79,8 @@ fn unreadable_compose_file_is_refused_with_hint() {
     let product = Product::new();
     let ask = |compose: &str, service: &str| {
         let path = docker_with_compose(&product, compose);
-        let arguments = ["why", "--compose", "shop.yml", service, "--budget", "8s"];
-        let mut command = product.command(arguments);
+        let ask = format!("why --compose shop.yml {service} --budget 8s");
+        let mut command = product.command(line(&ask, &[]));
         command.env("PATH", &path);
         product.finish(command).expect(3)
     };
@@ -112,8 +112,7 @@ fn standalone_compose_replaces_plugin_unless_old() {
     let file = product.file("config.json", config.to_string());
     let ask = |script: &str| {
         let path = with_programs(&product, &[("docker-compose", script)]);
-        let arguments = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
-        let mut command = product.command(arguments);
+        let mut command = product.command(words("why --compose shop.yml job --budget 25s"));
         command.env("PATH", &path);
         product.finish(command)
     };
@@ -169,8 +168,8 @@ impl Shop {
     }
 
     fn command(&self, more: &[&str]) -> Command {
-        let begin = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
-        let mut command = self.product.command([&begin, more].concat());
+        let ask = line("why --compose shop.yml job --budget 25s", more);
+        let mut command = self.product.command(ask);
         command.env("PATH", &self.path);
         command
     }
@@ -183,7 +182,7 @@ impl Shop {
     fn services(&self) -> String {
         let of_image = format!("ancestor={}", self.bench.image);
         let filters = ["--filter", &of_image, "--filter", "name=-service-db"];
-        printed(&[&["ps", "--format", "{{.Names}}"], &filters[..]].concat())
+        printed("ps --format {{.Names}}", &filters)
     }
 }
 
@@ -204,19 +203,10 @@ fn compose_dependencies_run_only_during_the_question() {
     );
     let volume = format!("{}-shop_data", shop.bench.mark);
     shop.bench.keep("volume", &volume);
-    printed(&["volume", "create", &volume]);
+    printed("volume create", &[&volume]);
     let mount = format!("{volume}:/data");
-    let image = shop.bench.image.clone();
-    printed(&[
-        "run",
-        "--rm",
-        "-v",
-        &mount,
-        &image,
-        "sh",
-        "-c",
-        "touch /data/mine",
-    ]);
+    let command = [shop.bench.image.as_str(), "sh", "-c", "touch /data/mine"];
+    printed(&format!("run --rm -v {mount}"), &command);
     let before = shop.bench.objects();
     let ended = shop.ask(&["--with-dependencies"]).expect(0);
     ended.complains("`db`, which it depends on");
@@ -327,7 +317,7 @@ impl CreatedContainers {
             Some((number.to_owned(), image.to_owned()))
         };
         let seen = || -> BTreeMap<String, String> {
-            let text = fs::read_to_string(&self.file).unwrap();
+            let text = contents(&self.file);
             text.lines().filter_map(named).collect()
         };
         wait_until("the engine says what it created", || seen().len() >= 2);

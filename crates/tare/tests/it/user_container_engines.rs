@@ -48,7 +48,7 @@ fn pass(mut client: impl End, engine: &str, refuses: fn(&str) -> Option<&'static
             _ => return,
         }
     }
-    if let Some(answer) = refuses(&String::from_utf8_lossy(&head)) {
+    if let Some(answer) = refuses(&lossy(&head)) {
         let _ = client.write_all(answer.as_bytes());
         client.close();
         return;
@@ -114,13 +114,11 @@ fn engine_over_tcp_works_like_one_over_socket() {
     let product = Product::new();
     let before = bench.objects();
     let host = elsewhere(engine);
-    let line = ["--", "docker", "run", "-e", "MODE=1", "-v", "/etc:/host:ro"];
-    let image = bench.image.as_str();
-    let ended = ask_at(
-        &product,
-        &host,
-        &[&line[..], &[image, "sh", "-c", WORK]].concat(),
+    let ask = line(
+        "-- docker run -e MODE=1 -v /etc:/host:ro",
+        &[&bench.image, "sh", "-c", WORK],
     );
+    let ended = ask_at(&product, &host, &ask);
     ended.expect(0).complains("the variable `MODE`");
     assert_eq!(bench.objects(), before);
     product.assert_nothing_left();
@@ -200,13 +198,8 @@ fn background_entrypoint_is_reported_and_ended() {
 fn swarm_task_is_refused_with_alternative() {
     let (mut bench, product) = needed!(bench("swarm"));
     // A swarm task is recognised by its label.
-    let flags = [
-        "--label",
-        "com.docker.swarm.task.id=x1",
-        "--label",
-        "com.docker.swarm.service.name=web",
-    ];
-    let name = started(&mut bench, "task", &flags, &["sleep", "600"]);
+    let labels = "--label com.docker.swarm.task.id=x1 --label com.docker.swarm.service.name=web";
+    let name = started(&mut bench, "task", words(labels), &["sleep", "600"]);
     let before = (bench.objects(), inspected(&name));
     let ended = product.tare(&format!("why --like {name} --budget 9s -- sh -c"), &[WORK]);
     ended

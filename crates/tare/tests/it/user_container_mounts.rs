@@ -17,7 +17,7 @@ fn removed_mount_leaves_same_files_in_the_layer() {
     fs::create_dir_all(folder.join("below")).unwrap();
     fs::write(folder.join("below/text"), "mine\n").unwrap();
     fs::write(folder.join("passwd"), "root:x:0:0:other:/root:/bin/sh\n").unwrap();
-    printed(&["volume", "create", &volume]);
+    printed("volume create", &[&volume]);
     let shown = folder.display().to_string();
     let data = format!("{shown}:/data/deep");
     let (one, other) = (
@@ -25,26 +25,9 @@ fn removed_mount_leaves_same_files_in_the_layer() {
         format!("{shown}/passwd:/etc/mine"),
     );
     let (kept, volume) = (format!("{shown}:/kept"), format!("{volume}:/empty"));
-    let line = [
-        "docker",
-        "run",
-        "-v",
-        &data,
-        "-v",
-        &one,
-        "-v",
-        &other,
-        "-v",
-        &kept,
-        "-v",
-        &volume,
-        "-v",
-        "/proc:/host",
-        &bench.image,
-        "sleep",
-        "9",
-    ];
-    let line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+    let mounts = format!("-v {data} -v {one} -v {other} -v {kept} -v {volume} -v /proc:/host");
+    let line = format!("docker run {mounts} {} sleep 9", bench.image);
+    let line: Vec<String> = line.split(' ').map(str::to_owned).collect();
     let before = bench.objects();
     let mut own = taken(&world, Source::Line(&line));
     assert_eq!(
@@ -72,14 +55,17 @@ fn removed_mount_leaves_same_files_in_the_layer() {
             "{binds}"
         );
         let id = arm["Id"].as_str().unwrap();
-        let read = |path: &str| printed(&["exec", id, "cat", path]);
+        let read = |path: &str| printed("exec", &[id, "cat", path]);
         assert_eq!(read("/data/deep/below/text"), "mine");
         // The image has its own file at one of the two paths.
         assert!(!read("/etc/passwd").contains("other"));
         assert!(read("/etc/mine").contains("other"));
         assert_eq!(read("/kept/below/text"), "mine");
         // Writes there stay in the container.
-        printed(&["exec", id, "touch", "/data/deep/theirs", "/empty/theirs"]);
+        printed(
+            &format!("exec {id} touch /data/deep/theirs /empty/theirs"),
+            &[],
+        );
     });
     assert!(!folder.join("theirs").exists());
 }
@@ -94,17 +80,17 @@ fn each_arm_writes_to_a_private_copy() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("text"), "mine\n").unwrap();
     fs::write(folder.join("one"), "one\n").unwrap();
-    printed(&["volume", "create", &volume]);
+    printed("volume create", &[&volume]);
     let shown = folder.display().to_string();
     let (data, one) = (format!("{shown}:/data"), format!("{shown}/one:/etc/one"));
     let kept = format!("{volume}:/var/lib/data");
     let fixed = format!("{shown}:/fixed:ro");
     let image = bench.image.clone();
     let fill = "echo rows >/var/lib/data/rows";
-    printed(&["run", "--rm", "-v", &kept, &image, "sh", "-c", fill]);
-    let flags = ["-v", &data, "-v", &one, "-v", &kept, "-v", &fixed];
-    let line = [&["docker", "run"], &flags[..], &[&image, "sleep", "9"]].concat();
-    let line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+    printed(&format!("run --rm -v {kept} {image} sh -c"), &[fill]);
+    let mounts = format!("-v {data} -v {one} -v {kept} -v {fixed}");
+    let line = format!("docker run {mounts} {image} sleep 9");
+    let line: Vec<String> = line.split(' ').map(str::to_owned).collect();
     let before = bench.objects();
     let own = taken(&world, Source::Line(&line));
     let wish = wish(&world, Source::Line(&line));
@@ -120,27 +106,19 @@ fn each_arm_writes_to_a_private_copy() {
     );
     arm_of(&world, &own, |arm| {
         let id = arm["Id"].as_str().unwrap();
-        let read = |path: &str| printed(&["exec", id, "cat", path]);
+        let read = |path: &str| printed("exec", &[id, "cat", path]);
         assert_eq!(read("/data/text"), "mine");
         assert_eq!(read("/etc/one"), "one");
         assert_eq!(read("/var/lib/data/rows"), "rows");
         let write = "echo x >/data/text; echo x >/etc/one; echo x >/var/lib/data/rows";
-        printed(&["exec", id, "sh", "-c", write]);
+        printed("exec", &[id, "sh", "-c", write]);
         assert_eq!(read("/var/lib/data/rows"), "x");
         assert_eq!(read("/fixed/text"), "mine");
     });
-    assert_eq!(fs::read_to_string(folder.join("text")).unwrap(), "mine\n");
-    assert_eq!(fs::read_to_string(folder.join("one")).unwrap(), "one\n");
-    let look = [
-        "run",
-        "--rm",
-        "-v",
-        &kept,
-        &image,
-        "cat",
-        "/var/lib/data/rows",
-    ];
-    assert_eq!(printed(&look), "rows");
+    assert_eq!(contents(folder.join("text")), "mine\n");
+    assert_eq!(contents(folder.join("one")), "one\n");
+    let look = format!("run --rm -v {kept} {image} cat /var/lib/data/rows");
+    assert_eq!(printed(&look, &[]), "rows");
     // A removable mount can also be removed if it is a copy.
     let mut less = own.clone();
     less.settings = without(&own.settings, &["mounted./data".to_owned()]);
@@ -148,7 +126,7 @@ fn each_arm_writes_to_a_private_copy() {
         let id = arm["Id"].as_str().unwrap();
         let mounts = arm["Mounts"].to_string();
         assert_lacks(&mounts, "\"/data\"");
-        assert_eq!(printed(&["exec", id, "cat", "/data/text"]), "mine");
+        assert_eq!(printed("exec", &[id, "cat", "/data/text"]), "mine");
     });
 }
 
@@ -157,15 +135,16 @@ fn uncopied_mount_is_read_only_with_hint_to_share() {
     let (mut bench, product) = needed!(bench("nested"));
     let (outer, inner) = (bench.name("volume", "outer"), bench.name("volume", "inner"));
     for volume in [&outer, &inner] {
-        printed(&["volume", "create", volume]);
+        printed("volume create", &[volume]);
     }
     let fill = format!("{outer}:/a");
     let image = bench.image.clone();
     let below = format!("{inner}:/a/c");
     // The engine creates the folder for the inner one.
-    printed(&[
-        "run", "--rm", "-v", &fill, "-v", &below, &image, "sh", "-c", ":",
-    ]);
+    printed(
+        &format!("run --rm -v {fill} -v {below} {image} sh -c :"),
+        &[],
+    );
     product
         .tare(
             &format!("why --budget 12s -- docker run -v {fill} -v {below} {image} sh -c"),
@@ -188,17 +167,10 @@ fn deep_volume(bench: &mut Bench, product: &Product) -> String {
     fs::write(product.folder().join("0/mine"), "mine").unwrap();
     let layers = format!("o=lowerdir={}", folders.join(":"));
     let name = bench.name("volume", "deep");
-    printed(&[
-        "volume",
-        "create",
-        "--opt",
-        "type=overlay",
-        "--opt",
-        "device=overlay",
-        "--opt",
-        &layers,
-        &name,
-    ]);
+    printed(
+        "volume create --opt type=overlay --opt device=overlay --opt",
+        &[&layers, &name],
+    );
     name
 }
 
@@ -210,8 +182,8 @@ fn slow_file_system_below_mount_is_confirmed() {
     let image = bench.image.clone();
     // Names that were never looked up before.
     let script = "read u </proc/sys/kernel/random/uuid; i=0; while [ $i -lt 1500 ]; do [ -e /data/$u$i ]; i=$((i+1)); done; cat /data/mine";
-    let look = ["run", "--rm", "-v", &mount, &image, "sh", "-c", script];
-    assert_eq!(printed(&look), "mine");
+    let look = format!("run --rm -v {mount} {image} sh -c");
+    assert_eq!(printed(&look, &[script]), "mine");
     let flags = ["-v", &mount, "-e", "MODE=1", "--shm-size", "32m"];
     let dossier = bench.cost(&product, &["--budget", "240s"], &flags, script);
     let findings = dossier["findings"].as_array().unwrap();

@@ -61,12 +61,10 @@ fn question_about_a_line_reaches_no_listener() {
     let volume = format!("{0}:{0}", oracle.shown());
     let before = bench.objects();
     for network in ["none", "bridge", peer.network.as_str()] {
-        let line = ["--", "docker", "run", "--network", network, "-v", &volume];
-        let command = [bench.image.as_str(), "perl", "-e", &script];
-        let ask = ["why", "--budget", "9s"];
-        let ended = product.run([&ask[..], &line, &command].concat());
+        let ask = format!("why --budget 9s -- docker run --network {network} -v {volume}");
+        let ended = product.tare(&ask, &[&bench.image, "perl", "-e", &script]);
         assert_ran(&ended);
-        assert_eq!(oracle.touched(), Vec::<&str>::new(), "{network}: {ended}");
+        assert_eq!(oracle.touched(), [""; 0], "{network}: {ended}");
         assert!(!peer.is_reached_from_other_network(), "{network}: {ended}");
     }
     assert_eq!(bench.objects(), before);
@@ -83,8 +81,8 @@ fn container_or_service_question_reaches_no_listener() {
     let volume = format!("{0}:{0}:ro", oracle.shown());
     let flags = ["--network", peer.network.as_str(), "-v", &volume];
     let name = started(&mut bench, "like", &flags, &["sleep", "600"]);
-    let ask = ["why", "--budget", "9s", "--like", &name, "--"];
-    let ended = product.run([&ask[..], &["perl", "-e", &script]].concat());
+    let ask = format!("why --budget 9s --like {name} -- perl -e");
+    let ended = product.tare(&ask, &[&script]);
     assert_ran(&ended);
     let config = json!({"name": "reach", "services": {"job": {
         "image": bench.image, "command": ["perl", "-e", script.replace('$', "$$")],
@@ -96,7 +94,7 @@ fn container_or_service_question_reaches_no_listener() {
     command.env("PATH", path);
     let ended = product.finish(command);
     assert_ran(&ended);
-    assert_eq!(oracle.touched(), Vec::<&str>::new(), "{ended}");
+    assert_eq!(oracle.touched(), [""; 0], "{ended}");
     assert!(!peer.is_reached_from_other_network(), "{ended}");
     product.assert_nothing_left();
 }
@@ -109,17 +107,9 @@ fn networks_and_sockets_are_joined_on_demand() {
     let peer = Peer::new(&mut bench);
     let script = oracle.script(&peer.address);
     let volume = format!("{0}:{0}", oracle.shown());
-    let ask = [
-        "why",
-        "--budget",
-        "9s",
-        "--join-networks",
-        "--",
-        "docker",
-        "run",
-    ];
     let line = ["--network", &peer.network, "-v", &volume, &bench.image];
-    let ended = product.run([&ask[..], &line, &["perl", "-e", &script]].concat());
+    let rest = [&line[..], &["perl", "-e", &script]].concat();
+    let ended = product.tare("why --budget 9s --join-networks -- docker run", &rest);
     ended.complains("it reaches the networks, sockets and named pipes of your container");
     assert!(peer.is_reached(), "{ended}");
     let touched = oracle.touched();
@@ -141,20 +131,18 @@ fn command_needing_network_gets_hint_for_flag() {
     let product = Product::new();
     let peer = Peer::new(&mut bench);
     let script = "socket A,2,1,0;connect A,pack('S n C4 x8',2,7777,split/\\./,$ARGV[0]) or exit 9";
-    let ask = [
-        "why",
-        "--budget",
-        "9s",
-        "--",
-        "docker",
-        "run",
-        "--network",
-        &peer.network,
-    ];
+    let ask = "why --budget 9s -- docker run --network";
     // In a copy, the loopback is not that of the listener.
-    let line = [bench.image.as_str(), "perl", "-e", script, "127.0.0.1"];
+    let line = [
+        &peer.network,
+        &bench.image,
+        "perl",
+        "-e",
+        script,
+        "127.0.0.1",
+    ];
     product
-        .run([&ask[..], &line].concat())
+        .tare(ask, &line)
         .expect(5)
         .complains("exited with status 9")
         .advises("--join-networks")
@@ -166,28 +154,11 @@ fn command_needing_network_gets_hint_for_flag() {
 fn protections_apply_to_every_arm_until_loosened() {
     let (bench, product) = needed!(bench("reach-kept"));
     let ask = |options: &[&str]| {
-        let begin = ["why", "--budget", "9s", "--dry-run"];
-        let line = [
-            "--",
-            "docker",
-            "run",
-            "--user",
-            "65534",
-            "--cap-drop",
-            "ALL",
-            "--network",
-            "none",
-        ];
-        let more = [
-            "--pids-limit",
-            "64",
-            "--security-opt",
-            "no-new-privileges",
-            "--cpus",
-            "1",
-        ];
+        let line = "-- docker run --user 65534 --cap-drop ALL --network none --pids-limit 64 \
+                    --security-opt no-new-privileges --cpus 1";
         let command = [bench.image.as_str(), "sh", "-c", WORK];
-        product.run([&begin, options, &line, &more, &command].concat())
+        let rest = [options, words(line), &command].concat();
+        product.tare("why --budget 9s --dry-run", &rest)
     };
     let line = |ended: &Ended, begin: &str| -> String {
         let mut lines = ended.stdout.lines();
@@ -228,34 +199,21 @@ fn protections_apply_to_every_arm_until_loosened() {
 #[test]
 fn arm_containers_have_protections_of_original() {
     let (bench, product) = needed!(bench("reach-arms"));
-    let flags = [
-        "--user",
-        "65534",
-        "--cap-drop",
-        "ALL",
-        "--network",
-        "none",
-        "--pids-limit",
-        "64",
-    ];
-    let line = [
-        &["why", "--budget", "20s", "--", "docker", "run"][..],
-        &flags,
-    ]
-    .concat();
+    let ask =
+        "why --budget 20s -- docker run --user 65534 --cap-drop ALL --network none --pids-limit 64";
     let script = format!("{WORK}; {WORK}; {WORK}");
-    let command = [bench.image.as_str(), "sh", "-c", &script];
-    let mut running = Product::start(product.command([&line[..], &command].concat()));
+    let ask = line(ask, &[&bench.image, "sh", "-c", &script]);
+    let mut running = Product::start(product.command(ask));
     let of_image = format!("ancestor={}", bench.image);
     let mut seen = Vec::new();
     // Each container seen meanwhile has all four.
     while running.is_running() {
         let names = docker(&["ps", "--quiet", "--filter", &of_image]);
-        for name in String::from_utf8_lossy(&names.stdout).lines() {
+        for name in lossy(&names.stdout).lines() {
             let format = "{{.Config.User}} {{.HostConfig.CapDrop}} {{.HostConfig.NetworkMode}} {{.HostConfig.PidsLimit}}";
             let found = docker(&["inspect", "--format", format, name]);
             if found.status.success() {
-                seen.push(String::from_utf8_lossy(&found.stdout).trim().to_owned());
+                seen.push(lossy(&found.stdout).trim().to_owned());
             }
         }
     }
@@ -271,13 +229,13 @@ fn arm_containers_have_protections_of_original() {
 fn second_writer_of_a_volume_is_refused_by_name() {
     let (mut bench, product) = needed!(bench("reach-writer"));
     let volume = bench.name("volume", "db");
-    printed(&["volume", "create", &volume]);
+    printed("volume create", &[&volume]);
     let mount = format!("{volume}:/data");
     let name = started(&mut bench, "db", &["-v", &mount], &["sleep", "600"]);
     let script = format!("echo x >/data/log && {WORK}");
-    let line = ["why", "--budget", "9s", "--", "docker", "run", "-v", &mount];
+    let ask = format!("why --budget 9s -- docker run -v {mount}");
     product
-        .run([&line[..], &[&bench.image, "sh", "-c", &script]].concat())
+        .tare(&ask, &[&bench.image, "sh", "-c", &script])
         .complains("the copy may be torn")
         .complains(&format!("while the container `{name}` wrote to it"));
     let folder = tempfile::tempdir().unwrap();
@@ -286,33 +244,16 @@ fn second_writer_of_a_volume_is_refused_by_name() {
     let upper = format!("{}:/up", folder.path().display());
     let other = started(&mut bench, "up", &["-v", &upper], &["sleep", "600"]);
     let work = ["sh", "-c", "touch /data/theirs"];
+    let sharing = "why --share-writable --budget 9s";
     let ask = |mount: &str| {
-        let line = [
-            "why",
-            "--share-writable",
-            "--budget",
-            "9s",
-            "--",
-            "docker",
-            "run",
-            "-v",
-            mount,
-        ];
-        product.run([&line[..], &[&bench.image], &work].concat())
+        let ask = format!("{sharing} -- docker run -v {mount} {}", bench.image);
+        product.tare(&ask, &work)
     };
-    let like = [
-        "why",
-        "--share-writable",
-        "--budget",
-        "9s",
-        "--like",
-        &name,
-        "--",
-    ];
+    let like = format!("{sharing} --like {name} --");
     let bind = format!("{}:/data", below.display());
     for (ended, who) in [
         (ask(&mount), &name),
-        (product.run([&like[..], &work].concat()), &name),
+        (product.tare(&like, &work), &name),
         (ask(&bind), &other),
     ] {
         ended
@@ -321,10 +262,10 @@ fn second_writer_of_a_volume_is_refused_by_name() {
             .advises(&format!("stop the container `{who}` first"));
     }
     assert!(!below.join("theirs").exists());
-    let shown = printed(&["exec", &name, "sh", "-c", "echo /data/*"]);
+    let shown = printed("exec", &[&name, "sh", "-c", "echo /data/*"]);
     assert_eq!(shown, "/data/*");
     // Once it is stopped there is no other writer.
-    printed(&["rm", "--force", &name]);
+    printed("rm --force", &[&name]);
     let ended = ask(&mount);
     ended.does_not_complain("second writer");
     let file = fs::File::create(below.join("held")).unwrap();
@@ -333,7 +274,7 @@ fn second_writer_of_a_volume_is_refused_by_name() {
         .stdout(file)
         .spawn()
         .unwrap();
-    printed(&["rm", "--force", &other]);
+    printed("rm --force", &[&other]);
     let ended = ask(&bind).expect(2);
     let held = format!("process {}", holder.id());
     drop(holder.stdin.take());
@@ -347,21 +288,15 @@ fn dry_run_starts_no_container_and_leaves_no_object() {
     let (mut bench, product) = needed!(bench("reach-dry"));
     let folder = tempfile::tempdir().unwrap();
     let network = bench.name("network", "dry");
-    printed(&["network", "create", &network]);
+    printed("network create", &[&network]);
     let before = bench.objects();
     let mount = format!("{}:/data", folder.path().display());
-    let line = [
-        "why",
-        "--dry-run",
-        "--share-writable",
-        "--",
-        "docker",
-        "run",
-        "-v",
-        &mount,
-    ];
-    let more = ["--network", &network, &bench.image, "touch", "/data/ran"];
-    let ended = product.run([&line[..], &more].concat()).expect(0);
+    let line = format!(
+        "-- docker run -v {mount} --network {network} {}",
+        bench.image
+    );
+    let ask = format!("why --dry-run --share-writable {line} touch /data/ran");
+    let ended = product.tare(&ask, &[]).expect(0);
     for words in [
         "command: touch /data/ran",
         "how often: ",

@@ -113,6 +113,6 @@ fn sweep_of_failing_engine_is_an_error() {
     let driver = Docker::with_host(format!("unix://{}", nowhere.display()));
     assert_eq!(
         driver.sweep(&world.cx(), world.run.as_str()).unwrap(),
-        Vec::<String>::new()
+        [""; 0]
     );
 }

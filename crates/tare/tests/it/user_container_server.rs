@@ -1,6 +1,6 @@
 //! Tests servers in user containers, which `tare why` queries from outside.
 
-use crate::product::{Product, assert_valid_dossier, needs_container, needs_docker};
+use crate::product::{Product, assert_valid_dossier, cell, needs_container, needs_docker, words};
 use crate::user_container::Bench;
 use crate::why::confirmed;
 use crate::world::{skip, turn};
@@ -32,21 +32,11 @@ fn server_slowed_by_variable_is_explained() {
     let before = bench.objects();
     let script = product.file("client.pl", CLIENT);
     let client = format!("perl {script} {{host}} {{port}} 4");
-    let ask = [
-        "why", "--json", "-", "--budget", "180s", "--client", &client, "--port", "8099",
-    ];
-    let line = [
-        "--",
-        "docker",
-        "run",
-        "--rm",
-        "-p",
-        "8099:80",
-        "-e",
-        "PAUSE=0.05",
-    ];
+    let line = words("--port 8099 -- docker run --rm -p 8099:80 -e PAUSE=0.05");
     let image = [bench.image.as_str(), "perl", "-e", SERVER];
-    let ended = product.run([&ask[..], &line, &image].concat()).expect(0);
+    let rest = [&[client.as_str()], line, &image].concat();
+    let ask = "why --json - --budget 180s --client";
+    let ended = product.tare(ask, &rest).expect(0);
     let dossier = ended.json();
     assert_valid_dossier(&dossier);
     assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
@@ -58,33 +48,12 @@ fn server_slowed_by_variable_is_explained() {
 fn url_is_requested_by_tare_itself() {
     let (bench, product) = needed!(bench("serve-url"));
     let _turn = turn();
-    let ask = [
-        "why",
-        "--json",
-        "-",
-        "--budget",
-        "180s",
-        "--url",
-        "http://:8098/",
-        "--ready",
-        "^serving on [0-9]+$",
-    ];
+    let ask = "why --json - --budget 180s --url http://:8098/ --ready";
     let server = format!("$|=1; print qq(serving on 80\n); {SERVER}");
-    let line = [
-        "--",
-        "docker",
-        "run",
-        "--rm",
-        "-p",
-        "8098:80",
-        "-e",
-        "PAUSE=0.05",
-    ];
+    let line = words("-- docker run --rm -p 8098:80 -e PAUSE=0.05");
     let image = [bench.image.as_str(), "perl", "-e", &server];
-    let dossier = product
-        .run([&ask[..], &line, &image].concat())
-        .expect(0)
-        .json();
+    let rest = [&["^serving on [0-9]+$"], line, &image].concat();
+    let dossier = product.tare(ask, &rest).expect(0).json();
     let answer = dossier["why"]["answer"].as_str().unwrap_or_default();
     assert!(answer.starts_with("A request is "), "{answer}");
     confirmed(&dossier, "own.env.PAUSE");
@@ -95,22 +64,8 @@ fn server_never_ready_is_reported_with_its_output() {
     let (bench, product) = needed!(bench("serve-bad"));
     let _turn = turn();
     let before = bench.objects();
-    let ask = [
-        "why",
-        "--budget",
-        "30s",
-        "--client",
-        "true {host} {port}",
-        "--port",
-        "80",
-        "--ready-timeout",
-        "1s",
-        "--",
-        "docker",
-        "run",
-        "--rm",
-        &bench.image,
-    ];
+    let line = words("--port 80 --ready-timeout 1s -- docker run --rm");
+    let ask = [&["true {host} {port}"], line, &[&bench.image]].concat();
     for (command, words) in [
         (
             &["sh", "-c", "echo no config >&2; exit 3"][..],
@@ -118,14 +73,14 @@ fn server_never_ready_is_reported_with_its_output() {
         ),
         (&["sleep", "1000"], "was not ready within 1 s"),
     ] {
-        let ended = product.run([&ask[..], command].concat()).expect(5);
+        let rest = [&ask[..], command].concat();
+        let ended = product.tare("why --budget 30s --client", &rest).expect(5);
         ended.complains(words);
         assert!(!ended.hint().is_empty());
     }
-    let ask = [&ask[..2], &["30s", "--ready", "serving"], &ask[3..]].concat();
-    let words = ["sh", "-c", "echo loading; sleep 1000"];
+    let rest = [&ask[..], &["sh", "-c", "echo loading; sleep 1000"]].concat();
     product
-        .run([&ask[..], &words].concat())
+        .tare("why --budget 30s --ready serving --client", &rest)
         .expect(5)
         .complains("it printed other lines, the last `loading`");
     assert_eq!(bench.objects(), before);
@@ -138,19 +93,12 @@ fn server_in_environment_is_queried_from_host() {
     }
     let product = Product::new();
     let ask = |env: &'static str| {
-        let question = ["why", "--json", "-", "--budget", "15s", "--env", env];
-        let server = ["--url", "http://:80/", "--", "perl", "-e", SERVER];
-        product.run([&question[..], &server].concat())
+        let ask = format!("why --json - --budget 15s --env {env} --url http://:80/ -- perl -e");
+        product.tare(&ask, &[SERVER])
     };
     let dossier = ask("container").expect(0).json();
     assert_valid_dossier(&dossier);
-    let cells = dossier["cells"].as_array().unwrap();
-    let request = cells
-        .iter()
-        .find(|cell| cell["arm"] == "container" && cell["metric"] == "command.request.time");
-    assert!(
-        request.is_some_and(|cell| cell["n_blocks"].as_u64() >= Some(3)),
-        "{dossier:#}"
-    );
+    let request = cell(&dossier, "container", "command.request.time");
+    assert!(request["n_blocks"].as_u64() >= Some(3), "{dossier:#}");
     ask("docker:network=host").expect(2).complains("network");
 }

@@ -1,7 +1,7 @@
 //! Tests the ways to ask about a user container other than a line and `--like`: inside a running container; and what
 //! must not go wrong with them.
 
-use crate::docker::{LIMIT, arm, world};
+use crate::docker::{LIMIT, world};
 use crate::prelude::*;
 use crate::user_container::{Bench, arm_of, bench, inspected, printed};
 
@@ -13,9 +13,8 @@ pub(crate) const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
 /// Starts a container of this test.
 pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[&str]) -> String {
     let name = bench.name("container", name);
-    let begin = ["run", "--detach", "--name", &name];
-    let image = [bench.image.as_str()];
-    printed(&[&begin, flags, &image, command].concat());
+    let rest = [flags, &[&bench.image], command].concat();
+    printed(&format!("run --detach --name {name}"), &rest);
     name
 }
 
@@ -23,29 +22,20 @@ pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[
 fn inside_measures_in_running_container_and_cleans_up() {
     let (mut bench, product) = needed!(bench("inside"));
     // Neither the container's user nor its working directory allows writing at the root.
-    let flags = [
-        "--user",
-        "1000:1000",
-        "--workdir",
-        "/tmp",
-        "-e",
-        "PASSWORD=hush-hush",
-    ];
-    let name = started(&mut bench, "inside", &flags, &["sleep", "600"]);
+    let flags = words("--user 1000:1000 --workdir /tmp -e PASSWORD=hush-hush");
+    let name = started(&mut bench, "inside", flags, &["sleep", "600"]);
     let look = || {
         (
             inspected(&name),
             bench.objects(),
-            printed(&["diff", &name]),
-            printed(&["top", &name, "-eo", "pid,args"]),
+            printed("diff", &[&name]),
+            printed(&format!("top {name} -eo pid,args"), &[]),
         )
     };
     let before = look();
     let script = format!("{WORK}; test -n \"$PASSWORD\"; echo done");
-    let ask = [
-        "why", "--inside", &name, "--budget", "20s", "--json", "-", "--", "sh", "-c", &script,
-    ];
-    let ended = product.run(ask).expect(0);
+    let ask = format!("why --inside {name} --budget 20s --json - -- sh -c");
+    let ended = product.tare(&ask, &[&script]).expect(0);
     let dossier = ended.json();
     assert_valid_dossier(&dossier);
     let arms = texts(&dossier["arms"], "id");
@@ -76,10 +66,10 @@ fn inside_unusable_container_is_refused_with_hint() {
     let closed = started(&mut bench, "closed", &["--read-only"], &["sleep", "600"]);
     refused(&closed, "root is read-only", "--like");
     let paused = started(&mut bench, "paused", &[], &["sleep", "600"]);
-    printed(&["pause", &paused]);
+    printed("pause", &[&paused]);
     refused(&paused, "is paused", "docker unpause");
-    printed(&["unpause", &paused]);
-    printed(&["kill", &paused]);
+    printed("unpause", &[&paused]);
+    printed("kill", &[&paused]);
     refused(&paused, "does not run", "docker start");
     product.assert_nothing_left();
 }
@@ -98,10 +88,10 @@ fn container_ending_during_inside_reports_leftovers() {
     ended.complains("the agent is gone");
     ended.complains("still lies in it");
     // Once the container runs again it is removed.
-    printed(&["start", &name]);
+    printed("start", &[&name]);
     product.run(["clean"]).expect(0);
     assert!(
-        !printed(&["diff", &name]).contains("tare-inside"),
+        !printed("diff", &[&name]).contains("tare-inside"),
         "{ended}"
     );
 }
@@ -112,11 +102,9 @@ fn unusual_run_flags_are_noted_or_refused_with_hint() {
     let before = bench.objects();
     // The engine's socket controls the host: it is not mounted by default.
     let socket = "/var/run/docker.sock:/var/run/docker.sock";
-    let begin = ["why", "--budget", "15s", "--", "docker", "run"];
-    let flags = ["-v", socket, "--pid", "host"];
     let command = [bench.image.as_str(), "sh", "-c", WORK];
-    let ended = product.run([&begin[..], &flags, &command].concat());
-    let ended = ended.expect(0);
+    let ask = format!("why --budget 15s -- docker run -v {socket} --pid host");
+    let ended = product.tare(&ask, &command).expect(0);
     ended.complains("is not shown inside");
     ended.complains("the processes of the machine");
     // Its output goes where its own first process writes, not to the machine's.
@@ -136,12 +124,9 @@ fn image_without_a_shell_can_be_compared() {
     }
     let bench = Bench::with_programs("bare", "ENV OF_IMAGE=1", &["sleep"]);
     let product = Product::new();
-    let begin = [
-        "why", "--budget", "12s", "--", "docker", "run", "-e", "MODE=1",
-    ];
     let command = [bench.image.as_str(), "sleep", "0.1"];
     product
-        .run([&begin[..], &command].concat())
+        .tare("why --budget 12s -- docker run -e MODE=1", &command)
         .expect(0)
         .shows("Compared with: the ");
     product.assert_nothing_left();
@@ -152,8 +137,8 @@ fn very_slow_command_gets_lower_bound_and_cause() {
     let (bench, product) = needed!(bench("slow"));
     // No rule knows the variable, and six runs with it would take an hour.
     let script = "case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) sleep 600;; esac; i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done";
-    let flags = ["-e", "OTHER=1", "-e", "SLOW_MODE=1", "--shm-size", "32m"];
-    let dossier = bench.cost(&product, &["--budget", "90s"], &flags, script);
+    let flags = words("-e OTHER=1 -e SLOW_MODE=1 --shm-size 32m");
+    let dossier = bench.cost(&product, &["--budget", "90s"], flags, script);
     let answer = dossier["why"]["answer"].as_str().unwrap();
     assert!(answer.starts_with("At least "), "{answer}");
     // The depth of the bisection depends on the time.
@@ -181,7 +166,7 @@ fn study_arm_with_run_line_matches_the_line() {
         assert!(variables.iter().any(|it| it == "MODE=a b"), "{variables:?}");
     });
     let nowhere = params("run = 'docker run --no-such-flag nobody/has-this'");
-    let mut environment = DOCKER.configure(arm("like"), &nowhere).unwrap();
+    let mut environment = DOCKER.configure(arm_id("like"), &nowhere).unwrap();
     let error = environment.prepare(&world.cx()).unwrap_err();
     assert!(error.to_string().contains("no-such-flag"), "{error}");
     environment.remove(&world.cx()).unwrap();
@@ -196,7 +181,7 @@ fn plain_run_uses_the_client_path_and_cleans_up() {
     let line = format!("docker run --rm -e MODE=1 {}", bench.image);
     let settings = Params::new().with("run", line);
     let driver = tare::env::find("docker").unwrap();
-    let mut environment = driver.configure(arm("typed"), &settings).unwrap();
+    let mut environment = driver.configure(arm_id("typed"), &settings).unwrap();
     let script = "cat; echo $MODE >&2; exit 3";
     let argv = ["sh", "-c", script].map(str::to_owned);
     let ran = environment.as_typed(&cx, &argv, b"hello\n", LIMIT);
@@ -215,19 +200,11 @@ fn stdin_reaches_every_run_of_interactive_line() {
     let (bench, product) = needed!(bench("input"));
     let script = "n=0; while read line; do n=$((n+1)); done; test $n = 300";
     let asked = |input: &[u8]| {
-        let image = bench.image.as_str();
-        let ask = [
-            "why", "--budget", "20s", "--json", "-", "--", "docker", "run",
-        ];
-        let line = ["--rm", "-i", image, "sh", "-c", script];
-        let inner = product.command(ask.into_iter().chain(line));
-        let mut outer = std::process::Command::new("sh");
-        outer
-            .args(["-c", "exec \"$0\" \"$@\" <\"$INPUT\""])
-            .arg(inner.get_program())
-            .args(inner.get_args())
-            .env("INPUT", product.file("input", input));
-        product.set_variables(&mut outer);
+        let ask = "why --budget 20s --json - -- docker run --rm -i";
+        let inner = product.command(line(ask, &[&bench.image, "sh", "-c", script]));
+        let redirecting = ["-c", "exec \"$0\" \"$@\" <\"$INPUT\""];
+        let mut outer = product.under("sh", &redirecting, &inner);
+        outer.env("INPUT", product.file("input", input));
         product.finish(outer)
     };
     let dossier = asked("line\n".repeat(300).as_bytes()).expect(0).json();

@@ -26,17 +26,11 @@ pub(crate) fn tcg() -> Params {
 
 /// Whether a virtual machine can be created here; reports a skip if not.
 fn is_available(world: &World) -> bool {
-    match Vm.detect(&world.cx()) {
-        Availability::Ready(_) => true,
-        Availability::Absent { why, .. } => {
-            skip("vm", &why);
-            false
-        }
-    }
+    is_ready(world, &Vm, "vm")
 }
 
 fn configure(settings: &Params) -> Box<dyn Environment> {
-    Vm.configure(ArmId::new("arm").unwrap(), settings).unwrap()
+    Vm.configure(arm_id("arm"), settings).unwrap()
 }
 
 fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
@@ -96,8 +90,7 @@ fn vm_runs_ten_probes_reports_facts_and_is_removed() {
         );
     }
     let help = Command::new("qemu-system-x86_64").arg("-help").output();
-    let knows_filter =
-        help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("-sandbox on"));
+    let knows_filter = help.is_ok_and(|help| lossy(&help.stdout).contains("-sandbox on"));
     if knows_filter {
         assert_eq!(shown["vm.seccomp"], "2");
     }

@@ -308,7 +308,7 @@ fn why_gives_both_sides_same_folder_env_and_stdin() {
         let dossier = ended.expect(0).json();
         assert_valid_dossier(&dossier);
         assert_eq!(dossier["why"]["metric"], "command.picked.cost");
-        let written = fs::read_to_string(product.folder().join("out.txt")).unwrap();
+        let written = contents(product.folder().join("out.txt"));
         assert!(written.lines().count() >= 3, "{env}: {written}");
         let carried = dossier["why"]["carried"].to_string();
         assert!(
@@ -325,8 +325,8 @@ fn fed(mut command: Command, input: &[u8]) -> Ended {
     let output = child.wait_with_output().unwrap();
     Ended {
         code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        stdout: lossy(&output.stdout),
+        stderr: lossy(&output.stderr),
     }
 }
 

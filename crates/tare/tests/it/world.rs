@@ -4,16 +4,22 @@
 //! target is installed, so that the same file runs inside a container without libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tare::cx::observer::Silent;
 use tare::cx::{Agents, Cancel, Context, SystemClock, SystemExec};
-use tare_model::{Params, RunId};
+use tare::env::{Availability, Driver};
+use tare::plan::Plan;
+use tare::run::{AllBlocks, Registry, RunError, RunSummary, execute};
+use tare::store::{Store, StoredRun};
+use tare::workload::Workload;
+use tare_model::{ArmId, Facts, Params, RunId, Study};
 
 pub(crate) use crate::traces::labelled;
 use crate::traces::traces;
@@ -70,6 +76,21 @@ impl World {
     }
 }
 
+pub(crate) fn arm_id(name: &str) -> ArmId {
+    ArmId::new(name).unwrap()
+}
+
+/// Returns a file's text.
+#[track_caller]
+pub(crate) fn contents(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Returns what a program printed.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// Returns settings or parameters, written as in a study: `network = 'none', cpus = 1`.
 pub(crate) fn params(text: &str) -> Params {
     let table = format!("params = {{ {text} }}");
@@ -104,6 +125,61 @@ pub(crate) fn turn_where(
     let turn = turn();
     let world = World::new(name);
     is_there(&world).then_some((turn, world))
+}
+
+/// Whether a driver can be used here; reports a skip if not.
+pub(crate) fn is_ready(world: &World, driver: &dyn Driver, needs: &str) -> bool {
+    match driver.detect(&world.cx()) {
+        Availability::Ready(_) => true,
+        Availability::Absent { why, .. } => {
+            skip(
+                needs,
+                &format!("`{}` cannot be used here ({why})", driver.id()),
+            );
+            false
+        }
+    }
+}
+
+/// Carries out a study with the real drivers; returns how it ended and what was stored.
+pub(crate) fn carry_out(
+    cx: &Context<'_>,
+    study: &Study,
+    workload: &dyn Fn(&str) -> Option<&'static dyn Workload>,
+) -> (Result<RunSummary, RunError>, StoredRun) {
+    let driver = &tare::env::find;
+    let registry = Registry { driver, workload };
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+    let (plan, host) = (Plan::new(study), Facts::new());
+    let result = execute(cx, &plan, &host, &registry, &mut store, &mut AllBlocks);
+    (result, store.run(cx.run).unwrap())
+}
+
+/// Returns a program as an ordinary user without any rights.
+pub(crate) fn as_nobody(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+    command.arg(program);
+    command
+}
+
+/// Returns another process of this program, which runs one of the tests that are otherwise ignored.
+pub(crate) fn child(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--ignored", "--nocapture"]);
+    command
+}
+
+/// Starts a child that prints the name of its run after `RUN`, and ends with its input.
+pub(crate) fn with_run(command: &mut Command) -> (Child, String) {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let run = lines
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("RUN ").map(str::to_owned));
+    (child, run.expect("the child said which run it is"))
 }
 
 /// Returns the agent: `TARE_TEST_AGENT`, otherwise built once for each test program.

@@ -25,7 +25,7 @@ fn succeeds(driver: &str, settings: Params) {
     };
     let outcome = &stored.records[0].outcome;
     let report = command(outcome);
-    let stderr_text = String::from_utf8_lossy(&report.stderr.0).into_owned();
+    let stderr_text = lossy(&report.stderr.0);
     let Outcome::Completed(raw) = outcome else {
         unreachable!("it has a report");
     };
@@ -34,7 +34,7 @@ fn succeeds(driver: &str, settings: Params) {
         .decode(raw)
         .unwrap_or_else(|error| panic!("{error}: {stderr_text}"));
     assert_eq!(samples.len(), found.metrics().len());
-    let output = String::from_utf8_lossy(&report.files["hpccoutf.txt"].0).into_owned();
+    let output = lossy(&report.files["hpccoutf.txt"].0);
     assert!(output.contains("\nSuccess=1\n"));
     assert!(output.contains("\nCommWorldProcs=3\n"));
     let solved = tare::workload::hpcc::solved(raw).unwrap();
@@ -109,7 +109,7 @@ fn two_machines_run_mpi_over_nfs() {
     study.limit_ns = 600_000_000_000;
     let stored = needed!(run("ranks-vm", &study));
     let report = command(&stored.records[0].outcome);
-    let errors = String::from_utf8_lossy(&report.stderr.0);
+    let errors = lossy(&report.stderr.0);
     assert_eq!(report.exit, tare_model::outcome::Exit::Code(0), "{errors}");
     let text = String::from_utf8(report.stdout.0).unwrap();
     let mut ranks: Vec<&str> = text.lines().collect();

@@ -6,11 +6,12 @@
 use crate::prelude::*;
 
 use tare::cx::owner::{self, Owner};
-use tare::cx::{Cancel, SystemClock, SystemExec, vars};
+use tare::cx::vars;
 use tare::env::docker::Docker;
 
 use super::private_engine::{Engine, Network};
-use super::{LIMIT, environment, foreign_agent, null_trial, why_absent, world};
+use super::{LIMIT, environment, null_trial, why_absent, world};
+use crate::world::with_run;
 
 /// Set if a test's body runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_CHILD";
@@ -20,67 +21,15 @@ fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Makes `command`, which runs this program or a copy of it, run the body `name`, with its files in `folder`.
-fn body<'a>(command: &'a mut Command, name: &str, folder: &Path) -> &'a mut Command {
+/// Returns a child that runs the body `name`, with its files in `folder`.
+fn body(name: &str, folder: &Path) -> Command {
+    let mut command = child(&format!("docker::faults::{name}"));
     command
-        .args(["--exact", &format!("docker::faults::{name}")])
-        .args(["--ignored", "--nocapture"])
         .env(CHILD, "1")
         .env("TMPDIR", folder)
         .env("TARE_HOME", folder.join("state"))
-        .current_dir("/")
-}
-
-fn this_program() -> Command {
-    Command::new(std::env::current_exe().unwrap())
-}
-
-#[test]
-#[ignore = "runs in a child process of another test"]
-fn child_detects() {
-    if !is_child() {
-        return;
-    }
-    // The ordinary user can neither read nor build the agent, but the engine is checked first.
-    let folder = tempfile::tempdir().unwrap();
-    let world = World {
-        exec: SystemExec,
-        clock: SystemClock::default(),
-        observer: tare::cx::observer::Silent,
-        cancel: Cancel::new(),
-        agents: foreign_agent(folder.path()),
-        folder,
-        run: RunId::new("it-child").unwrap(),
-        store: None,
-    };
-    let (why, fix) = why_absent(&DOCKER, &world);
-    println!("\nWHY {why}\nFIX {fix}");
-}
-
-#[test]
-fn user_without_socket_access_gets_advice() {
-    let world = needed!(world("denied"));
-    if !needs_root() {
-        return;
-    }
-    // The program is copied to where every user may read it.
-    let folder = world.folder.path();
-    let open = PermissionsExt::from_mode(0o1777);
-    fs::set_permissions(folder, open).unwrap();
-    let program = folder.join("it");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
-    command.arg(&program);
-    let output = body(&mut command, "child_detects", folder)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
-    assert!(output.status.success(), "{output:?}");
-    let (why, fix) = (line("WHY ").unwrap(), line("FIX ").unwrap());
-    assert_says(why, "permission denied");
-    assert_says(fix, "usermod -aG docker");
+        .current_dir("/");
+    command
 }
 
 #[test]
@@ -117,37 +66,20 @@ fn child_sweeps() {
     }
 }
 
-/// Returns the run that a child owns, from its output.
-fn run_of(child: &mut Child) -> String {
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    lines
-        .map_while(Result::ok)
-        .find_map(|line| line.strip_prefix("RUN ").map(str::to_owned))
-        .expect("the child said which run it is")
-}
-
 #[test]
 fn docker_sweep_removes_killed_run_but_not_living() {
     let Some(world) = world("sweep") else { return };
     let folder = world.folder.path();
-    let own = || {
-        let mut command = this_program();
-        body(&mut command, "child_owns_a_run_until_it_is_killed", folder);
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let run = run_of(&mut child);
-        (child, run)
-    };
+    let own = || with_run(&mut body("child_owns_a_run_until_it_is_killed", folder));
     let (mut living, living_run) = own();
     let (mut dead, dead_run) = own();
     dead.kill().unwrap();
     dead.wait().unwrap();
 
-    let mut command = this_program();
-    let output = body(&mut command, "child_sweeps", folder).output().unwrap();
+    let output = body("child_sweeps", folder).output().unwrap();
     living.kill().unwrap();
     living.wait().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = lossy(&output.stdout);
     let removed: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("REMOVED docker "))
@@ -157,7 +89,7 @@ fn docker_sweep_removes_killed_run_but_not_living() {
     assert_eq!(of(&living_run), 0, "{removed:?}");
 
     let sweep = |run: &str| DOCKER.sweep(&world.cx(), run).unwrap();
-    assert_eq!(sweep(&dead_run), Vec::<String>::new());
+    assert_eq!(sweep(&dead_run), [""; 0]);
     let removed = sweep(&living_run);
     assert_eq!(removed.len(), 3, "it was all there: {removed:?}");
 }
@@ -289,7 +221,7 @@ fn engine_restart_mid_run_is_reported_and_cleaned_up() {
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{list:?}");
+        assert_eq!(lossy(&output.stdout), "", "{list:?}");
     }
     product.assert_nothing_left();
 }

@@ -47,7 +47,7 @@ fn first_write_copies_up_only_layer_files() {
     for arm in &mut arms {
         arm.remove(&cx).unwrap();
     }
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    assert_eq!(leftovers(&world, &DOCKER), [""; 0]);
     let ratio = |arm: usize, base: usize| {
         let pairs = times[arm].iter().zip(&times[base]);
         let logarithms: Vec<f64> = pairs.map(|(arm, base)| (arm / base).ln()).collect();

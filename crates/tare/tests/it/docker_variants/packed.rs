@@ -34,7 +34,7 @@ fn output_here(command: &[&str]) -> String {
         .args(&command[1..])
         .output()
         .unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    lossy(&output.stdout)
 }
 
 #[test]
@@ -124,5 +124,5 @@ fn unpackable_item_is_named_before_setup() {
         assert!(error.to_string().contains(says), "{name}: {error}");
         environment.remove(&world.cx()).unwrap();
     }
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    assert_eq!(leftovers(&world, &DOCKER), [""; 0]);
 }

@@ -94,9 +94,7 @@ fn only_loopback_published_port_uses_engine_proxy() {
     let mut first = arm.start(&cx, StartMode::Resident).unwrap();
     let mut second = arm.start(&cx, StartMode::Resident).unwrap();
     let host = tare::env::find("host").unwrap();
-    let mut host = host
-        .configure(crate::docker::arm("host"), &Params::new())
-        .unwrap();
+    let mut host = host.configure(arm_id("host"), &Params::new()).unwrap();
     host.prepare(&cx).unwrap();
     let mut peer = host.start(&cx, StartMode::Resident).unwrap();
     for instance in [&mut first, &mut second, &mut peer] {
@@ -136,7 +134,7 @@ fn only_loopback_published_port_uses_engine_proxy() {
     }
     arm.remove(&cx).unwrap();
     host.remove(&cx).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    assert_eq!(leftovers(&world, &DOCKER), [""; 0]);
     println!("loopback: {alone:.0} ns");
     let names = ["host→arm", "bridge", "arm→arm", "127.0.0.1"];
     for (name, trip) in names.iter().zip(&trips) {
@@ -218,7 +216,7 @@ fn another_containers_network_is_joined_and_shared() {
     assert_says(&why, "no container whose network");
     joined.remove(&cx).unwrap();
     other.remove(&cx).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    assert_eq!(leftovers(&world, &DOCKER), [""; 0]);
 }
 
 #[test]

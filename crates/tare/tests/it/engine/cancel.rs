@@ -3,18 +3,6 @@
 use super::*;
 
 #[test]
-fn ctrl_c_between_trials_keeps_them_and_cleans_up() {
-    let scene = Scene::plain();
-    scene.stage.cancel_after(8);
-    let summary = scene.ends(&study(), StoppedBy::Interrupted);
-    assert_eq!((summary.n_trials, summary.n_blocks), (8, 1));
-    let stored = scene.stored();
-    assert_eq!(stored.records.len(), 8);
-    assert_eq!(stored.stopped_by, Some(StoppedBy::Interrupted));
-    scene.assert_all_removed();
-}
-
-#[test]
 fn ctrl_c_in_trial_kills_worker_and_discards_trial() {
     let scene = Scene::acting([(("box", 2), Act::CtrlC)]);
     let mut study = study();

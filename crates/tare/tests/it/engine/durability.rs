@@ -16,6 +16,7 @@ fn resumed_run_does_only_missing_trials_of_plan() {
         scene.execute(&study).unwrap();
         let before = scene.stored();
         assert_eq!(whole_count(before.records.len()), stop_after);
+        scene.assert_all_removed();
         let again = Scene {
             stage: Stage::plain(),
             folder: scene.folder,
@@ -118,35 +119,6 @@ fn a_run_is_not_resumed_with_another_agent() {
     assert_eq!(stage.log(), [""; 0]);
 }
 
-#[test]
-fn second_run_into_busy_store_is_refused() {
-    let scene = Scene::plain();
-    let mut first = Store::open(&scene.path()).unwrap();
-    let start = tare::store::RunStart {
-        id: tare_model::RunId::new("run-0").unwrap(),
-        started_unix_ns: 0,
-        agent_sha256: String::new(),
-        agent_build: String::new(),
-        host: Facts::new(),
-    };
-    first.begin(&start, &Plan::new(&study())).unwrap();
-    let refused = scene.execute(&study()).unwrap_err();
-    assert!(
-        matches!(refused, RunError::Store(StoreError::InUse { .. })),
-        "{refused}"
-    );
-    assert_eq!(scene.stage.log(), [""; 0]);
-}
-
-/// Runs this test binary again with one of the otherwise ignored tests below.
-fn again(test: &str, folder: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--ignored", "--exact", "--nocapture", test])
-        .env("TARE_TEST_FOLDER", folder);
-    command
-}
-
 fn given_folder() -> PathBuf {
     PathBuf::from(
         std::env::var_os("TARE_TEST_FOLDER").expect("set by the test that starts this one"),
@@ -156,13 +128,11 @@ fn given_folder() -> PathBuf {
 #[test]
 fn killed_writer_keeps_finished_trials_and_can_resume() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = again(
-        "engine::durability::writes_until_it_is_killed",
-        folder.path(),
-    )
-    .stdout(Stdio::piped())
-    .spawn()
-    .unwrap();
+    let mut writer = child("engine::durability::writes_until_it_is_killed")
+        .env("TARE_TEST_FOLDER", folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut shown = 0;
     for line in BufReader::new(writer.stdout.take().unwrap()).lines() {
         let Ok(line) = line else { break };
@@ -214,62 +184,6 @@ fn writes_until_it_is_killed() {
     study.blocks_max = 2_000;
     let mut store = Store::open(&given_folder().join("store.db")).unwrap();
     let _ = execute_in(Stage::plain(), &study, &mut store, &mut Telling);
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn full_disk_ends_run_and_keeps_earlier_trials() {
-    if !is_installed("unshare") {
-        return skip("root", "`unshare` is not installed");
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let script = "mount -t tmpfs -o size=2m tmpfs \"$TARE_TEST_FOLDER\" || exit 77; exec \"$@\"";
-    let inner = again(
-        "engine::durability::runs_until_the_disk_is_full",
-        folder.path(),
-    );
-    let ended = crate::product::with_own_mounts(script, &[], &inner)
-        .env("TARE_TEST_FOLDER", folder.path())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&ended.stderr);
-    if ended.status.code() == Some(77) || stderr.contains("unshare failed") {
-        return skip("root", "a tmpfs of one's own needs root");
-    }
-    let stdout = String::from_utf8_lossy(&ended.stdout);
-    assert!(
-        ended.status.success() && stdout.contains("1 passed"),
-        "{stdout}\n{stderr}"
-    );
-}
-
-#[test]
-#[ignore = "started by `full_disk_ends_run_and_keeps_earlier_trials` on a small disk"]
-fn runs_until_the_disk_is_full() {
-    let path = given_folder().join("store.db");
-    let filler = given_folder().join("filler");
-    let mut study = study();
-    study.blocks_max = 2_000;
-    let mut store = Store::open(&path).unwrap();
-    std::fs::write(&filler, vec![1; 500_000]).unwrap();
-    let stage = Stage::plain();
-    let error = execute_in(stage, &study, &mut store, &mut AllBlocks).unwrap_err();
-    assert!(
-        matches!(error.first(), RunError::Store(StoreError::Full(_))),
-        "{error:?}"
-    );
-    drop(store);
-    let shown = stage.log().iter().filter(|line| *line == "told").count();
-    assert!(shown > 20, "{shown}");
-    assert!(stage.log().contains(&"remove host".to_owned()));
-    // Still full: reading works, and everything is there.
-    let stored = Store::open(&path).unwrap().run(&stage.run).unwrap();
-    assert_eq!(stored.records.len(), shown);
-    std::fs::remove_file(&filler).unwrap();
-    let again = Stage::plain();
-    again.cancel_after(whole_count(shown + 10));
-    let summary = resume_on(again, &path, &mut AllBlocks, None).unwrap();
-    assert_eq!(summary.n_trials as usize, shown + 10);
 }
 
 #[test]

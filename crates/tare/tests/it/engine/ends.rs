@@ -175,7 +175,7 @@ fn on_three_nodes(lifecycle: Lifecycle) -> Study {
     study.blocks_max = 1;
     study.lifecycle = lifecycle;
     study.arms = vec![study.arms[2].clone()];
-    study.baseline = ArmId::new("box").unwrap();
+    study.baseline = arm_id("box");
     study
 }
 

@@ -674,9 +674,3 @@ pub(super) fn workload(id: &str) -> Option<&'static dyn Workload> {
     );
     find(&KNOWN, id)
 }
-
-pub(super) fn is_installed(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
-    })
-}

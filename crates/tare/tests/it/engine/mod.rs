@@ -5,7 +5,7 @@ use crate::prelude::*;
 
 use tare::cx::Event;
 use tare::run::{Precision, RunError, RunSummary, resume};
-use tare::store::{StoreError, StoredRun, TrialRecord};
+use tare::store::{StoredRun, TrialRecord};
 use tare_model::study::A_PRIME;
 use tare_model::{LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Spread, Trial, Value};
 
@@ -19,11 +19,11 @@ mod order;
 mod real;
 mod stopping;
 
-use fake::{Act, Script, Stage, is_installed, workload};
+use fake::{Act, Script, Stage, workload};
 
 /// The arms `host` (baseline), A′ and `box`; the workloads `w0` and `w1`; 3 blocks, a launch every 2.
 fn study() -> Study {
-    let arm = |id: &str| ArmSpec::new(ArmId::new(id).unwrap(), "fake", Params::new());
+    let arm = |id: &str| ArmSpec::new(arm_id(id), "fake", Params::new());
     let arms = vec![arm("host"), arm(A_PRIME), arm("box")];
     let workloads = vec![spec("w0", None), spec("w1", None)];
     Study {

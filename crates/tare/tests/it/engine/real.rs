@@ -1,7 +1,6 @@
 //! Tests the engine with the real agent as ordinary processes on this machine.
 
 use tare::cx::Observer;
-use tare::env;
 use tare_model::probe_report::PROBE_FORMAT;
 
 use super::*;
@@ -36,30 +35,11 @@ fn study_of_processes() -> Study {
     study
 }
 
-fn carry_out(
-    world: &World,
-    observer: &dyn Observer,
-    study: &Study,
-) -> Result<(RunSummary, StoredRun), RunError> {
-    let registry = Registry {
-        driver: &env::find,
-        workload: &direct,
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+fn carry_out(world: &World, observer: &dyn Observer, study: &Study) -> (RunSummary, StoredRun) {
     let mut cx = world.cx();
     cx.observer = observer;
-    let plan = Plan::new(study);
-    let summary = execute(
-        &cx,
-        &plan,
-        &Facts::new(),
-        &registry,
-        &mut store,
-        &mut AllBlocks,
-    )?;
-    let stored = store.run(&world.run).unwrap();
-    Ok((summary, stored))
+    let (summary, stored) = crate::world::carry_out(&cx, study, &direct);
+    (summary.unwrap(), stored)
 }
 
 fn assert_nothing_left(world: &World) {
@@ -76,7 +56,7 @@ fn real_agents_run_every_trial_without_leftovers() {
     let world = World::new("engine");
     let mut study = study_of_processes();
     study.workloads.push(spec("life", None));
-    let (summary, stored) = carry_out(&world, &world.observer, &study).unwrap();
+    let (summary, stored) = carry_out(&world, &world.observer, &study);
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
     assert_eq!(
         (summary.n_trials, summary.n_without_value),
@@ -154,7 +134,7 @@ fn real_agent_killed_in_trial_is_restarted() {
             });
         })),
     );
-    let (summary, stored) = carry_out(&world, &kill, &study).unwrap();
+    let (summary, stored) = carry_out(&world, &kill, &study);
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
     assert_eq!(summary.n_trials, 6);
     // Both agents were killed, one in its trial and the other before its next, and both were restarted.
@@ -178,7 +158,7 @@ fn ctrl_c_in_long_real_trial_stops_soon_and_cleans_up() {
         wait_until("the first trial is on its way", || is_computing(&run));
         cancel.request();
     });
-    let (summary, stored) = carry_out(&world, &world.observer, &study).unwrap();
+    let (summary, stored) = carry_out(&world, &world.observer, &study);
     pressed.join().unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
     // If the run had waited for the trial, it would be stored.

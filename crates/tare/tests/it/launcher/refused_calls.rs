@@ -41,7 +41,7 @@ fn refused_syscall_gives_reason_without_leftovers() {
             .args(inner.get_args());
         command.env("TARE_RUN", world.run.as_str());
         let output = command.output().unwrap();
-        let words = String::from_utf8_lossy(&output.stderr);
+        let words = lossy(&output.stderr);
         let message = format!("{call}, {nth}: {}: {words}", output.status);
         if words.contains("PTRACE") || words.contains("ptrace") {
             return skip("strace", &format!("nothing can be traced here: {message}"));
@@ -56,7 +56,7 @@ fn refused_syscall_gives_reason_without_leftovers() {
             Some(REFUSED_STATUS) => {
                 n_refused += 1;
                 let error = report.and_then(|report| report.error);
-                let why = error.map_or(words.to_string(), |error| format!("{error:?}"));
+                let why = error.map_or(words.clone(), |error| format!("{error:?}"));
                 assert!(why.contains("not permitted"), "{message}: {why}");
             }
             _ => panic!("{message}"),

@@ -6,7 +6,7 @@ use tare::env::oci::Oci;
 
 use super::{LIMIT, configure, each_runtime, facts, is_available, look, with};
 use crate::contract::a_dropped_instance_is_removed;
-use crate::world::system_mounts;
+use crate::world::{system_mounts, with_run};
 
 /// Writes a script that serves as a runtime; returns its path.
 fn script(folder: &Path, name: &str, body: &str) -> String {
@@ -30,7 +30,7 @@ fn start_error(world: &World, settings: &Params) -> EnvError {
 
 /// Returns the parent of a process (proc_pid_stat(5)).
 fn parent(pid: u32) -> u32 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let stat = contents(format!("/proc/{pid}/stat"));
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     rest.split(' ').nth(1).unwrap().parse().unwrap()
 }
@@ -223,21 +223,8 @@ fn child_starts_and_waits() {
 
 /// Returns a host process with a running container, and its run.
 fn host_with_container(runtime: &str, folder: &Path) -> (std::process::Child, String) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "oci::faults::child_starts_and_waits"])
-        .args(["--ignored", "--nocapture"])
-        .env(CHILD, runtime)
-        .env("TMPDIR", folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let run = BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok)
-        .find_map(|line| line.strip_prefix("RUN ").map(str::to_owned))
-        .expect("the child said which run it is");
-    (child, run)
+    let mut command = child("oci::faults::child_starts_and_waits");
+    with_run(command.env(CHILD, runtime).env("TMPDIR", folder))
 }
 
 /// Returns the cgroups and devices of a run that are on the host.
@@ -312,13 +299,11 @@ fn oci_as_ordinary_user_asks_for_root() {
     fs::set_permissions(own.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let agent = own.path().join("agent");
     fs::copy(&world.agents.host().path, &agent).unwrap();
-    let finished = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
-        .arg(&agent)
+    let finished = as_nobody(&agent)
         .args(["private-mounts", "--", "/bin/true"])
         .output()
         .unwrap();
-    let words = String::from_utf8_lossy(&finished.stderr);
+    let words = lossy(&finished.stderr);
     assert_eq!(finished.status.code(), Some(125), "{words}");
     assert_says(&words, "run as root");
 }

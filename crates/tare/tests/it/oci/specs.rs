@@ -136,13 +136,10 @@ fn oci_spec_rejection_shows_runtime_message() {
 fn docker_oci_spec_runs_without_docker_or_a_mechanism() {
     let _turn = turn();
     let world = World::new("dockers");
-    if let Availability::Absent { why, .. } = DOCKER.detect(&world.cx()) {
-        return skip("docker", &format!("no Docker engine answers ({why})"));
-    }
-    if !is_available(&world, "runc") {
+    if !is_ready(&world, &DOCKER, "docker") || !is_available(&world, "runc") {
         return;
     }
-    let arm = ArmId::new("docker").unwrap();
+    let arm = arm_id("docker");
     let mut engine = DOCKER.configure(arm, &params("memory = '256m'")).unwrap();
     engine.prepare(&world.cx()).unwrap();
     let running = engine.start(&world.cx(), StartMode::Resident).unwrap();
@@ -164,7 +161,7 @@ fn docker_oci_spec_runs_without_docker_or_a_mechanism() {
             "there is no `docker` command to ask for the container's name",
         );
     };
-    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let text = lossy(&listed.stdout);
     let (id, name) = text.trim().split_once(' ').expect("one container runs");
 
     let mut found = Vec::new();

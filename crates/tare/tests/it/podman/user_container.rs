@@ -12,12 +12,12 @@ use crate::user_container_mounts::InMemory;
 
 /// Returns the output of the podman under test; panics if it fails.
 #[track_caller]
-fn podman(place: &PodmanWorld, arguments: &[&str]) -> String {
-    account::podman(place.account.name(), arguments).unwrap()
+fn podman(place: &PodmanWorld, words: &str, rest: &[&str]) -> String {
+    account::podman(place.account.name(), &line(words, rest)).unwrap()
 }
 
 fn inspected(place: &PodmanWorld, name: &str) -> Json {
-    let text = podman(place, &["container", "inspect", name]);
+    let text = podman(place, "container inspect", &[name]);
     serde_json::from_str::<Json>(&text).unwrap()[0].clone()
 }
 
@@ -42,7 +42,7 @@ fn wish<'a>(source: Source<'a>, folder: &'a Path) -> ContainerRequest<'a> {
 fn with_image(place: &PodmanWorld, work: impl FnOnce(&str)) {
     let cx = place.world.cx();
     let settings = params("programs = 'sh,sleep'");
-    let arm = ArmId::new("packed").unwrap();
+    let arm = arm_id("packed");
     let mut packed = place.driver.configure(arm, &settings).unwrap();
     packed.prepare(&cx).unwrap();
     let image = packed.describe(&cx)["image.name"].clone();
@@ -70,33 +70,16 @@ fn podman_container_is_read_by_its_line_and_unchanged() {
     let name = format!("tare-own-test-{}", std::process::id());
     with_image(&place, |image| {
         let volume = format!("{name}-data");
-        podman(&place, &["volume", "create", &volume]);
+        podman(&place, "volume create", &[&volume]);
         let mount = format!("{volume}:/data");
-        let made = [
-            "create",
-            "--name",
-            &name,
-            "-e",
-            "PASSWORD=hush-hush",
-            "--env=OTHER=1",
-            "--dns",
-            "192.0.2.1",
-            "--label",
-            "a=b",
-            "-v",
-            &mount,
-            "--entrypoint",
-            "sh",
-            "--workdir=/tmp",
-            image,
-            "-c",
-            "sleep 1",
-        ];
-        podman(&place, &made);
+        let flags =
+            "-e PASSWORD=hush-hush --env=OTHER=1 --dns 192.0.2.1 --label a=b --entrypoint sh";
+        let made = format!("create --name {name} {flags} -v {mount} --workdir=/tmp {image} -c");
+        podman(&place, &made, &["sleep 1"]);
         let before = inspected(&place, &name);
-        let containers = podman(&place, &["ps", "--all", "--quiet"]);
+        let containers = podman(&place, "ps --all --quiet", &[]);
         let own = take(&place, Source::Container(&name)).unwrap();
-        assert_eq!(podman(&place, &["ps", "--all", "--quiet"]), containers);
+        assert_eq!(podman(&place, "ps --all --quiet", &[]), containers);
         assert_eq!(
             (own.argv.join(" ").as_str(), own.directory.as_str()),
             ("sh -c sleep 1", "/tmp")
@@ -133,8 +116,8 @@ fn podman_container_is_read_by_its_line_and_unchanged() {
         });
         assert_eq!(inspected(&place, &name), before);
         assert!(place.driver.has_container(&place.world.cx(), &name));
-        podman(&place, &["rm", "--force", &name]);
-        podman(&place, &["volume", "rm", "--force", &volume]);
+        podman(&place, "rm --force", &[&name]);
+        podman(&place, "volume rm --force", &[&volume]);
     });
     place.assert_nothing_is_left();
 }
@@ -144,7 +127,7 @@ fn podman_writes_go_to_a_separate_layer_per_arm() {
     let place = needed!(place("own-copies"));
     let name = format!("tare-own-test-{}-copies", std::process::id());
     with_image(&place, |image| {
-        podman(&place, &["volume", "create", &name]);
+        podman(&place, "volume create", &[&name]);
         let mount = format!("{name}:/data");
         let line = ["podman", "run", "-v", &mount, image, "sleep", "9"].map(str::to_owned);
         let folder = tempfile::tempdir().unwrap();
@@ -152,7 +135,7 @@ fn podman_writes_go_to_a_separate_layer_per_arm() {
         let cx = place.world.cx();
         let run = |arm: &Json, script: &str| {
             let id = arm["Id"].as_str().unwrap();
-            podman(&place, &["exec", id, "sh", "-c", script])
+            podman(&place, "exec", &[id, "sh", "-c", script])
         };
         let read = "read r </data/rows; echo $r";
         let shared = ContainerRequest {
@@ -174,7 +157,7 @@ fn podman_writes_go_to_a_separate_layer_per_arm() {
         arm_of(&place, &own.settings, |arm| {
             assert_eq!(run(&arm, read), "rows");
         });
-        podman(&place, &["volume", "rm", "--force", &name]);
+        podman(&place, "volume rm --force", &[&name]);
         // A read-only mount needs no copy.
         let fixed = ["podman", "run", "-v", "/usr:/a:ro", image, "sleep", "9"].map(str::to_owned);
         let wish = ContainerRequest {
@@ -203,7 +186,7 @@ fn podman_does_not_write_to_mounts_in_user_folder() {
             let id = arm["Id"].as_str().unwrap();
             let script =
                 "echo theirs >/data/below/theirs || echo theirs >/data/theirs || echo kept";
-            assert_eq!(podman(&place, &["exec", id, "sh", "-c", script]), "kept");
+            assert_eq!(podman(&place, "exec", &[id, "sh", "-c", script]), "kept");
         });
         let below = fs::read_dir(folder.path().join("below")).unwrap();
         assert_eq!(below.count(), 0);

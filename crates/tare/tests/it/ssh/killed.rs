@@ -41,7 +41,7 @@ fn run(server: &Server, home: &Path) -> (Child, String) {
         }
         if let Some(status) = child.try_wait().unwrap() {
             let output = child.wait_with_output().unwrap();
-            panic!("{status}: {}", String::from_utf8_lossy(&output.stderr));
+            panic!("{status}: {}", lossy(&output.stderr));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -57,7 +57,7 @@ pub(super) fn tare(home: &Path) -> Command {
 
 fn clean(home: &Path) -> Output {
     let output = tare(home).arg("clean").output().unwrap();
-    println!("{}", String::from_utf8_lossy(&output.stdout));
+    println!("{}", lossy(&output.stdout));
     output
 }
 
@@ -77,7 +77,7 @@ fn ssh_remote_cleans_itself_after_tare_is_killed() {
     let home = tempfile::tempdir().unwrap();
     let (child, run) = run(&server, home.path());
     end(child);
-    assert_eq!(server.left(), Vec::<String>::new());
+    assert_eq!(server.left(), [""; 0]);
     nothing_is_left(&run);
     let output = clean(home.path());
     assert!(output.status.success(), "{output:?}");
@@ -111,7 +111,7 @@ fn ssh_leftovers_are_swept_once_host_is_reachable() {
 
     let output = clean(home.path());
     assert_eq!(output.status.code(), Some(5), "{output:?}");
-    let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr_text = lossy(&output.stderr);
     assert_says(&stderr_text, "Connection refused");
     assert!(
         home.path().join("runs").join(&run).exists(),
@@ -121,8 +121,8 @@ fn ssh_leftovers_are_swept_once_host_is_reachable() {
     server.up();
     let output = clean(home.path());
     assert!(output.status.success(), "{output:?}");
-    let stdout_text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout_text = lossy(&output.stdout);
     assert_says(&stdout_text, "removed the folder");
-    assert_eq!(server.left(), Vec::<String>::new());
+    assert_eq!(server.left(), [""; 0]);
     assert!(!home.path().join("runs").join(&run).exists());
 }

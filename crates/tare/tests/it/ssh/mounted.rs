@@ -59,7 +59,7 @@ fn why_leftovers_over_ssh_stay_recorded_until_cleaned() {
         .current_dir(work.path())
         .output()
         .unwrap();
-    let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr_text = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{stderr_text}");
     assert_says(&stderr_text, "something is mounted at");
     assert_eq!(fs::read(&data).unwrap(), b"precious");
@@ -72,7 +72,7 @@ fn why_leftovers_over_ssh_stay_recorded_until_cleaned() {
             }
         }
         let output = tare(home.path()).arg("clean").output().unwrap();
-        let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr_text = lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{stderr_text}");
         assert_eq!(fs::read(&data).unwrap(), b"precious");
     }

@@ -105,7 +105,7 @@ impl Oracle {
                 "named pipe",
                 !self.pipe.read(&mut byte).is_ok_and(|length| length > 0),
             ),
-            ("file", fs::read_to_string(self.file()).unwrap() == "mine"),
+            ("file", contents(self.file()) == "mine"),
         ];
         let touched = untouched
             .into_iter()
@@ -127,7 +127,7 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(bench: &mut Bench) -> Self {
         let network = bench.name("network", "peers");
-        printed(&["network", "create", &network]);
+        printed("network create", &[&network]);
         let name = started(
             bench,
             "peer",
@@ -135,7 +135,7 @@ impl Peer {
             &["perl", "-e", PEER],
         );
         wait_until("the listener is up", || {
-            printed(&["logs", &name]).contains("up")
+            printed("logs", &[&name]).contains("up")
         });
         let found = inspected(&name);
         let address = found["NetworkSettings"]["Networks"][&network]["IPAddress"].as_str();
@@ -154,9 +154,9 @@ impl Peer {
     /// network, for whomever, it removes the rules for that for a moment.
     pub(super) fn is_reached_from_other_network(&self) -> bool {
         let until = format!("--until={}", jiff::Timestamp::now());
-        let made = "--filter=type=network --filter=event=create --format={{.TimeNano}}";
-        let made: Vec<&str> = made.split(' ').collect();
-        let made = printed(&[&["events", "--since=1h", &until], &made[..]].concat());
+        let made =
+            "events --since=1h --filter=type=network --filter=event=create --format={{.TimeNano}}";
+        let made = printed(made, &[&until]);
         let made: Vec<i128> = made.lines().map(|line| line.parse().unwrap()).collect();
         // The event comes after the rules are back.
         let is_soon = |at: i128| {
@@ -168,7 +168,7 @@ impl Peer {
 
     /// When it was reached, in nanoseconds since 1970.
     fn reached(&self) -> Vec<i128> {
-        let logged = printed(&["logs", "--timestamps", &self.name]);
+        let logged = printed("logs --timestamps", &[&self.name]);
         let times = logged
             .lines()
             .filter_map(|line| line.strip_suffix(" reached"));

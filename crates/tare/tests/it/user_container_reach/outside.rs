@@ -6,8 +6,8 @@ use crate::prelude::*;
 use std::process::ChildStdout;
 
 use super::{Oracle, assert_ran, perl_bench};
-use crate::docker::{arm, leftovers, world};
-use crate::user_container::{Bench, inspected, printed};
+use crate::docker::{leftovers, world};
+use crate::user_container::{Bench, container_of, inspected, printed};
 
 /// Answers at a port and prints the client's address.
 const SERVER: &str = "socket L,2,1,0;setsockopt L,1,2,1;bind L,pack('S n C4 x8',2,7777,0,0,0,0);listen L,99;$|=1;print\"up\\n\";\
@@ -100,8 +100,8 @@ fn outside_is_reached_by_a_bare_process_and_no_more() {
         outside.far,
         oracle.script("127.0.0.1")
     );
-    let line = ["why", "--budget", "9s", "--", "docker", "run", &bench.image];
-    let ended = product.run([&line[..], &["perl", "-e", &ask]].concat());
+    let command = [bench.image.as_str(), "perl", "-e", &ask];
+    let ended = product.tare("why --budget 9s -- docker run", &command);
     assert_ran(&ended);
     let mut lines = ended.stderr.lines();
     let compared = lines.find(|line| line.contains("compared with: ")).unwrap();
@@ -109,7 +109,7 @@ fn outside_is_reached_by_a_bare_process_and_no_more() {
         compared.contains("as a bare process") && !compared.contains("could not be"),
         "{ended}"
     );
-    assert_eq!(oracle.touched(), Vec::<&str>::new(), "{ended}");
+    assert_eq!(oracle.touched(), [""; 0], "{ended}");
     // Every client has this machine's address: there is no other route back.
     let near = outside.near.clone();
     let asked = outside.asked_by();
@@ -123,14 +123,13 @@ fn arms_of_a_study_join_networks_on_demand_only() {
     let world = needed!(world("own-study-net"));
     let mut bench = Bench::new("study-net", "ENV OF_IMAGE=1");
     let network = bench.name("network", "mine");
-    printed(&["network", "create", &network]);
+    printed("network create", &[&network]);
     let line = format!("docker run --network {network} {} sleep 9", bench.image);
     let networks = |settings: &Params| -> Vec<String> {
-        let mut environment = DOCKER.configure(arm("like"), settings).unwrap();
+        let mut environment = DOCKER.configure(arm_id("like"), settings).unwrap();
         environment.prepare(&world.cx()).unwrap();
         let instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-        let label = format!("label=tare.run={}", world.run);
-        let found = inspected(&printed(&["ps", "--quiet", "--filter", &label]));
+        let found = inspected(&container_of(&world));
         let on = found["NetworkSettings"]["Networks"].as_object().cloned();
         environment.end(instance, &world.cx());
         on.into_iter()
@@ -142,5 +141,5 @@ fn arms_of_a_study_join_networks_on_demand_only() {
     let own = format!("tare-{}-like-own", world.run);
     assert_eq!(networks(&settings), [own]);
     assert_eq!(networks(&settings.with("join_networks", true)), [network]);
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    assert_eq!(leftovers(&world, &DOCKER), [""; 0]);
 }
