@@ -13,6 +13,8 @@ use crate::id::ArmId;
 use crate::params::{Params, Value};
 use crate::recipe::{End, Path, ProbeCall, Recipe};
 
+pub use crate::suspect::Suspect;
+
 /// Prefix of the setting names under which change and role are stored.
 pub const COMMAND: &str = "command.";
 
@@ -114,32 +116,6 @@ pub struct Rung {
     pub place: i64,
     /// The mechanism that it adds, in words.
     pub title: String,
-}
-
-/// A suspected cause.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Suspect {
-    /// The cause.
-    pub cause: String,
-    /// The claim about it.
-    pub claim: String,
-    /// The part of claim and evidence that states the size of the overhead when it was suspected.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub size: String,
-    /// Evidence for it.
-    pub evidence: Vec<String>,
-    /// Estimated likelihood.
-    pub likelihood: f64,
-    /// Advice to the user.
-    pub advice: String,
-    /// What following the advice costs.
-    pub price: String,
-    /// The affected metric.
-    pub metric: String,
-    /// The test in words, or why there is none.
-    pub tried: String,
-    /// Whether the cause is switched on outside rather than off inside.
-    pub is_outside: bool,
 }
 
 impl ArmSpec {

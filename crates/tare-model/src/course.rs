@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::params::Params;
 use crate::recipe::Path;
-use crate::study::{is_one, one};
 use crate::unit::Unit;
+use crate::whole::{is_one, one};
 
 /// Metrics of recorded usage ([`UsageOverTime`](crate::command::UsageOverTime)).
 pub mod usage {

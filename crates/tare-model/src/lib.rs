@@ -30,6 +30,7 @@ pub mod publication;
 pub mod recipe;
 mod rows;
 pub mod study;
+mod suspect;
 pub mod together;
 pub mod tool;
 pub mod trial;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::params::{Params, Value};
 use crate::recipe::Path;
-use crate::study::one;
+use crate::whole::one;
 use crate::words::words;
 
 mod rule;

@@ -9,6 +9,7 @@ use crate::params::Params;
 use crate::publication::Publication;
 use crate::recipe::Path;
 use crate::unit::ResourceClass;
+use crate::whole::{is_one, one};
 use crate::words::words;
 
 /// Identifier of the second copy of the baseline (A/A control), which every study gets automatically.
@@ -106,19 +107,6 @@ impl WorkloadSpec {
             spread: None,
         }
     }
-}
-
-/// Default for a stored study without a number of instances.
-pub(crate) fn one() -> u32 {
-    1
-}
-
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde asks for"
-)]
-pub(crate) fn is_one(instances: &u32) -> bool {
-    *instances == 1
 }
 
 /// A whole study.

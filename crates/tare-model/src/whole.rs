@@ -1,6 +1,7 @@
-//! Saturating conversions to whole numbers from durations, floats and wider integers.
+//! Saturating conversions to whole numbers from durations, floats and wider integers, and the count that stored studies
+//! leave out.
 //!
-//! None of these wraps: values below 0 and NaN become 0, and values that do not fit become the largest number that
+//! No conversion wraps: values below 0 and NaN become 0, and values that do not fit become the largest number that
 //! does.
 
 use std::time::Duration;
@@ -33,6 +34,19 @@ pub fn whole_size(number: u64) -> usize {
 /// Converts a count or index to the 32 bits used for arms, blocks and trials.
 pub fn whole_count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Default of a stored count.
+pub(crate) fn one() -> u32 {
+    1
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+pub(crate) fn is_one(instances: &u32) -> bool {
+    *instances == 1
 }
 
 #[cfg(test)]

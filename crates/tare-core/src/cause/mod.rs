@@ -214,6 +214,12 @@ impl Case<'_> {
         self.has(mechanism::Kind::Output)
     }
 
+    /// Whether the arm is in another container's network.
+    pub fn is_joined(&self) -> bool {
+        let network = self.setting("network");
+        network.is_some_and(|name| name.starts_with("container:"))
+    }
+
     /// Whether the arm's driver has a setting of this name among those that switch causes.
     pub fn takes(&self, setting: &str) -> bool {
         let takes = |driver: &driver::Declared| driver.switches.contains(&setting);

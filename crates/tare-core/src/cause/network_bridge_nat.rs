@@ -2,7 +2,6 @@
 //!
 //! Limits: does not split the time between them; a network shared with another container would.
 
-use super::network_joined::is_joined;
 use super::prelude::*;
 use super::triage::Family::{CostlierCalls, MoreCalls, OtherCode, Waiting};
 
@@ -46,7 +45,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
         || (separate && case.has(Mechanism::Network)))
         || rootless
         || none
-        || is_joined(case)
+        || case.is_joined()
         // A proxy, a rate limit or small packets are slow for other reasons than the bridge, and the host network
         // would remove them as well.
         || case.is_proxied()

@@ -18,15 +18,9 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
-/// Whether the arm is in another container's network.
-pub(super) fn is_joined(case: &Case<'_>) -> bool {
-    let network = case.setting("network");
-    network.is_some_and(|name| name.starts_with("container:"))
-}
-
 fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     // Rate limits and small packets have more specific causes.
-    if !is_joined(case) || case.link_held_back().is_some() || case.small_packets().is_some() {
+    if !case.is_joined() || case.link_held_back().is_some() || case.small_packets().is_some() {
         return None;
     }
     let cells = case.costs(&[Kind::Network]);

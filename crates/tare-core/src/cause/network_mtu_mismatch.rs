@@ -3,7 +3,6 @@
 //! Too large affects only traffic that leaves the machine, and local traffic only if fragments or retransmissions
 //! were counted; much smaller affects all bulk data. Limits: misses a smaller MTU behind the first link.
 
-use super::network_joined::is_joined;
 use super::prelude::*;
 
 pub(super) static CAUSE: Entry = Entry {
@@ -34,7 +33,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let here = case.number(fact::NET_DEFAULT_MTU)?;
     let uplink = number(&case.baseline.facts, fact::NET_DEFAULT_MTU)?;
     // A user-space stack does not send its 65520 bytes as they are.
-    if here <= uplink || here > 9_000.0 || is_joined(case) {
+    if here <= uplink || here > 9_000.0 || case.is_joined() {
         return None;
     }
     let cells = case.costs(&[Kind::Network]);

@@ -2,7 +2,6 @@
 //!
 //! Limits: does not see drops, only that the table is nearly full.
 
-use super::network_joined::is_joined;
 use super::prelude::*;
 
 /// From this fraction on the table counts as full.
@@ -39,7 +38,7 @@ fn suspect(case: &Case<'_>) -> Option<CauseMatch> {
     let full = share(&case.arm.facts)
         .or_else(|| share(&case.baseline.facts))
         .filter(|share| *share >= FULL);
-    if (differing.is_empty() && full.is_none()) || is_joined(case) {
+    if (differing.is_empty() && full.is_none()) || case.is_joined() {
         return None;
     }
     let cells = case.costs_only(&[Kind::Network]);

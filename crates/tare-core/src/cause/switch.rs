@@ -10,7 +10,6 @@ use tare_model::{Params, Value, whole_part};
 
 use tare_model::facts::cpu_list;
 
-use super::network_joined::is_joined;
 use super::queries::FileLocation;
 use super::{Case, Counterfactual};
 use crate::driver::mechanism::Kind;
@@ -69,7 +68,7 @@ pub fn host_network(case: &Case<'_>) -> Counterfactual {
 
 /// Uses the containers' default network if the arm has another one; else the host's.
 pub fn default_network(case: &Case<'_>) -> Counterfactual {
-    if is_joined(case) && case.is_of_engine() {
+    if case.is_joined() && case.is_of_engine() {
         bridge_network(case)
     } else {
         host_network(case)

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use tare_model::arm::{Suspect, WhyQuestion};
+use tare_model::arm::WhyQuestion;
 use tare_model::counter;
 use tare_model::dossier::{
     CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
@@ -115,11 +115,6 @@ fn costs_more(cell: &DossierCell) -> bool {
         Verdict::Inconclusive => cell.ratio.is_some_and(|it| it.point >= WORTH_A_SEARCH),
         _ => false,
     }
-}
-
-/// Whether a suspect is about creating and removing the environment rather than about the command.
-pub(super) fn is_of_start_up(suspect: &Suspect) -> bool {
-    suspect.metric.starts_with("start-up.")
 }
 
 /// The dossier of an answer: its last run joined with the earlier ones ([`joined`](super::joined)).
@@ -346,6 +341,7 @@ pub(super) mod tests {
     use super::*;
     use crate::cause::queries;
     use crate::testing as composed;
+    use tare_model::arm::Suspect;
 
     pub(crate) fn finding(cause: &str, status: Status, arm: &str, point: f64) -> DossierFinding {
         DossierFinding {

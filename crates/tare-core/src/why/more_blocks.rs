@@ -1,9 +1,9 @@
 //! Adds blocks for what is still undecided, as long as the budget allows: both sides, or suspects that were tried.
 
+use tare_model::arm::Suspect;
 use tare_model::dossier::{Dossier, DossierFinding};
 use tare_model::{ArmSpec, Status, Study};
 
-use super::conclude::is_of_start_up;
 use super::counterfactual::MOST;
 use super::pace::{PROOF_MOST, Pace};
 use super::studies::{SAFE, base_arms, start_up};
@@ -121,7 +121,7 @@ pub fn closer(
 /// Whether the arm has a suspect for the start-up.
 fn has_start_up(arm: &ArmSpec) -> bool {
     let mut suspects = arm.role.suspects.iter();
-    suspects.any(is_of_start_up)
+    suspects.any(Suspect::is_of_start_up)
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use tare_model::arm::{Role, Rung};
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 
-use super::conclude::is_of_start_up;
 use super::counterfactual::{SuspectTrial, TriedArm};
 use super::observed::PLAIN_TIMES;
 use super::pace::{Before, Pace};
@@ -175,7 +174,7 @@ pub(super) fn round(
     let with_start_up = trials
         .iter()
         .take(SUSPECTS_MOST)
-        .any(|trial| is_of_start_up(&trial.suspect));
+        .any(|trial| trial.suspect.is_of_start_up());
     let life_ns = if with_start_up { pace.life_ns } else { 0 };
     // Every other arm is assumed to be as slow as the environment.
     let arm_block_ns = pace.env_ns.max(pace.host_ns) + life_ns;

@@ -12,7 +12,7 @@ use super::super::counterfactual;
 use super::super::readings::{Readings, span};
 use super::super::total::{Removed, Total};
 use super::super::user_container::{self as own_parts, FAILS, TriedWithout, applied};
-use super::{START_UP, is_of_start_up, metric, suspects};
+use super::{START_UP, metric, suspects};
 use crate::analyze::RunData;
 use crate::cause::queries;
 use crate::driver::user_container;
@@ -53,10 +53,10 @@ impl Judging<'_> {
     }
 
     fn add(&mut self, suspect: &Suspect, mut finding: DossierFinding) {
-        if is_of_start_up(suspect) && !self.has_start_up {
+        if suspect.is_of_start_up() && !self.has_start_up {
             return;
         }
-        if self.has_start_up && !is_of_start_up(suspect) {
+        if self.has_start_up && !suspect.is_of_start_up() {
             // It is about the command alone, the smaller part of this total.
             finding.share = None;
             finding.status = finding.status.max(Status::Supported);
@@ -97,7 +97,7 @@ impl Judging<'_> {
         if spec.id == self.env.id {
             return self.add_untested(suspect);
         }
-        let total = if is_of_start_up(suspect) {
+        let total = if suspect.is_of_start_up() {
             self.with_start_up.clone()
         } else {
             self.total(&suspect.metric)

@@ -73,7 +73,7 @@ pub struct Direction {
     pub completion_ns: f64,
     /// 99th percentile of the time.
     pub p99_ns: Option<f64>,
-    /// Percentiles of the time from the submission to the completion, as in [`COMPLETION_PERCENTILES`].
+    /// Percentiles of the time from the submission to the completion, in the order of `COMPLETION_PERCENTILES`.
     pub completion_percentiles_ns: [Option<f64>; 5],
 }
 
