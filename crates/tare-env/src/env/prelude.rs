@@ -12,9 +12,7 @@ pub(crate) use tare_model::launch::Bind;
 pub(crate) use tare_model::wire::{Reply, Request};
 pub(crate) use tare_model::{ArmId, Facts, Params, Reason, RunId, fact};
 
-pub(crate) use super::text::{
-    and_cleanup, entries_of, escaped, members_of, printable, texts_of,
-};
+pub(crate) use super::text::{and_cleanup, entries_of, escaped, members_of, printable, texts_of};
 pub(crate) use super::{
     Availability, Channel, ChannelError, Charged, Configured, Declared, Driver, EnvError,
     Environment, FileRequest, Instance, Result, Setting, SettingsError, StartMode, no_path,

@@ -221,12 +221,8 @@ impl Docker {
             _ => None,
         };
         let mut found = ResolvedContainer::changed(cx, &api, wish, None, others.as_ref())?;
-        if let Some(architecture) = found
-            .image
-            .architecture
-            .as_deref()
-            .filter(|it| !it.is_empty())
-        {
+        let architecture = found.image.architecture.as_deref();
+        if let Some(architecture) = architecture.filter(|it| !it.is_empty()) {
             packed::check_processor(cx.agents, found.template.image(), architecture)?;
         }
         let mut notes = std::mem::take(&mut found.notes);
@@ -254,16 +250,14 @@ impl Docker {
         };
         let started = started(&template.body, &found.image);
         let own = started.own("docker");
-        let mut differences: Vec<_> = parts(template.pair())
+        let differences = parts(template.pair())
             .into_iter()
             .map(|part| part.difference)
             .chain(own.differences)
-            .filter(|notes| !template.keeps(&notes.id))
+            .filter(|it| !template.keeps(&it.id))
             .filter(|it| it.id != APPARMOR || super::facts::has_apparmor(&engine.facts))
+            .map(|it| advised(it, wish.source, found.section.as_ref()))
             .collect();
-        for difference in &mut differences {
-            advise(difference, wish.source, found.section.as_ref());
-        }
         let writes = wish.shares == Shares::Shared;
         let mut taken = UserContainer {
             name: std::mem::take(&mut found.name),
@@ -337,22 +331,27 @@ fn serves(image: &ImageInspect) -> bool {
     ports.is_some_and(|ports| !ports.is_empty())
 }
 
-/// Rephrases the advice to fit where the container comes from.
-fn advise(difference: &mut env_own::Difference, source: Source<'_>, section: Option<&Value>) {
+/// Returns a difference with advice that fits where the container comes from.
+fn advised(
+    mut difference: env_own::Difference,
+    source: Source<'_>,
+    section: Option<&Value>,
+) -> env_own::Difference {
     let of = match source {
-        Source::Line(_) => return,
+        Source::Line(_) => return difference,
         Source::Container(_) | Source::Inside(_) => " from what it is made with",
         Source::Service { service, .. } => {
             let ids = std::slice::from_ref(&difference.id);
             if let Some(patch) = section.and_then(|section| remedy::patch(service, section, ids)) {
                 difference.advice =
                     format!("`{patch}` in a `compose.override.yml` next to the file");
-                return;
+                return difference;
             }
             " from what the service has"
         }
     };
     difference.advice = difference.advice.replace(" from the `docker run` line", of);
+    difference
 }
 
 /// The file in the run's folder with the configuration.
