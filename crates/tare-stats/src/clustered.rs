@@ -11,7 +11,7 @@
 //!
 //! The test does not change between two neighbouring Walsh averages of all values, so the ends are Walsh averages.
 //! Ties count on both sides of θ and so can only make p larger. With one difference per block, everything equals
-//! [`hodges_lehmann_paired`].
+//! [`hodges_lehmann_at`].
 //!
 //! Limits: the null distribution depends on |S_b|, which changes with θ, so p and the interval can disagree slightly
 //! at an end.

@@ -130,6 +130,25 @@ fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
 }
 
 #[test]
+fn broken_or_missing_profile_refused_before_setup() {
+    let world = World::new("badprofile");
+    let broken = world.folder.path().join("broken.json");
+    fs::write(&broken, "{\"defaultAction\": \"SCMP_ACT_ALLOW\",\n \"sysc").unwrap();
+    // No engine is asked: the result is the same without one.
+    let nowhere = tare::env::docker::Docker::with_host("unix:///nonexistent/docker.sock");
+    for (path, says) in [
+        (broken.to_str().unwrap(), "line 2"),
+        ("/nonexistent/profile.json", "No such file"),
+    ] {
+        let settings = Params::new().with("seccomp", path);
+        let refused = environment(&nowhere, "arm", &settings).prepare(&world.cx());
+        let error = refused.unwrap_err().to_string();
+        assert_says(&error, path);
+        assert_says(&error, says);
+    }
+}
+
+#[test]
 fn limits_terminal_and_init_are_found_inside() {
     let world = needed!(world("limits"));
     let settings = Params::new()

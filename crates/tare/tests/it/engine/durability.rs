@@ -178,7 +178,7 @@ impl Precision for Telling {
 }
 
 #[test]
-#[ignore = "started and killed by `a_writer_that_is_killed_loses_no_finished_trial`"]
+#[ignore = "started and killed by `killed_writer_keeps_finished_trials_and_can_resume`"]
 fn writes_until_it_is_killed() {
     let mut study = study();
     study.blocks_max = 2_000;
