@@ -5,6 +5,8 @@
 //! intervals that keep their promise one pair in twenty differs. The table counts by arm and class of metric, next to
 //! the range that chance gives: pairs share their runs, so a class with one metric may have no pair that differs, or
 //! one in six. `TARE` names a program that is already built.
+//! Left out are metrics with the same ratio in every run, as the size of an image, which cannot differ, and sums of
+//! others, which say nothing new.
 //! Limits: runs on one machine since one boot say nothing about another machine or the next boot. The range takes
 //! metrics for independent; those of one class are not quite, which makes it wider.
 
@@ -32,6 +34,9 @@ const CLASSES: &[(&str, &[&str])] = &[
     ("network", &["net."]),
     ("start-up", &["start-up."]),
 ];
+
+/// Times that are sums of others of their class.
+const SUMS: [&str; 2] = ["start-up.ready.time", "start-up.total.time"];
 
 /// Returns the ratio of a cell with its interval, as logarithms.
 fn ln_ratio(cell: &Value) -> Option<Interval> {
@@ -98,6 +103,20 @@ fn class(metric: &str) -> Option<&'static str> {
     let fits = |begins: &[&str]| begins.iter().any(|begin| metric.starts_with(begin));
     let found = CLASSES.iter().find(|(_, begins)| fits(begins));
     found.map(|(name, _)| *name)
+}
+
+/// Whether pairs of a metric say whether intervals keep their promise.
+fn tells(metric: &str, ratios: &[Interval]) -> bool {
+    let is_exact = |all: &[Interval]| {
+        all.iter().all(|it| {
+            *it == Interval {
+                low: it.point,
+                high: it.point,
+                ..all[0]
+            }
+        })
+    };
+    !SUMS.contains(&metric) && !is_exact(ratios)
 }
 
 fn table(ratios: &Ratios) -> String {
@@ -171,6 +190,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             .collect();
         println!("{arm} {metric}: {}; {}", count.text(), points.join(" "));
     }
+    ratios.retain(|(_, metric), all| tells(metric, all));
     println!(
         "pairs of {times} runs that differ at 95 %\n\n{}",
         table(&ratios)
@@ -217,6 +237,15 @@ mod tests {
         let table = table(&ratios);
         assert!(table.contains("| files | 1 of 1 (100.0 %) |"), "{table}");
         assert!(table.contains("| all | 1 of 1 (100.0 %) |"), "{table}");
+    }
+
+    #[test]
+    fn sums_and_exact_ratios_tell_nothing() {
+        let [size, part] = ["start-up.disk.size", "start-up.create.time"];
+        assert!(!tells(size, &[ratio(0.1, 0.0), ratio(0.1, 0.0)]));
+        assert!(tells(size, &[ratio(0.1, 0.0), ratio(0.2, 0.0)]));
+        assert!(tells(part, &[ratio(0.1, 0.2), ratio(0.1, 0.2)]));
+        assert!(!tells("start-up.total.time", &[ratio(0.1, 0.2)]));
     }
 
     #[test]
