@@ -14,7 +14,6 @@ const FUNCTION: usize = 80;
 const LONG_FILES: &str = "\
 crates/tare-agent/src/launch/sys.rs 550 system calls with their preconditions, side by side
 crates/tare-agent/src/meter.rs 600 one protocol of timing
-crates/tare-agent/tests/serve.rs 600 tests of one thing, with what they set up
 crates/tare-model/src/dossier.rs 600 one format, whose parts are read together
 crates/tare-model/src/fact.rs 650 one table, a row a fact
 crates/tare-model/src/launch.rs 600 one format, whose parts are read together
@@ -23,8 +22,6 @@ crates/tare-core/src/cause/queries.rs 550 the questions that rules ask of a case
 crates/tare-core/src/cause/triage.rs 650 one catalogue of what counters tell
 crates/tare-env/src/env/docker/environment.rs 650 one life: made, started, stopped, removed
 crates/tare-env/src/env/docker/user_container/difference.rs 570 every part of a container, and how each is removed
-crates/tare-env/src/env/oci.rs 600 one life: made, started, stopped, removed
-crates/tare-env/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
 crates/tare-env/src/env/ssh/connection.rs 600 one life: opened, used, closed
 crates/tare-report/src/terminal/why.rs 650 one page or table, drawn from top to bottom
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
