@@ -391,7 +391,13 @@ impl Store {
 
 /// Whether a row was refused because there is one of its name or number.
 fn is_there(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+    use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE};
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    // Other constraints, as a trigger that somebody added, have their own message.
+    matches!(
+        code,
+        Some(SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_UNIQUE)
+    )
 }
 
 fn refuse_folder(path: &Path) -> Result<(), StoreError> {
